@@ -1,0 +1,1 @@
+//! Wire types and their conversion to the views of core.

@@ -1,0 +1,2 @@
+//! The one binary of Loadline.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Decisions as pure functions: no async, no clock, no Kubernetes crates.

@@ -1,0 +1,1 @@
+//! The long-running components: watches, servers, writers.

@@ -1,0 +1,1 @@
+//! Simulated nodes, workloads and load.

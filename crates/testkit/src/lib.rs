@@ -1,0 +1,1 @@
+//! Test support: throw-away control planes made of real parts.
