@@ -1,0 +1,1 @@
+//! A seeded layer of faults in front of the server, for tests.

@@ -1,0 +1,1 @@
+//! Changing an object by JSON patch, merge patch or strategic merge patch.

@@ -1,0 +1,1 @@
+//! Objects as rows: the `Table` that kubectl prints.
