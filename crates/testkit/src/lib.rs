@@ -1,1 +1,49 @@
 //! Test support: throw-away control planes made of real parts.
+//!
+//! | question | module |
+//! |---|---|
+//! | which real programs are there, and where? | [`parts`] |
+//! | how do I get a running kube-apiserver for this test? | `control_plane` |
+//! | how does a child process end when the test is killed? | `guard` |
+//! | how do I ask an HTTPS server one thing without a client library? | `http` |
+//!
+//! A test that needs a real API server starts like this; without the parts it says so and ends:
+//!
+//! ```no_run
+//! use loadline_testkit::ControlPlane;
+//!
+//! # fn test() {
+//! let Some(plane) = ControlPlane::start_or_skip() else { return };
+//! let reply = plane.request("GET", "/api/v1/namespaces", None).unwrap();
+//! assert_eq!(reply.status, 200);
+//! # }
+//! ```
+//!
+//! Many tests in one binary share one control plane through a static. A static is never dropped; its processes
+//! end with the test process all the same (see `guard`).
+//!
+//! ```no_run
+//! use loadline_testkit::{ControlPlane, WORKLOADS};
+//! use std::sync::LazyLock;
+//!
+//! static PLANE: LazyLock<Option<ControlPlane>> =
+//!     LazyLock::new(|| ControlPlane::setup().controllers(WORKLOADS).start_or_skip());
+//!
+//! # fn test() {
+//! let Some(plane) = PLANE.as_ref() else { return };
+//! # }
+//! ```
+
+pub mod parts;
+
+#[cfg(feature = "control-plane")]
+mod certs;
+#[cfg(feature = "control-plane")]
+pub mod control_plane;
+#[cfg(feature = "control-plane")]
+pub mod guard;
+#[cfg(feature = "control-plane")]
+pub mod http;
+
+#[cfg(feature = "control-plane")]
+pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};

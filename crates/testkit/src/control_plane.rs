@@ -1,0 +1,426 @@
+//! How does a test get a real control plane of its own?
+//!
+//! etcd and kube-apiserver, on request kube-controller-manager and kube-scheduler, on free loopback ports and in a
+//! temporary folder. Everything ends with the value, or with the process if that comes first (see [`crate::guard`]).
+
+use crate::certs::Certs;
+use crate::guard::Guard;
+use crate::http::{Client, Reply};
+use crate::parts::{self, Missing};
+use serde_json::{Value, json};
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Controllers that make Deployments, disruption budgets, owner references and namespace deletion work.
+pub const WORKLOADS: &[&str] = &[
+    "deployment-controller",
+    "replicaset-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+];
+
+/// The bearer token of the one user, who may do everything.
+const TOKEN: &str = "loadline-test-admin";
+
+/// How long a server may take to get ready: seconds on an idle machine, much more beside a running compiler.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Pause between two looks at a server that is not ready yet.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often a start is tried again after someone else took a port between our choosing and the server's binding it.
+const TRIES: usize = 5;
+
+/// Lines of a server's log shown when it does not start.
+const SHOWN: usize = 20;
+
+/// Why there is no control plane.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A program is not on this machine.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// A server did not get ready.
+    #[error("{name} {what}; its last lines:\n{lines}")]
+    NotReady {
+        /// Which server.
+        name: String,
+        /// What happened instead.
+        what: String,
+        /// The end of its log.
+        lines: String,
+    },
+    /// A file, port or process could not be had.
+    #[error("cannot {step}: {source}")]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Keys or certificates could not be made.
+    #[error("cannot make certificates: {0}")]
+    Certs(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { step, source }
+    }
+
+    fn certs(source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Certs(Box::new(source))
+    }
+
+    fn is_port_taken(&self) -> bool {
+        matches!(self, Self::NotReady { lines, .. } if lines.contains("address already in use"))
+    }
+}
+
+/// What to start besides etcd and kube-apiserver, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    controllers: Vec<String>,
+    scheduler: Option<Vec<String>>,
+    apiserver: Vec<String>,
+}
+
+impl Setup {
+    /// Also starts kube-controller-manager with exactly these controllers; [`WORKLOADS`] is the usual list.
+    #[must_use]
+    pub fn controllers(mut self, names: &[&str]) -> Self {
+        self.controllers.extend(names.iter().map(|&name| name.to_owned()));
+        self
+    }
+
+    /// Also starts kube-scheduler, with further flags such as `--config=FILE`.
+    #[must_use]
+    pub fn scheduler(mut self, flags: &[&str]) -> Self {
+        self.scheduler = Some(flags.iter().map(|&flag| flag.to_owned()).collect());
+        self
+    }
+
+    /// Further flags for kube-apiserver.
+    #[must_use]
+    pub fn apiserver(mut self, flags: &[&str]) -> Self {
+        self.apiserver.extend(flags.iter().map(|&flag| flag.to_owned()));
+        self
+    }
+
+    /// The programs this setup runs.
+    #[must_use]
+    pub fn needs(&self) -> Vec<&'static str> {
+        let mut needs = vec!["etcd", "kube-apiserver"];
+        if !self.controllers.is_empty() {
+            needs.push("kube-controller-manager");
+        }
+        if self.scheduler.is_some() {
+            needs.push("kube-scheduler");
+        }
+        needs
+    }
+
+    /// Starts everything and waits until it is ready.
+    ///
+    /// # Errors
+    /// When a part is missing or a server does not get ready; the message shows the end of its log.
+    pub fn start(&self) -> Result<ControlPlane, Error> {
+        let missing = self.needs().into_iter().filter_map(|name| parts::find(name).err());
+        let names: Vec<String> = missing.flat_map(|missing| missing.names).collect();
+        if !names.is_empty() {
+            return Err(Missing { names }.into());
+        }
+        let mut tries = 1;
+        loop {
+            match ControlPlane::try_start(self) {
+                Err(error) if error.is_port_taken() && tries < TRIES => tries += 1,
+                result => return result,
+            }
+        }
+    }
+
+    /// [`Setup::start`] for a test: none means "return", and the reason has been printed.
+    ///
+    /// # Panics
+    /// When the parts are there and do not start, or are missing though `LOADLINE_REQUIRE_REAL=1`.
+    #[must_use]
+    #[expect(clippy::panic, reason = "a control plane that does not start fails the calling test")]
+    pub fn start_or_skip(&self) -> Option<ControlPlane> {
+        match self.start() {
+            Ok(plane) => Some(plane),
+            Err(Error::Missing(missing)) => {
+                parts::skip(&missing);
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A running control plane. Dropping it ends every process and removes its folder.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Declared, and so dropped, before the folder they write to. The API server goes before its store.
+    servers: Vec<Guard>,
+    client: Client,
+    port: u16,
+    url: String,
+    authority: String,
+    folder: TempDir,
+}
+
+impl ControlPlane {
+    /// A setup of etcd and kube-apiserver, to be extended.
+    #[must_use]
+    pub fn setup() -> Setup {
+        Setup::default()
+    }
+
+    /// etcd and kube-apiserver for a test: none means "return", and the reason has been printed.
+    ///
+    /// # Panics
+    /// As [`Setup::start_or_skip`].
+    #[must_use]
+    pub fn start_or_skip() -> Option<Self> {
+        Self::setup().start_or_skip()
+    }
+
+    fn try_start(setup: &Setup) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new().prefix("loadline-").tempdir();
+        let folder = folder.map_err(Error::io("make a temporary folder"))?;
+        let certs = Certs::make().map_err(Error::certs)?;
+        let client = Client::new(&certs.authority_der, TOKEN).map_err(Error::certs)?;
+        let [etcd_port, etcd_peer, port, manager_port, scheduler_port] = free_ports()?;
+        let url = format!("https://127.0.0.1:{port}");
+        let files = Files::write(folder.path(), &certs, &url).map_err(Error::io("write the credentials"))?;
+        let mut plane =
+            Self { servers: Vec::new(), client, port, url, authority: certs.authority.clone(), folder };
+
+        plane.run("etcd", &etcd_flags(&files, etcd_port, etcd_peer))?;
+        plane.wait("etcd", || TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())?;
+
+        let mut flags = apiserver_flags(&files, etcd_port, port);
+        flags.extend_from_slice(&setup.apiserver);
+        plane.run("kube-apiserver", &flags)?;
+        // Ready comes before the namespace that nearly every test uses.
+        plane.wait("kube-apiserver", || {
+            plane.is_ok(port, "/readyz") && plane.is_ok(port, "/api/v1/namespaces/default")
+        })?;
+
+        if !setup.controllers.is_empty() {
+            let mut flags = client_flags(&files, manager_port);
+            flags.push(format!("--controllers={}", setup.controllers.join(",")));
+            plane.run("kube-controller-manager", &flags)?;
+        }
+        if let Some(more) = &setup.scheduler {
+            let mut flags = client_flags(&files, scheduler_port);
+            let kubeconfig = files.kubeconfig.display();
+            flags.push(format!("--authentication-kubeconfig={kubeconfig}"));
+            flags.push(format!("--authorization-kubeconfig={kubeconfig}"));
+            flags.extend_from_slice(more);
+            plane.run("kube-scheduler", &flags)?;
+        }
+        if !setup.controllers.is_empty() {
+            plane.wait("kube-controller-manager", || plane.is_ok(manager_port, "/healthz"))?;
+        }
+        if setup.scheduler.is_some() {
+            plane.wait("kube-scheduler", || plane.is_ok(scheduler_port, "/healthz"))?;
+        }
+        Ok(plane)
+    }
+
+    fn run(&mut self, name: &'static str, flags: &[String]) -> Result<(), Error> {
+        let program = parts::find(name)?;
+        let guard =
+            Guard::start(name, self.folder.path(), &program, flags).map_err(Error::io("start a server"))?;
+        self.servers.insert(0, guard);
+        Ok(())
+    }
+
+    /// Looks until `ready` says yes, the server ends, or patience does.
+    fn wait(&self, name: &str, ready: impl Fn() -> bool) -> Result<(), Error> {
+        let Some(server) = self.servers.iter().find(|server| server.name() == name) else { return Ok(()) };
+        let started = Instant::now();
+        while !ready() {
+            let what = match server.ended() {
+                Some(status) => format!("ended with status {status}"),
+                None if started.elapsed() > PATIENCE => format!("was not ready after {PATIENCE:?}"),
+                None => {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
+            };
+            return Err(Error::NotReady { name: name.to_owned(), what, lines: server.last_lines(SHOWN) });
+        }
+        Ok(())
+    }
+
+    fn is_ok(&self, port: u16, path: &str) -> bool {
+        self.client.send(port, "GET", path, None).is_ok_and(|reply| reply.status == 200)
+    }
+
+    /// The API server's address, such as `https://127.0.0.1:40123`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The authority that signed the server's certificate, as PEM.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        &self.authority
+    }
+
+    /// The same as a file.
+    #[must_use]
+    pub fn ca_file(&self) -> PathBuf {
+        self.folder.path().join("ca.crt")
+    }
+
+    /// The bearer token of a user who may do everything.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        TOKEN
+    }
+
+    /// A kubeconfig file with all of the above.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// Where all files of this control plane are: a place for a test's own that goes with it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The log of one server, such as `kube-apiserver`.
+    #[must_use]
+    pub fn log(&self, name: &str) -> Option<PathBuf> {
+        self.servers.iter().find(|server| server.name() == name).map(Guard::log)
+    }
+
+    /// kubectl of the same version, pointed here, with its caches in this control plane's folder.
+    ///
+    /// # Errors
+    /// When kubectl is not on this machine.
+    pub fn kubectl(&self) -> Result<Command, Missing> {
+        let mut kubectl = Command::new(parts::find("kubectl")?);
+        kubectl
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("KUBECACHEDIR", self.folder.path().join("kubectl-cache"));
+        Ok(kubectl)
+    }
+
+    /// One request as the administrator; see [`Client::send`].
+    ///
+    /// # Errors
+    /// When the server cannot be reached or does not answer.
+    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Reply> {
+        self.client.send(self.port, method, path, body)
+    }
+}
+
+/// Distinct ports nobody uses now: all are held until the last is known.
+fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
+        *port = listener.local_addr().map_err(Error::io("find a free port"))?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+/// What is written before any server starts.
+struct Files {
+    folder: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Files {
+    fn write(folder: &Path, certs: &Certs, url: &str) -> io::Result<Self> {
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": folder.join("ca.crt")}}],
+            "users": [{"name": "admin", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+            "current-context": "test",
+        });
+        let tokens = format!("{TOKEN},admin,admin,system:masters\n");
+        // JSON is YAML, so every reader of kubeconfig files takes it.
+        let files = [
+            ("ca.crt", certs.authority.as_str()),
+            ("serving.crt", &certs.serving),
+            ("serving.key", &certs.serving_key),
+            ("accounts.pub", &certs.accounts_public),
+            ("accounts.key", &certs.accounts_private),
+            ("tokens.csv", &tokens),
+            ("kubeconfig", &kubeconfig.to_string()),
+        ];
+        for (name, text) in files {
+            fs::write(folder.join(name), text)?;
+        }
+        Ok(Self { folder: folder.to_owned(), kubeconfig: folder.join("kubeconfig") })
+    }
+
+    fn flag(&self, name: &str, file: &str) -> String {
+        format!("--{name}={}", self.folder.join(file).display())
+    }
+
+    fn serving(&self, port: u16) -> [String; 4] {
+        [
+            "--bind-address=127.0.0.1".into(),
+            format!("--secure-port={port}"),
+            self.flag("tls-cert-file", "serving.crt"),
+            self.flag("tls-private-key-file", "serving.key"),
+        ]
+    }
+}
+
+fn etcd_flags(files: &Files, port: u16, peer: u16) -> Vec<String> {
+    let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
+    vec![
+        files.flag("data-dir", "etcd"),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        // Nothing here outlives the machine, so nothing needs to survive its crash.
+        "--unsafe-no-fsync".into(),
+    ]
+}
+
+fn apiserver_flags(files: &Files, etcd: u16, port: u16) -> Vec<String> {
+    let mut flags = Vec::from(files.serving(port));
+    flags.extend([
+        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+        files.flag("cert-dir", "apiserver"),
+        files.flag("token-auth-file", "tokens.csv"),
+        files.flag("service-account-key-file", "accounts.pub"),
+        files.flag("service-account-signing-key-file", "accounts.key"),
+        "--service-account-issuer=https://loadline.test".into(),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        "--authorization-mode=RBAC".into(),
+        "--allow-privileged=true".into(),
+        // Pods need no service account, and fresh nodes are not tainted: nobody here would lift the taint.
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
+    ]);
+    flags
+}
+
+fn client_flags(files: &Files, port: u16) -> Vec<String> {
+    let mut flags = Vec::from(files.serving(port));
+    flags.extend([files.flag("kubeconfig", "kubeconfig"), "--leader-elect=false".into()]);
+    flags
+}

@@ -1,0 +1,364 @@
+//! Which real programs exist for tests, where do they come from, and where do they live on this machine?
+//!
+//! The table here is the only list of them: `cargo xtask control-plane` builds its rows, tests look them up.
+//! Programs are sought in `KUBEBUILDER_ASSETS` first and then in the user's cache, in a folder whose name changes
+//! with everything that goes into the build. Nothing here starts or builds anything.
+
+use std::env;
+use std::fmt;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What a developer types to get the parts.
+pub const COMMAND: &str = "cargo xtask control-plane";
+
+/// When set to 1, a missing part is built by `cargo xtask test` and fails a test instead of skipping it.
+pub const REQUIRE: &str = "LOADLINE_REQUIRE_REAL";
+
+/// When set to 1, tests behave as if no part were there.
+pub const AVOID: &str = "LOADLINE_NO_REAL";
+
+/// A Go module of ours under `xtask/control-plane` that pins one upstream with everything it needs.
+///
+/// Upstreams pin different Kubernetes versions, hence one module for each.
+#[derive(Debug)]
+pub struct Module {
+    /// Folder name under `xtask/control-plane`.
+    pub folder: &'static str,
+    /// The required module whose version names the build.
+    pub upstream: &'static str,
+    /// Go package whose `gitVersion`, `gitMajor` and `gitMinor` are set at link time: without them the servers
+    /// call themselves v0.0.0 and clients complain.
+    pub stamp: Option<&'static str>,
+    /// Go build tags.
+    pub tags: &'static [&'static str],
+    go_mod: &'static str,
+    go_sum: &'static str,
+    tools: &'static str,
+}
+
+/// One program: a row of the table.
+#[derive(Debug)]
+pub struct Component {
+    /// File name of the program.
+    pub name: &'static str,
+    /// The module that pins it.
+    pub module: &'static Module,
+    /// Its Go package.
+    pub package: &'static str,
+}
+
+/// Kubernetes itself, with the etcd it asks for.
+pub static KUBERNETES: Module = Module {
+    folder: "kubernetes",
+    upstream: "k8s.io/kubernetes",
+    stamp: Some("k8s.io/component-base/version"),
+    tags: &[],
+    go_mod: include_str!("../../../xtask/control-plane/kubernetes/go.mod"),
+    go_sum: include_str!("../../../xtask/control-plane/kubernetes/go.sum"),
+    tools: include_str!("../../../xtask/control-plane/kubernetes/tools.go"),
+};
+
+/// Every program that can be had, in the order in which they are built.
+pub static COMPONENTS: &[Component] = &[
+    Component { name: "etcd", module: &KUBERNETES, package: "go.etcd.io/etcd/server/v3" },
+    Component {
+        name: "kube-apiserver",
+        module: &KUBERNETES,
+        package: "k8s.io/kubernetes/cmd/kube-apiserver",
+    },
+    Component { name: "kubectl", module: &KUBERNETES, package: "k8s.io/kubernetes/cmd/kubectl" },
+    Component {
+        name: "kube-scheduler",
+        module: &KUBERNETES,
+        package: "k8s.io/kubernetes/cmd/kube-scheduler",
+    },
+    Component {
+        name: "kube-controller-manager",
+        module: &KUBERNETES,
+        package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+    },
+];
+
+impl Module {
+    /// The upstream's version as `go.mod` requires it, such as `v1.36.3`.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        let wanted =
+            |line: &&'static str| line.trim_start().trim_start_matches("require ").starts_with(self.upstream);
+        let mut words = self.go_mod.lines().find(wanted).unwrap_or_default().split_whitespace();
+        words.find(|word| word.starts_with('v')).unwrap_or("unknown")
+    }
+
+    /// The oldest Go that builds it, as `go.mod` says, such as `1.26.0`.
+    #[must_use]
+    pub fn go(&self) -> &'static str {
+        self.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1").trim()
+    }
+
+    /// What goes to `go build -ldflags`: no debug tables, and the version where the program looks for it.
+    #[must_use]
+    pub fn ldflags(&self) -> String {
+        let mut flags = String::from("-s -w");
+        if let Some(package) = self.stamp {
+            let version = self.version();
+            let mut numbers = version.trim_start_matches('v').split('.');
+            let (major, minor) = (numbers.next().unwrap_or("0"), numbers.next().unwrap_or("0"));
+            for (name, value) in [("gitVersion", version), ("gitMajor", major), ("gitMinor", minor)] {
+                flags.push_str(" -X ");
+                flags.push_str(package);
+                flags.push('.');
+                flags.push_str(name);
+                flags.push('=');
+                flags.push_str(value);
+            }
+        }
+        flags
+    }
+
+    /// Name of the cache folder: changes with the version and with every byte that goes into the build.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let mut hash = Fnv::new();
+        for text in [self.go_mod, self.go_sum, self.tools, &self.ldflags(), &self.tags.join(",")] {
+            hash.add(text.as_bytes());
+        }
+        format!("{}-{}-{:016x}", self.folder, self.version(), hash.0)
+    }
+}
+
+/// FNV-1a. The standard hasher may change between Rust releases, and with it every cache folder's name.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds `bytes` and a separator, so that moving a byte from one text to the next changes the hash.
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().copied().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+/// The places on this machine where parts may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// A folder with ready programs (`KUBEBUILDER_ASSETS`); sought first.
+    pub assets: Option<PathBuf>,
+    /// The folder that holds one folder per [`Module::key`].
+    pub cache: Option<PathBuf>,
+}
+
+impl Places {
+    /// The places this process's environment names.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self::new(var("KUBEBUILDER_ASSETS"), var("XDG_CACHE_HOME"), var("HOME"))
+    }
+
+    /// By the XDG rules: a relative cache folder counts as none.
+    fn new(assets: Option<PathBuf>, xdg: Option<PathBuf>, home: Option<PathBuf>) -> Self {
+        let cache = xdg.filter(|path| path.is_absolute()).or_else(|| home.map(|home| home.join(".cache")));
+        Self { assets, cache: cache.map(|path| path.join("loadline/control-plane")) }
+    }
+
+    /// Where the programs of `module` are put when they are built; none without a home folder.
+    #[must_use]
+    pub fn built(&self, module: &Module) -> Option<PathBuf> {
+        self.cache.as_ref().map(|cache| cache.join(module.key()))
+    }
+
+    /// The program of that row, if it is there.
+    #[must_use]
+    pub fn find(&self, component: &Component) -> Option<PathBuf> {
+        let folders = [self.assets.clone(), self.built(component.module)];
+        folders.into_iter().flatten().map(|folder| folder.join(component.name)).find(|path| path.is_file())
+    }
+
+    /// The rows whose program is not there.
+    #[must_use]
+    pub fn missing(&self) -> Vec<&'static Component> {
+        COMPONENTS.iter().filter(|row| self.find(row).is_none()).collect()
+    }
+
+    /// Every folder in which a part was found, in the order of search: ready for a `PATH`.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for found in COMPONENTS.iter().filter_map(|row| self.find(row)) {
+            if let Some(folder) = found.parent().map(Path::to_path_buf)
+                && !folders.contains(&folder)
+            {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+}
+
+/// Whether tests may, must or must not use real parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Used when there; else the test is skipped with a line that says so.
+    IfThere,
+    /// A missing part fails the test.
+    Required,
+    /// Treated as missing.
+    Never,
+}
+
+impl Policy {
+    /// What [`REQUIRE`] and [`AVOID`] say in this process's environment.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let on = |name: &str| env::var(name).is_ok_and(|value| value == "1");
+        if on(AVOID) {
+            Self::Never
+        } else if on(REQUIRE) {
+            Self::Required
+        } else {
+            Self::IfThere
+        }
+    }
+}
+
+/// Parts a test needs and does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Their names.
+    pub names: Vec<String>,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "needs {} ({COMMAND})", self.names.join(", "))
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// The program called `name`, found by the environment's [`Places`] and [`Policy`].
+///
+/// # Errors
+/// When it is not there, when it must not be used, or when no row of [`COMPONENTS`] has that name.
+pub fn find(name: &str) -> Result<PathBuf, Missing> {
+    let missing = || Missing { names: vec![name.to_owned()] };
+    if Policy::from_env() == Policy::Never {
+        return Err(missing());
+    }
+    let row = COMPONENTS.iter().find(|row| row.name == name).ok_or_else(missing)?;
+    Places::from_env().find(row).ok_or_else(missing)
+}
+
+/// [`find`] for a test: none means "return", and the reason has been printed.
+///
+/// # Panics
+/// When the part is missing and [`REQUIRE`] says it must be there.
+#[must_use]
+pub fn find_or_skip(name: &str) -> Option<PathBuf> {
+    find(name).map_err(|missing| skip(&missing)).ok()
+}
+
+/// Says why the calling test does nothing.
+///
+/// # Panics
+/// When real parts are required: then a skipped test would hide that something was not tested.
+pub fn skip(missing: &Missing) {
+    assert!(Policy::from_env() != Policy::Required, "{missing}, and {REQUIRE}=1 forbids skipping");
+    // Not `eprintln`, which the test harness swallows for tests that pass. A closed stderr is no reason to fail.
+    let _ = writeln!(io::stderr(), "skipped: {missing}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn row(name: &str) -> &'static Component {
+        COMPONENTS.iter().find(|row| row.name == name).unwrap()
+    }
+
+    #[test]
+    fn version_and_go_are_read_from_go_mod() {
+        assert!(KUBERNETES.version().starts_with("v1."), "{}", KUBERNETES.version());
+        assert!(KUBERNETES.go().starts_with("1."), "{}", KUBERNETES.go());
+    }
+
+    #[test]
+    fn ldflags_carry_the_version_the_servers_report() {
+        let module = Module { go_mod: "require k8s.io/kubernetes v1.36.3\n", ..KUBERNETES };
+        let stamp = "k8s.io/component-base/version";
+        let expected =
+            format!("-s -w -X {stamp}.gitVersion=v1.36.3 -X {stamp}.gitMajor=1 -X {stamp}.gitMinor=36");
+        assert_eq!(module.ldflags(), expected);
+    }
+
+    #[test]
+    fn key_changes_with_everything_that_goes_into_the_build() {
+        let same = Module { ..KUBERNETES };
+        assert_eq!(same.key(), KUBERNETES.key());
+        let others = [
+            ("a pinned dependency", Module { go_sum: "other", ..KUBERNETES }),
+            ("a version", Module { go_mod: "k8s.io/kubernetes v1.0.0", ..KUBERNETES }),
+            ("the list of programs", Module { tools: "other", ..KUBERNETES }),
+            ("a build tag", Module { tags: &["other"], ..KUBERNETES }),
+            ("the version stamp", Module { stamp: None, ..KUBERNETES }),
+        ];
+        for (what, other) in others {
+            assert_ne!(other.key(), KUBERNETES.key(), "{what}");
+        }
+    }
+
+    #[test]
+    fn every_program_is_named_in_its_modules_tools_file() {
+        for row in COMPONENTS {
+            let import = format!("_ \"{}\"", row.package);
+            assert!(row.module.tools.contains(&import), "{} is not pinned: no {import}", row.name);
+        }
+    }
+
+    #[test]
+    fn cache_folder_follows_the_xdg_rules() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        let cases = [
+            ("XDG wins", path("/xdg"), path("/home/a"), path("/xdg/loadline/control-plane")),
+            ("home otherwise", None, path("/home/a"), path("/home/a/.cache/loadline/control-plane")),
+            ("relative is none", path("xdg"), path("/h"), path("/h/.cache/loadline/control-plane")),
+            ("neither", None, None, None),
+        ];
+        for (reason, xdg, home, cache) in cases {
+            assert_eq!(Places::new(None, xdg, home).cache, cache, "{reason}");
+        }
+    }
+
+    #[test]
+    fn ready_programs_come_before_built_ones_and_the_rest_is_missing() {
+        let temp = tempfile::tempdir().unwrap();
+        let places =
+            Places { assets: Some(temp.path().join("assets")), cache: Some(temp.path().join("cache")) };
+        let built = places.built(&KUBERNETES).unwrap();
+        let assets = places.assets.clone().unwrap();
+        for folder in [&assets, &built] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("etcd"), "").unwrap();
+        }
+        fs::write(built.join("kubectl"), "").unwrap();
+
+        assert_eq!(places.find(row("etcd")), Some(assets.join("etcd")));
+        assert_eq!(places.find(row("kubectl")), Some(built.join("kubectl")));
+        assert_eq!(places.find(row("kube-apiserver")), None);
+        assert_eq!(places.folders(), [assets, built]);
+        let missing: Vec<_> = places.missing().iter().map(|row| row.name).collect();
+        assert_eq!(missing, ["kube-apiserver", "kube-scheduler", "kube-controller-manager"]);
+    }
+
+    #[test]
+    fn missing_says_what_to_type() {
+        let missing = Missing { names: vec!["etcd".into(), "kube-apiserver".into()] };
+        assert_eq!(missing.to_string(), "needs etcd, kube-apiserver (cargo xtask control-plane)");
+    }
+}
