@@ -6,4 +6,5 @@ pub mod fault;
 pub mod patch;
 pub mod schema;
 pub mod status;
+pub mod store;
 pub mod table;
