@@ -3,6 +3,13 @@
 //! Built-in kinds and custom resources share this one model. It is read from OpenAPI v3, the form in which both
 //! the recorded built-in schemas and `CustomResourceDefinition`s come.
 
+pub mod builtin;
+pub mod decode;
+mod gotime;
+pub mod openapi;
+pub mod quantity;
+pub mod structural;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -99,6 +106,7 @@ pub struct View<'a> {
     defs: &'a Definitions,
     schema: &'a Schema,
     strategy: &'a Strategy,
+    name: Option<&'a str>,
 }
 
 impl Definitions {
@@ -117,8 +125,8 @@ impl Definitions {
     /// The named schema.
     #[must_use]
     pub fn view(&self, name: &str) -> Option<View<'_>> {
-        let schema = self.by_name.get(name)?;
-        Some(View { defs: self, schema, strategy: &schema.strategy })
+        let (name, schema) = self.by_name.get_key_value(name)?;
+        Some(View { defs: self, schema, strategy: &schema.strategy, name: Some(name) })
     }
 
     /// All names and schemas, in order of name.
@@ -128,7 +136,7 @@ impl Definitions {
 
     fn resolve<'a>(&'a self, node: &'a Node) -> Option<View<'a>> {
         match node {
-            Node::Inline(schema) => Some(View { defs: self, schema, strategy: &schema.strategy }),
+            Node::Inline(schema) => Some(View { defs: self, schema, strategy: &schema.strategy, name: None }),
             Node::Ref(name, strategy) => {
                 let view = self.view(name)?;
                 // A reference may carry merge markers of its own; they belong to the field, not to the type.
@@ -147,7 +155,7 @@ impl Schema {
         let text = |key: &str| raw.get(key).and_then(Value::as_str);
         let int_or_string = flag("x-kubernetes-int-or-string")
             || text("format") == Some("int-or-string")
-            || raw.get("oneOf").is_some();
+            || only_types(raw);
         let ty = match text("type") {
             _ if int_or_string => Type::IntOrString,
             Some("object") => Type::Object,
@@ -184,7 +192,7 @@ impl Schema {
     /// A view of a schema that refers to nothing outside itself, as those of custom resources do.
     #[must_use]
     pub fn standalone<'a>(&'a self, defs: &'a Definitions) -> View<'a> {
-        View { defs, schema: self, strategy: &self.strategy }
+        View { defs, schema: self, strategy: &self.strategy, name: None }
     }
 }
 
@@ -255,11 +263,33 @@ impl<'a> View<'a> {
         &self.schema.list
     }
 
+    /// Name of the definition this view shows, if it has one.
+    #[must_use]
+    pub fn name(self) -> Option<&'a str> {
+        self.name
+    }
+
+    /// The schema of the field a path of property names leads to, through lists and maps alike.
+    #[must_use]
+    pub fn at(self, path: &[&str]) -> Option<View<'a>> {
+        path.iter().try_fold(self, |view, name| match view.items() {
+            Some(item) => item.field(name),
+            None => view.field(name),
+        })
+    }
+
     /// Strategic merge behaviour of the field this view was reached through.
     #[must_use]
     pub fn strategy(self) -> &'a Strategy {
         self.strategy
     }
+}
+
+/// Whether a schema says nothing but "one of these types", as those of quantities do.
+fn only_types(raw: &Value) -> bool {
+    let alternatives = raw.get("oneOf").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let bare = |one: &Value| one.as_object().is_some_and(|one| one.len() == 1 && one.contains_key("type"));
+    raw.get("type").is_none() && !alternatives.is_empty() && alternatives.iter().all(bare)
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {

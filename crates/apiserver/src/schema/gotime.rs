@@ -1,0 +1,1 @@
+//! How Go reads and writes times.

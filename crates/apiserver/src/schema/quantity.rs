@@ -1,0 +1,1 @@
+//! How Kubernetes writes an amount: reading any spelling, writing the canonical one.
