@@ -1,2 +1,118 @@
-//! Chores of this repository.
-fn main() {}
+//! Chores of this repository, as `cargo xtask COMMAND`.
+//!
+//! | question | module |
+//! |---|---|
+//! | how do I run it, how are programs called? | `shell` |
+//! | is everything fine? | `test` |
+//! | how do I get a real Kubernetes control plane? | `control_plane` |
+//! | does every dependency point the right way? | `layers` |
+//! | are generated files what their generator makes? | `fresh` |
+//! | how fast is it? | `bench` |
+
+mod bench;
+mod control_plane;
+mod fresh;
+mod layers;
+mod shell;
+mod test;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, builder::PossibleValuesParser};
+use std::process::ExitCode;
+
+/// Chores of this repository.
+///
+/// The two to know are `up` and `test`; both need nothing but Rust.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Build loadline and run `loadline up`: a small cluster to look at, in one process
+    ///
+    /// The exit code is that of `loadline up`; Ctrl-C reaches it and ends it cleanly.
+    #[command(after_help = "Examples:\n  cargo xtask up\n  cargo xtask up -- --nodes 20 --for 30s\n  \
+                            cargo xtask up -- --help")]
+    Up {
+        /// What is passed on to `loadline up`
+        #[arg(last = true, value_name = "ARGS")]
+        args: Vec<String>,
+    },
+    /// Check everything: format, layers, lints, tests, documentation
+    ///
+    /// Tests against a real control plane run if `cargo xtask control-plane` has put its programs in place; what did
+    /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs are built first, and a
+    /// test that cannot have them fails.
+    #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test quantity\n  \
+                            LOADLINE_REQUIRE_REAL=1 cargo xtask test")]
+    Test {
+        /// Leave the real control plane out even if it is there
+        #[arg(long)]
+        no_real: bool,
+        /// Run only the tests whose name contains this, and none of the other checks
+        filter: Option<String>,
+    },
+    /// Put etcd, kube-apiserver, kube-scheduler, kube-controller-manager and kubectl in the user's cache
+    ///
+    /// Programs in the folder `KUBEBUILDER_ASSETS` are used as they are. The others are built from their Go modules,
+    /// pinned under xtask/control-plane, with the Go on the PATH: several minutes the first time, nothing afterwards.
+    /// The folders that hold the programs are printed to standard output, ready for a PATH.
+    #[command(after_help = "Examples:\n  cargo xtask control-plane\n  \
+                            PATH=$(cargo xtask control-plane --dir):$PATH kubectl version --client")]
+    ControlPlane {
+        /// Build nothing; print where the programs are, or fail if some are missing
+        #[arg(long)]
+        dir: bool,
+    },
+    /// Fail if a crate depends on one it must not know
+    ///
+    /// The rules are the two tables in xtask/src/layers.rs.
+    CheckLayers,
+    /// Run the benchmarks, or the one named
+    Bench {
+        /// Which one
+        #[arg(value_parser = PossibleValuesParser::new(bench::names()))]
+        name: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Chore::Up { args } => return code(shell::up(&args)),
+        Chore::Test { no_real, filter } => test::run(no_real, filter.as_deref()),
+        Chore::ControlPlane { dir: true } => control_plane::print(),
+        Chore::ControlPlane { dir: false } => control_plane::ensure().and_then(|()| control_plane::print()),
+        Chore::CheckLayers => layers::check_workspace(),
+        Chore::Bench { name } => bench::run(name.as_deref()),
+    };
+    code(done.map(|()| ExitCode::SUCCESS))
+}
+
+fn code(done: Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_after_two_dashes_belong_to_up() {
+        let cli = Cli::try_parse_from(["xtask", "up", "--", "--nodes", "20", "--for", "30s"]).unwrap();
+        let Chore::Up { args } = cli.command else { panic!("not up") };
+        assert_eq!(args, ["--nodes", "20", "--for", "30s"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! How fast is it? One row per benchmark; the figures they print belong in `docs/benchmarks.md`.
+
+use crate::shell;
+use anyhow::Result;
+
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    cargo: &'static [&'static str],
+}
+
+const BENCHES: &[Bench] = &[Bench {
+    name: "apiserver",
+    about: "memory and writes per second of the in-memory API server at full size",
+    cargo: &["run", "--release", "--package", "loadline-apiserver", "--example", "scale"],
+}];
+
+/// Their names, for the command line.
+pub fn names() -> Vec<&'static str> {
+    BENCHES.iter().map(|bench| bench.name).collect()
+}
+
+/// Runs the one called `name`, or all.
+pub fn run(name: Option<&str>) -> Result<()> {
+    for bench in BENCHES.iter().filter(|bench| name.is_none_or(|name| name == bench.name)) {
+        eprintln!("{}: {}", bench.name, bench.about);
+        shell::run(&mut shell::cargo(bench.cargo))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Is everything fine? The checks of `cargo xtask test`, cheap ones first; the first failure ends the run.
+
+use crate::shell::{self, spoken};
+use crate::{control_plane, fresh, layers};
+use anyhow::{Context as _, Result, bail};
+use loadline_testkit::parts::{self, Places, Policy};
+use std::process::Command;
+use std::time::Instant;
+
+struct Step {
+    name: &'static str,
+    check: Check,
+}
+
+enum Check {
+    /// A command with its terminal output.
+    Command(Command),
+    /// Done in this process.
+    Here(fn() -> Result<()>),
+}
+
+/// Runs all checks, or only the tests whose name contains `filter`.
+pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
+    let started = Instant::now();
+    let policy = match (no_real, Policy::from_env()) {
+        (true, Policy::Required) => bail!("--no-real contradicts {}=1", parts::REQUIRE),
+        (true, _) => Policy::Never,
+        (false, policy) => policy,
+    };
+    let steps = filter.map_or_else(|| steps(policy), |filter| vec![tests(policy, Some(filter))]);
+    let count = steps.len();
+    let mut taken = Vec::with_capacity(count);
+    for (index, mut step) in steps.into_iter().enumerate() {
+        let begun = Instant::now();
+        eprintln!("[{}/{count}] {}", index + 1, step.title());
+        step.run().with_context(|| format!("{} failed after {}", step.name, spoken(begun.elapsed())))?;
+        taken.push((step.name, begun.elapsed()));
+    }
+    eprintln!();
+    for (name, time) in taken {
+        eprintln!("ok  {name:<18} {:>12}", spoken(time));
+    }
+    eprintln!("ok  {:<18} {:>12}", "everything", spoken(started.elapsed()));
+    if let Some(line) = not_run(policy, &Places::from_env()) {
+        eprintln!("{line}");
+    }
+    Ok(())
+}
+
+fn steps(policy: Policy) -> Vec<Step> {
+    let command = |name, args: &[&str]| Step { name, check: Check::Command(shell::cargo(args)) };
+    let mut docs = shell::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut steps = vec![
+        command("format", &["fmt", "--all", "--check"]),
+        Step { name: "layers", check: Check::Here(layers::check_workspace) },
+        Step {
+            name: "generated files",
+            check: Check::Here(|| fresh::check(&shell::root(), fresh::GENERATED)),
+        },
+        command(
+            "lints",
+            &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
+        ),
+        tests(policy, None),
+        Step { name: "documentation", check: Check::Command(docs) },
+    ];
+    if policy == Policy::Required {
+        // Before the tests that need them, after the checks that fail in a second.
+        steps.insert(3, Step { name: "real parts", check: Check::Here(control_plane::ensure) });
+    }
+    steps
+}
+
+/// Unit, integration and documentation tests. All of them run even if one fails: the rest is worth knowing.
+fn tests(policy: Policy, filter: Option<&str>) -> Step {
+    let mut cargo = shell::cargo(&["test", "--workspace", "--all-features", "--no-fail-fast"]);
+    cargo.args(filter);
+    if policy == Policy::Never {
+        cargo.env(parts::AVOID, "1");
+    }
+    Step { name: "tests", check: Check::Command(cargo) }
+}
+
+impl Step {
+    fn title(&self) -> String {
+        match &self.check {
+            Check::Command(command) => format!("{}: {}", self.name, shell::words(command)),
+            Check::Here(_) => self.name.to_owned(),
+        }
+    }
+
+    fn run(&mut self) -> Result<()> {
+        match &mut self.check {
+            Check::Command(command) => shell::run(command),
+            Check::Here(check) => check(),
+        }
+    }
+}
+
+/// What was left out, and how to get it.
+fn not_run(policy: Policy, places: &Places) -> Option<String> {
+    if policy == Policy::Never {
+        return Some("not run: tests against a real control plane (leave out --no-real)".to_owned());
+    }
+    let missing = places.missing();
+    if missing.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = missing.iter().map(|row| row.name).collect();
+    Some(format!("not run: tests that need {} (get them: {})", names.join(", "), parts::COMMAND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_did_not_run_is_said_with_the_command_that_gets_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let places = Places { assets: Some(temp.path().to_owned()), cache: None };
+        let line = not_run(Policy::IfThere, &places).unwrap();
+        assert!(line.starts_with("not run: tests that need etcd, kube-apiserver"), "{line}");
+        assert!(line.ends_with("(get them: cargo xtask control-plane)"), "{line}");
+        for row in parts::COMPONENTS {
+            fs::write(temp.path().join(row.name), "").unwrap();
+        }
+        assert_eq!(not_run(Policy::IfThere, &places), None);
+        assert!(not_run(Policy::Never, &places).unwrap().contains("--no-real"));
+    }
+
+    #[test]
+    fn real_parts_are_built_before_the_tests_only_when_required() {
+        let names = |policy| steps(policy).iter().map(|step| step.name).collect::<Vec<_>>();
+        assert!(!names(Policy::IfThere).contains(&"real parts"));
+        let required = names(Policy::Required);
+        let place = |name| required.iter().position(|step| *step == name).unwrap();
+        assert!(place("real parts") < place("tests"));
+    }
+}
