@@ -84,10 +84,20 @@ impl Module {
     /// The upstream's version as `go.mod` requires it, such as `v1.36.3`.
     #[must_use]
     pub fn version(&self) -> &'static str {
-        let wanted =
-            |line: &&'static str| line.trim_start().trim_start_matches("require ").starts_with(self.upstream);
-        let mut words = self.go_mod.lines().find(wanted).unwrap_or_default().split_whitespace();
-        words.find(|word| word.starts_with('v')).unwrap_or("unknown")
+        self.version_of(self.upstream)
+    }
+
+    /// The required version of the module that holds `package`: the one with the longest name it starts with.
+    fn version_of(&self, package: &str) -> &'static str {
+        let required = self.go_mod.lines().filter_map(|line| {
+            let mut words = line.trim_start().trim_start_matches("require ").split_whitespace();
+            Some((words.next()?, words.next()?)).filter(|(_, version)| version.starts_with('v'))
+        });
+        let holds = |name: &str| {
+            package.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let holder = required.filter(|(name, _)| holds(name)).max_by_key(|(name, _)| name.len());
+        holder.map_or("unknown", |(_, version)| version)
     }
 
     /// The oldest Go that builds it, as `go.mod` says, such as `1.26.0`.
@@ -124,6 +134,14 @@ impl Module {
             hash.add(text.as_bytes());
         }
         format!("{}-{}-{:016x}", self.folder, self.version(), hash.0)
+    }
+}
+
+impl Component {
+    /// Its version as `go.mod` requires it.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        self.module.version_of(self.package)
     }
 }
 
@@ -283,9 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn version_and_go_are_read_from_go_mod() {
-        assert!(KUBERNETES.version().starts_with("v1."), "{}", KUBERNETES.version());
+    fn versions_are_read_from_go_mod() {
         assert!(KUBERNETES.go().starts_with("1."), "{}", KUBERNETES.go());
+        for row in COMPONENTS {
+            let major = if row.name == "etcd" { "v3." } else { "v1." };
+            assert!(row.version().starts_with(major), "{} {}", row.name, row.version());
+        }
+        let text = "require a.b/c v1.2.3\nrequire (\n\ta.b/c/d v4.5.6 // indirect\n)\nreplace a.b/e => a.b/f v7.0.0\n";
+        let module = Module { go_mod: text, ..KUBERNETES };
+        let cases =
+            [("a.b/c", "v1.2.3"), ("a.b/c/x", "v1.2.3"), ("a.b/c/d/x", "v4.5.6"), ("a.b/cc", "unknown")];
+        for (package, version) in cases {
+            assert_eq!(module.version_of(package), version, "{package}");
+        }
     }
 
     #[test]
