@@ -1,1 +1,3 @@
 //! Decisions as pure functions: no async, no clock, no Kubernetes crates.
+
+pub mod quantity;

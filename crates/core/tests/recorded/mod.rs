@@ -1,0 +1,10 @@
+//! Reads the answers recorded from Kubernetes' own libraries, see `vectors/core/README.md`.
+
+use serde::de::DeserializeOwned;
+
+/// A file of `vectors/core`.
+pub fn read<T: DeserializeOwned>(file: &str) -> T {
+    let path = format!("{}/../../vectors/core/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
