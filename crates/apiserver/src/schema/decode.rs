@@ -1,7 +1,20 @@
 //! What is in a request body: decoding against a schema, as kube-apiserver decodes into Go structs.
+//!
+//! Decoding drops what the kind does not know, rewrites amounts and times the way a round trip through Go does,
+//! and words its complaints as Go's decoder and Kubernetes' types word them. It works on the text, because strict
+//! field validation reports duplicate fields and follows the order in which things were written.
 
+mod seed;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, IgnoredAny};
 use serde_json::Value;
 
+use self::seed::{Seed, State};
 use super::View;
 
 /// A decoded body.
@@ -24,8 +37,9 @@ pub struct DecodeError(pub String);
 /// # Errors
 /// When the text is not JSON, or a value has a type the schema does not allow.
 pub fn typed(view: View<'_>, text: &[u8]) -> Result<Decoded, DecodeError> {
-    let _ = view;
-    untyped(text)
+    // Go looks at the syntax of the whole text before it looks at any type.
+    syntax(text)?;
+    run(Some(view), &mut serde_json::Deserializer::from_slice(text))
 }
 
 /// Decodes a value, for example the result of a patch, of a kind with a schema.
@@ -33,8 +47,7 @@ pub fn typed(view: View<'_>, text: &[u8]) -> Result<Decoded, DecodeError> {
 /// # Errors
 /// When a value has a type the schema does not allow.
 pub fn typed_value(view: View<'_>, value: Value) -> Result<Decoded, DecodeError> {
-    let _ = view;
-    Ok(Decoded { value, strict: Vec::new() })
+    run(Some(view), value)
 }
 
 /// Decodes JSON text of a kind without a Go type: only duplicate fields are objected to.
@@ -42,6 +55,67 @@ pub fn typed_value(view: View<'_>, value: Value) -> Result<Decoded, DecodeError>
 /// # Errors
 /// When the text is not JSON.
 pub fn untyped(text: &[u8]) -> Result<Decoded, DecodeError> {
-    let value = serde_json::from_slice(text).map_err(|e| DecodeError(e.to_string()))?;
-    Ok(Decoded { value, strict: Vec::new() })
+    syntax(text)?;
+    run(None, &mut serde_json::Deserializer::from_slice(text))
+}
+
+/// The message of a body that could be read but not understood, for a `BadRequest`.
+#[must_use]
+pub fn unusable(kind: &str, version: &str, why: &str) -> String {
+    format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
+}
+
+/// One sentence about everything strict field validation objects to; goes into [`unusable`].
+#[must_use]
+pub fn strict_error(strict: &[String]) -> String {
+    format!("strict decoding error: {}", strict.join(", "))
+}
+
+fn syntax(text: &[u8]) -> Result<(), DecodeError> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let whole = reader.deserialize_ignored_any(IgnoredAny).and_then(|_| reader.end());
+    whole.map_err(|error| {
+        if error.is_eof() {
+            return DecodeError("unexpected end of JSON input".to_owned());
+        }
+        DecodeError(unexpected(text, &error))
+    })
+}
+
+/// Go names the character it did not expect.
+fn unexpected(text: &[u8], error: &serde_json::Error) -> String {
+    let line = text.split(|b| *b == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let found = line.get(error.column().saturating_sub(1)).copied();
+    let Some(found) = found else { return error.to_string() };
+    let sentence = error.to_string();
+    let place = if sentence.starts_with("trailing characters") {
+        "after top-level value"
+    } else if sentence.starts_with("key must be a string") {
+        "looking for beginning of object key string"
+    } else if sentence.starts_with("expected `:`") {
+        "after object key"
+    } else if sentence.starts_with("expected `,` or `}`") {
+        "after object key:value pair"
+    } else if sentence.starts_with("expected `,` or `]`") {
+        "after array element"
+    } else {
+        "looking for beginning of value"
+    };
+    let shown = match found {
+        b'\'' => "'\\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        other => format!("'{}'", char::from(other).escape_default()),
+    };
+    format!("invalid character {shown} {place}")
+}
+
+fn run<'de, D: serde::Deserializer<'de>>(view: Option<View<'_>>, from: D) -> Result<Decoded, DecodeError> {
+    let state = RefCell::new(State::default());
+    let decoded = Seed::root(view, &state).deserialize(from);
+    let state = state.into_inner();
+    match (decoded, state.fatal.or(state.first)) {
+        (_, Some(error)) => Err(DecodeError(error)),
+        (Err(error), None) => Err(DecodeError(error.to_string())),
+        (Ok(value), None) => Ok(Decoded { value: value.unwrap_or(Value::Null), strict: state.strict }),
+    }
 }
