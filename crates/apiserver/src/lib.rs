@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod builtin;
 pub mod fault;
+pub mod jsonpath;
 pub mod patch;
 pub mod schema;
 pub mod status;
