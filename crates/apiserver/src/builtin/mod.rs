@@ -6,8 +6,15 @@
 //! their metadata.
 
 pub mod admission;
+mod convert;
+mod defaults;
+mod json;
 pub mod meta;
+mod names;
 pub mod pod;
+mod prepare;
+pub mod quantity;
+mod shape;
 
 use serde_json::Value;
 
@@ -25,20 +32,32 @@ pub struct Kind<'a> {
 }
 
 /// Fills what a client may leave out. Idempotent.
-pub fn default(_kind: Kind<'_>, _obj: &mut Value) {}
+pub fn default(kind: Kind<'_>, obj: &mut Value) {
+    shape::normalize(kind, obj);
+    shape::visit(kind, obj, &mut defaults::apply);
+}
 
 /// Brings an object into the form it has after a round trip through the server's types: unknown fields and empty
 /// optional ones gone, required ones present, quantities and times in canonical form. Idempotent.
-pub fn normalize(_kind: Kind<'_>, _obj: &mut Value) {}
+pub fn normalize(kind: Kind<'_>, obj: &mut Value) {
+    shape::normalize(kind, obj);
+    shape::visit(kind, obj, &mut convert::apply);
+}
 
 /// Resets what a client may not choose when it creates an object: status, generation and the like.
-pub fn prepare_create(_kind: Kind<'_>, _obj: &mut Value) {}
+pub fn prepare_create(kind: Kind<'_>, obj: &mut Value) {
+    prepare::create(kind, obj);
+}
 
 /// Carries over what a client may not change with an update, and counts the generation up if the spec changed.
-pub fn prepare_update(_kind: Kind<'_>, _new: &mut Value, _old: &Value) {}
+pub fn prepare_update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+    prepare::update(kind, new, old);
+}
 
 /// Carries over everything a write to the `status` subresource may not change.
-pub fn prepare_status_update(_kind: Kind<'_>, _new: &mut Value, _old: &Value) {}
+pub fn prepare_status_update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+    prepare::status(kind, new, old);
+}
 
 /// Problems of an object about to be created, metadata included.
 #[must_use]

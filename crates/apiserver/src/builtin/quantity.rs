@@ -1,0 +1,247 @@
+//! Resource amounts: parsing, comparing and Kubernetes' canonical spelling.
+
+use std::fmt;
+
+const NANO: i128 = 1_000_000_000;
+const MILLI: i128 = 1_000_000;
+/// Whole units above this are cut off, as upstream does.
+const MAX: i128 = i64::MAX as i128 * NANO;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// An amount, exact to a billionth, that remembers how it was written.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantity {
+    nanos: i128,
+    format: Format,
+}
+
+impl Quantity {
+    /// Nothing.
+    pub const ZERO: Self = Self { nanos: 0, format: Format::Decimal };
+
+    /// Reads an amount; `None` if it is not one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let negative = text.starts_with('-');
+        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+            return None;
+        }
+        let (base, power, format) = scale(suffix)?;
+        let nanos = magnitude(whole, fraction, base, power);
+        Some(Self { nanos: if negative { -nanos } else { nanos }, format })
+    }
+
+    /// Rounds away from zero to whole thousandths.
+    #[must_use]
+    pub fn round_up_milli(self) -> Self {
+        let rest = self.nanos % MILLI;
+        let up = if rest == 0 { 0 } else { MILLI * rest.signum() - rest };
+        Self { nanos: self.nanos + up, ..self }
+    }
+
+    /// -1, 0 or 1.
+    #[must_use]
+    pub fn sign(self) -> i32 {
+        match self.nanos {
+            0 => 0,
+            n if n > 0 => 1,
+            _ => -1,
+        }
+    }
+
+    /// Whether there is no fraction of a unit.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
+    /// Whole units, rounded up.
+    #[must_use]
+    pub fn units(self) -> i128 {
+        let (units, rest) = (self.nanos / NANO, self.nanos % NANO);
+        if rest > 0 { units + 1 } else { units }
+    }
+
+    /// The sum, in the spelling of `self` unless that is zero.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let format = if self.nanos == 0 { other.format } else { self.format };
+        Self { nanos: self.nanos.saturating_add(other.nanos), format }
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+/// Base, power of that base and format of a suffix.
+fn scale(suffix: &str) -> Option<(u32, i32, Format)> {
+    const DECIMAL: [(&str, i32); 10] = [
+        ("n", -9),
+        ("u", -6),
+        ("m", -3),
+        ("", 0),
+        ("k", 3),
+        ("M", 6),
+        ("G", 9),
+        ("T", 12),
+        ("P", 15),
+        ("E", 18),
+    ];
+    const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+    if let Some((_, power)) = DECIMAL.iter().find(|(s, _)| *s == suffix) {
+        return Some((10, *power, Format::Decimal));
+    }
+    if let Some((_, power)) = BINARY.iter().find(|(s, _)| *s == suffix) {
+        return Some((2, *power, Format::Binary));
+    }
+    let power = suffix.strip_prefix(['e', 'E'])?;
+    if power.is_empty() || !power.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    Some((10, power.parse().ok()?, Format::Exponent))
+}
+
+/// Billionths of `whole.fraction × base^power`, rounded up and cut off at [`MAX`].
+fn magnitude(whole: &str, fraction: &str, base: u32, power: i32) -> i128 {
+    let digits: String = [whole, fraction].concat();
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return 0;
+    }
+    // Thirty-six digits are beyond every bound in either direction.
+    let (head, tail) = digits.split_at(digits.len().min(36));
+    let sticky = tail.bytes().any(|b| b != b'0');
+    let Ok(mut value) = head.parse::<i128>() else { return MAX };
+    let fraction_len = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+    let tail_len = i32::try_from(tail.len()).unwrap_or(i32::MAX);
+    let mut exponent = tail_len.saturating_sub(fraction_len).saturating_add(9);
+    let mut up = sticky;
+    if base == 10 {
+        exponent = exponent.saturating_add(power);
+    } else {
+        for _ in 0..power {
+            // Doubling may overflow while a later division would bring it back: divide early, remember the loss.
+            while value > i128::MAX / 2 && exponent < 0 {
+                up |= value % 10 != 0;
+                value /= 10;
+                exponent += 1;
+            }
+            value = value.saturating_mul(2);
+        }
+    }
+    while exponent > 0 && value <= MAX {
+        value = value.saturating_mul(10);
+        exponent -= 1;
+    }
+    while exponent < 0 && value > 0 {
+        up |= value % 10 != 0;
+        value /= 10;
+        exponent += 1;
+    }
+    (value + i128::from(up)).min(MAX)
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nanos == 0 {
+            return f.write_str("0");
+        }
+        let binary = self.format == Format::Binary && self.is_whole() && self.nanos.abs() >= 1024 * NANO;
+        if binary {
+            let mut value = self.nanos / NANO;
+            let mut step = 0;
+            while value % 1024 == 0 {
+                value /= 1024;
+                step += 1;
+            }
+            let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][step.min(6)];
+            return write!(f, "{value}{suffix}");
+        }
+        let mut value = self.nanos;
+        let mut step = 0;
+        while value % 1000 == 0 {
+            value /= 1000;
+            step += 1;
+        }
+        if self.format == Format::Exponent {
+            return match step * 3 - 9 {
+                0 => write!(f, "{value}"),
+                power => write!(f, "{value}e{power}"),
+            };
+        }
+        let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+        let step = usize::try_from(step).unwrap_or_default().min(9);
+        write!(f, "{value}{}", suffix[step])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn amounts_are_spelled_as_upstream_spells_them() {
+        for (given, want, why) in [
+            ("1000m", "1", "thousandths that make a whole"),
+            ("0.5", "500m", "no decimal points"),
+            ("1.5Gi", "1536Mi", "binary suffixes stay binary"),
+            ("0.5Ki", "512", "below 1024 binary amounts print as decimal"),
+            ("1024Ki", "1Mi", "largest exact suffix"),
+            ("1024", "1024", "no suffix stays decimal"),
+            ("1000M", "1G", "largest exact suffix"),
+            ("0.0000000001", "1n", "rounded up to a billionth"),
+            ("-0.5", "-500m", "sign stays"),
+            ("1e3", "1e3", "exponents stay exponents"),
+            ("10e2", "1e3", "in threes"),
+            ("0Gi", "0", "zero has no suffix"),
+            ("1.5", "1500m", "mixed"),
+            ("100Ei", "9223372036854775807", "cut off at the largest 64-bit number"),
+            ("0.1Ki", "102400m", "a fraction of a unit is shown in decimal"),
+        ] {
+            let got = Quantity::parse(given).map(|q| q.to_string());
+            assert_eq!(got.as_deref(), Some(want), "{given}: {why}");
+        }
+        for bad in ["", "x", "1.2.3", "1 ", "1kk", "e3", ".", "1e", "--1", "1ki"] {
+            assert_eq!(Quantity::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_spelling_is_stable(n in -1_000_000_000i64..1_000_000_000, s in 0usize..14) {
+            let suffix = ["n", "u", "m", "", "k", "M", "G", "e2", "e-3", "Ki", "Mi", "Gi", "Ti", "e5"][s];
+            let once = Quantity::parse(&format!("{n}{suffix}")).unwrap();
+            let again = Quantity::parse(&once.to_string()).unwrap();
+            prop_assert_eq!(again.to_string(), once.to_string());
+            prop_assert_eq!(again.nanos, once.nanos);
+        }
+    }
+}
