@@ -142,7 +142,7 @@ fn compile(row: &Component, output: &Path, title: &str) -> Result<()> {
     progress.end();
     if !status.success() {
         let news: Vec<_> = said.iter().filter(|line| !line.starts_with("go: downloading")).cloned().collect();
-        bail!("cannot build {}: {} ended with {status}\n{}", row.name, shell::words(&go), news.join("\n"));
+        bail!("cannot build {}: go build {} ended with {status}\n{}", row.name, row.package, news.join("\n"));
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ struct Progress<'a> {
 impl<'a> Progress<'a> {
     fn new(title: &'a str) -> Self {
         let terminal = io::stderr().is_terminal();
-        let period = Duration::from_secs(if terminal { 1 } else { 5 });
+        let period = Duration::from_secs(if terminal { 1 } else { 10 });
         let mut progress = Self { title, started: Instant::now(), told: None, period, terminal };
         progress.tell("");
         progress

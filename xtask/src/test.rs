@@ -27,7 +27,7 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
         (true, _) => Policy::Never,
         (false, policy) => policy,
     };
-    let steps = filter.map_or_else(|| steps(policy), |filter| vec![tests(policy, Some(filter))]);
+    let steps = steps(policy, filter);
     let count = steps.len();
     let mut taken = Vec::with_capacity(count);
     for (index, mut step) in steps.into_iter().enumerate() {
@@ -47,27 +47,25 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn steps(policy: Policy) -> Vec<Step> {
+fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
     let command = |name, args: &[&str]| Step { name, check: Check::Command(shell::cargo(args)) };
-    let mut docs = shell::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    let mut steps = vec![
-        command("format", &["fmt", "--all", "--check"]),
-        Step { name: "layers", check: Check::Here(layers::check_workspace) },
-        Step {
-            name: "generated files",
-            check: Check::Here(|| fresh::check(&shell::root(), fresh::GENERATED)),
-        },
-        command(
-            "lints",
-            &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
-        ),
-        tests(policy, None),
-        Step { name: "documentation", check: Check::Command(docs) },
-    ];
+    let here = |name, check| Step { name, check: Check::Here(check) };
+    let mut steps = Vec::new();
+    if filter.is_none() {
+        steps.push(command("format", &["fmt", "--all", "--check"]));
+        steps.push(here("layers", layers::check_workspace));
+        steps.push(here("generated files", || fresh::check(&shell::root(), fresh::GENERATED)));
+        let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+        steps.push(command("lints", &lints));
+    }
     if policy == Policy::Required {
-        // Before the tests that need them, after the checks that fail in a second.
-        steps.insert(3, Step { name: "real parts", check: Check::Here(control_plane::ensure) });
+        steps.push(here("real parts", control_plane::ensure));
+    }
+    steps.push(tests(policy, filter));
+    if filter.is_none() {
+        let mut docs = shell::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
+        docs.env("RUSTDOCFLAGS", "-D warnings");
+        steps.push(Step { name: "documentation", check: Check::Command(docs) });
     }
     steps
 }
@@ -132,10 +130,12 @@ mod tests {
 
     #[test]
     fn real_parts_are_built_before_the_tests_only_when_required() {
-        let names = |policy| steps(policy).iter().map(|step| step.name).collect::<Vec<_>>();
-        assert!(!names(Policy::IfThere).contains(&"real parts"));
-        let required = names(Policy::Required);
+        let names = |policy, filter| steps(policy, filter).iter().map(|step| step.name).collect::<Vec<_>>();
+        assert!(!names(Policy::IfThere, None).contains(&"real parts"));
+        let required = names(Policy::Required, None);
         let place = |name| required.iter().position(|step| *step == name).unwrap();
         assert!(place("real parts") < place("tests"));
+        assert_eq!(names(Policy::IfThere, Some("name")), ["tests"]);
+        assert_eq!(names(Policy::Required, Some("name")), ["real parts", "tests"]);
     }
 }
