@@ -1,0 +1,248 @@
+//! What a request asks for: path and query taken apart, before anything is looked up.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use crate::status::Status;
+
+/// A path of the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Path {
+    /// `/`: the list of paths.
+    Root,
+    /// `/version`.
+    Version,
+    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    Health,
+    /// `/api`.
+    Legacy,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/api/v1` or `/apis/GROUP/VERSION`.
+    GroupVersion(String, String),
+    /// `/openapi/v2`.
+    OpenApiV2,
+    /// `/openapi/v3` and, with a group version path, a document below it.
+    OpenApiV3(Option<String>),
+    /// A resource, an object or something below an object.
+    Resource(Target),
+    /// Nothing we know.
+    Unknown,
+}
+
+/// A resource, an object or something below an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Target {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Namespace, if the path has one.
+    pub namespace: Option<String>,
+    /// Plural name of the resource.
+    pub plural: String,
+    /// Name of the object.
+    pub name: Option<String>,
+    /// What is asked for below the object.
+    pub subresource: Option<String>,
+}
+
+impl Path {
+    /// Takes a request path apart. Escapes are decoded per segment, so an escaped slash never splits one.
+    #[must_use]
+    pub fn parse(path: &str) -> Self {
+        let parts: Option<Vec<String>> = path
+            .trim_start_matches('/')
+            .split('/')
+            .map(|p| percent_decode_str(p).decode_utf8().ok().map(std::borrow::Cow::into_owned))
+            .collect();
+        let Some(mut parts) = parts else { return Self::Unknown };
+        if parts.last().is_some_and(String::is_empty) {
+            parts.pop();
+        }
+        let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [] => Self::Root,
+            ["version"] => Self::Version,
+            ["healthz" | "livez" | "readyz", ..] => Self::Health,
+            ["api"] => Self::Legacy,
+            ["apis"] => Self::Groups,
+            ["openapi", "v2"] => Self::OpenApiV2,
+            ["openapi", "v3"] => Self::OpenApiV3(None),
+            ["openapi", "v3", rest @ ..] => Self::OpenApiV3(Some(rest.join("/"))),
+            ["api", version] => Self::GroupVersion(String::new(), (*version).to_owned()),
+            ["apis", group] => Self::Group((*group).to_owned()),
+            ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
+            ["api", version, rest @ ..] => Target::parse("", version, rest).map_or(Self::Unknown, Self::Resource),
+            ["apis", group, version, rest @ ..] => {
+                Target::parse(group, version, rest).map_or(Self::Unknown, Self::Resource)
+            }
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Target {
+    fn parse(group: &str, version: &str, rest: &[&str]) -> Option<Self> {
+        if rest.iter().any(|part| part.is_empty()) {
+            return None;
+        }
+        let own = |s: &&str| (*s).to_owned();
+        let base = Self { group: group.to_owned(), version: version.to_owned(), ..Self::default() };
+        Some(match rest {
+            // `namespaces/x/status` and `/finalize` are below a Namespace, everything else below that namespace.
+            ["namespaces", name, sub @ ("status" | "finalize")] => Self {
+                plural: "namespaces".to_owned(),
+                name: Some(own(name)),
+                subresource: Some(own(sub)),
+                ..base
+            },
+            ["namespaces", namespace, plural, below @ ..] => Self {
+                namespace: Some(own(namespace)),
+                plural: own(plural),
+                name: below.first().map(own),
+                subresource: (below.len() > 1).then(|| below[1..].join("/")),
+                ..base
+            },
+            [plural, below @ ..] => Self {
+                plural: own(plural),
+                name: below.first().map(own),
+                subresource: (below.len() > 1).then(|| below[1..].join("/")),
+                ..base
+            },
+            [] => return None,
+        })
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the verbs of the Kubernetes API")]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb of a method on a collection or on one object.
+    #[must_use]
+    pub fn of(method: &Method, target: &Target, query: &Query) -> Option<Self> {
+        let named = target.name.is_some();
+        Some(match *method {
+            Method::GET | Method::HEAD if query.flag("watch") => Self::Watch,
+            Method::GET | Method::HEAD if named => Self::Get,
+            Method::GET | Method::HEAD => Self::List,
+            Method::POST => Self::Create,
+            Method::PUT if named => Self::Update,
+            Method::PATCH if named => Self::Patch,
+            Method::DELETE if named => Self::Delete,
+            Method::DELETE => Self::DeleteCollection,
+            _ => return None,
+        })
+    }
+
+    /// Its name in discovery.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+/// Decoded query parameters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Parses a query string; of repeated parameters the first counts, as in Go.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let decode = |s: &str| percent_decode_str(&s.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let mut all = BTreeMap::new();
+        for pair in text.split('&').filter(|p| !p.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            all.entry(decode(key)).or_insert_with(|| decode(value));
+        }
+        Self(all)
+    }
+
+    /// A parameter that is there and not empty.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// A switch: Go reads anything but `false` and `0` as true.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// 400 when it is not one.
+    pub fn number(&self, key: &str) -> Result<Option<i64>, Status> {
+        let Some(text) = self.get(key) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> Target {
+        match Path::parse(path) {
+            Path::Resource(target) => target,
+            other => panic!("{path} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_name_resources_objects_and_what_is_below() {
+        let t = target("/api/v1/namespaces/a/pods/p/status");
+        assert_eq!(
+            (t.group.as_str(), t.namespace.as_deref(), t.plural.as_str(), t.name.as_deref(), t.subresource.as_deref()),
+            ("", Some("a"), "pods", Some("p"), Some("status"))
+        );
+        let t = target("/api/v1/namespaces/a");
+        assert_eq!((t.plural.as_str(), t.name.as_deref(), t.namespace), ("namespaces", Some("a"), None));
+        let t = target("/api/v1/namespaces/a/finalize");
+        assert_eq!((t.plural.as_str(), t.subresource.as_deref()), ("namespaces", Some("finalize")));
+        let t = target("/apis/apps/v1/deployments");
+        assert_eq!((t.group.as_str(), t.plural.as_str(), t.name), ("apps", "deployments", None));
+    }
+
+    #[test]
+    fn an_escaped_slash_stays_inside_its_segment() {
+        assert_eq!(target("/api/v1/nodes/a%2Fb").name.as_deref(), Some("a/b"));
+    }
+
+    #[test]
+    fn odd_paths_are_unknown_not_errors() {
+        for path in ["/nope", "/api/v1//pods", "/apis/a/b//c", "/%ff"] {
+            assert_eq!(Path::parse(path), Path::Unknown, "{path}");
+        }
+    }
+}

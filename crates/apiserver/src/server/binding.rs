@@ -1,0 +1,103 @@
+//! Binding a pod to a node.
+
+use serde_json::{Value, json};
+
+use super::{Answer, ApiServer, Call};
+use crate::status::{FieldError, Status, Subject};
+use crate::store::Expect;
+
+const BINDING: Subject<'_> = Subject { group: "", resource: "pods/binding", kind: "Binding" };
+
+impl ApiServer {
+    pub(super) fn bind(&self, call: &Call) -> Result<Answer, Status> {
+        let body: Value = serde_json::from_slice(&call.body)
+            .map_err(|e| Status::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
+        let name = match call.target.name.as_deref() {
+            Some(name) => name.to_owned(),
+            None => body["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        };
+        let given = body["metadata"]["name"].as_str().unwrap_or_default();
+        if !given.is_empty() && given != name {
+            return Err(Status::bad_request("name in URL does not match name in Binding object"));
+        }
+        let node = checked_target(&body, &name)?;
+        let pods = self.registry().find("", "v1", "pods").cloned();
+        let Some(pods) = pods else { return Err(Status::no_such_resource()) };
+        let key = crate::store::key(call.namespace(), &name);
+        let dry_run = call.dry_run()?;
+        loop {
+            let live = self.0.store.get(&pods.table, &key);
+            let live = live.ok_or_else(|| Status::not_found(pods.subject(), &name))?;
+            let mut pod = live.value();
+            check_pod(&pod, &body, &name)?;
+            assign(&mut pod, &body, node, &self.now_text());
+            if dry_run || self.0.store.put(&pods.table, &key, Expect::Revision(live.revision), pod).is_ok() {
+                let status = json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+                });
+                return Ok(Answer::value(201, &status));
+            }
+        }
+    }
+}
+
+fn checked_target<'a>(body: &'a Value, name: &str) -> Result<&'a str, Status> {
+    let target = &body["target"];
+    let subject = Subject { group: "", resource: "bindings", kind: "Binding" };
+    let mut errors = Vec::new();
+    let kind = target["kind"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != "Node" {
+        errors.push(FieldError::not_supported("target.kind", &json!(kind), &["Node", "<empty>"]));
+    }
+    let node = target["name"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    }
+    if errors.is_empty() { Ok(node) } else { Err(Status::invalid(subject, name, &errors)) }
+}
+
+fn check_pod(pod: &Value, body: &Value, name: &str) -> Result<(), Status> {
+    if let Some(uid) = body["metadata"]["uid"].as_str().filter(|u| !u.is_empty())
+        && pod["metadata"]["uid"] != uid
+    {
+        let have = pod["metadata"]["uid"].as_str().unwrap_or_default();
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {have}");
+        return Err(Status::conflict(BINDING, name, &why));
+    }
+    if pod["metadata"].get("deletionTimestamp").is_some_and(|t| !t.is_null()) {
+        let why = format!("pod {name} is being deleted, cannot be assigned to a host");
+        return Err(Status::conflict(BINDING, name, &why));
+    }
+    if let Some(node) = pod["spec"]["nodeName"].as_str().filter(|n| !n.is_empty()) {
+        let why = format!("pod {name} is already assigned to node {node:?}");
+        return Err(Status::conflict(BINDING, name, &why));
+    }
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty()) {
+        let why = format!("pod {name} has non-empty .spec.schedulingGates");
+        return Err(Status::conflict(BINDING, name, &why));
+    }
+    Ok(())
+}
+
+fn assign(pod: &mut Value, body: &Value, node: &str, now: &str) {
+    pod["spec"]["nodeName"] = json!(node);
+    for field in ["annotations", "labels"] {
+        if let Some(extra) = body["metadata"][field].as_object() {
+            for (key, value) in extra {
+                pod["metadata"][field][key] = value.clone();
+            }
+        }
+    }
+    let mut condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    if let Some(generation) = pod["metadata"]["generation"].as_i64() {
+        condition["observedGeneration"] = json!(generation);
+    }
+    let conditions = &mut pod["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    if let Some(list) = conditions.as_array_mut() {
+        list.retain(|c| c["type"] != "PodScheduled");
+        list.push(condition);
+    }
+}

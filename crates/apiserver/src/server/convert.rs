@@ -1,0 +1,102 @@
+//! Between the version objects are stored in and the version a client speaks.
+//!
+//! Only two kinds of resources have several versions here: events (kept in the core form) and custom resources
+//! (strategy `None`: only `apiVersion` differs).
+
+use serde_json::{Map, Value, json};
+
+use crate::registry::Resource;
+
+/// Whether the version asked for differs from the stored one.
+#[must_use]
+pub fn needed(resource: &Resource) -> bool {
+    match &resource.custom {
+        Some(custom) => !custom.storage,
+        None => resource.group == "events.k8s.io",
+    }
+}
+
+/// From the stored form to the version of `resource`.
+#[must_use]
+pub fn from_storage(resource: &Resource, mut value: Value) -> Value {
+    if !needed(resource) {
+        return value;
+    }
+    if resource.custom.is_none() {
+        return rename(value, "events.k8s.io/v1", &EVENT_FIELDS);
+    }
+    value["apiVersion"] = json!(resource.api_version());
+    value
+}
+
+/// From the version of `resource` to the stored form.
+#[must_use]
+pub fn to_storage(resource: &Resource, mut value: Value) -> Value {
+    match &resource.custom {
+        _ if !needed(resource) => value,
+        None => rename(value, "v1", &EVENT_FIELDS.map(|(core, newer)| (newer, core))),
+        Some(custom) => {
+            value["apiVersion"] = json!(custom.storage_api_version);
+            value
+        }
+    }
+}
+
+/// Fields of an event in the core form and in `events.k8s.io/v1`.
+const EVENT_FIELDS: [(&str, &str); 8] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+];
+
+fn rename(value: Value, api_version: &str, fields: &[(&str, &str)]) -> Value {
+    let Value::Object(old) = value else { return value };
+    let mut new = Map::new();
+    for (key, entry) in old {
+        let renamed = fields.iter().find(|(from, _)| *from == key).map_or(key.as_str(), |(_, to)| to);
+        // Upstream's empty source is a struct without fields; it does not travel in the newer form either way.
+        new.insert(renamed.to_owned(), entry);
+    }
+    new.insert("apiVersion".to_owned(), json!(api_version));
+    Value::Object(new)
+}
+
+/// The stored name of a selectable field asked for in the version of `resource`.
+#[must_use]
+pub fn field_name(resource: &Resource, field: &str) -> String {
+    if resource.group == "events.k8s.io" {
+        if let Some(rest) = field.strip_prefix("regarding.") {
+            return format!("involvedObject.{rest}");
+        }
+        if field == "reportingController" {
+            return "reportingComponent".to_owned();
+        }
+    }
+    field.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn an_event_survives_the_way_to_the_newer_form_and_back() {
+        let registry = Registry::default();
+        let newer = registry.find("events.k8s.io", "v1", "events").expect("built in");
+        let core = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"name": "p"},
+            "message": "m", "reason": "R", "source": {"component": "c"}, "count": 2, "type": "Normal",
+        });
+        let there = from_storage(newer, core.clone());
+        assert_eq!(there["regarding"]["name"], "p");
+        assert_eq!(there["note"], "m");
+        assert_eq!(there["apiVersion"], "events.k8s.io/v1");
+        assert_eq!(to_storage(newer, there), core);
+    }
+}

@@ -1,0 +1,198 @@
+//! The `scale` subresource: how many replicas, seen and set without knowing the kind.
+
+use serde_json::{Value, json};
+
+use super::body::Strictness;
+use super::patch::{PatchKind, parse};
+use super::write::Ownership;
+use super::{Answer, ApiServer, Call};
+use crate::patch;
+use crate::request::Verb;
+use crate::status::{FieldError, Status, Subject};
+
+const SCALE: Subject<'_> = Subject { group: "autoscaling", resource: "scales", kind: "Scale" };
+
+impl ApiServer {
+    pub(super) fn get_scale(&self, call: &Call) -> Result<Answer, Status> {
+        let object = self.existing(call)?;
+        Ok(Answer::value(200, &scale_of(call, &object.value())?))
+    }
+
+    pub(super) fn write_scale(&self, verb: Verb, call: &Call) -> Result<Answer, Status> {
+        let pinned = verb == Verb::Update;
+        for _ in 0..20 {
+            let live = self.existing(call)?;
+            let mut value = live.value();
+            let old = scale_of(call, &value)?;
+            let new = if pinned { read_scale(call)? } else { patched(call, &old)? };
+            check(call, &old, &new)?;
+            let wanted = new["spec"]["replicas"].as_i64().unwrap_or(0);
+            let path = replicas_path(call);
+            set(&mut value, &path, json!(wanted));
+            if let Some(object) = self.replace(call, &live, value, Ownership::Track)? {
+                return Ok(Answer::value(200, &scale_of(call, &object.value())?));
+            }
+        }
+        Err(Status::modified(call.resource.subject(), call.name()))
+    }
+}
+
+fn read_scale(call: &Call) -> Result<Value, Status> {
+    let value: Value = serde_json::from_slice(&call.body).map_err(|e| Status::bad_request(e.to_string()))?;
+    let kind = value["kind"].as_str().unwrap_or("Scale");
+    if kind != "Scale" {
+        return Err(Status::bad_request(format!("unexpected kind {kind:?}, expected \"Scale\"")));
+    }
+    Ok(value)
+}
+
+fn patched(call: &Call, old: &Value) -> Result<Value, Status> {
+    let kind = PatchKind::of(call)?;
+    let _: Strictness = call.strictness()?;
+    let document = parse(kind, &call.body)?;
+    match kind {
+        PatchKind::Json => patch::json(old, &document),
+        PatchKind::Merge | PatchKind::Apply => patch::merge(old, &document),
+        PatchKind::Strategic => {
+            patch::strategic(crate::schema::builtin::kind("autoscaling", "v1", "Scale"), old, &document)
+        }
+    }
+}
+
+fn check(call: &Call, old: &Value, new: &Value) -> Result<(), Status> {
+    let replicas = &new["spec"]["replicas"];
+    if let Some(negative) = replicas.as_i64().filter(|n| *n < 0) {
+        let error = FieldError::invalid(
+            "spec.replicas",
+            &json!(negative),
+            "must be greater than or equal to 0",
+        );
+        return Err(Status::invalid(SCALE, call.name(), &[error]));
+    }
+    if !replicas.is_null() && !replicas.is_i64() {
+        return Err(Status::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {replicas} into Go struct field ScaleSpec.spec.replicas of type int32"
+        )));
+    }
+    let name = new["metadata"]["name"].as_str().unwrap_or_default();
+    if name != call.name() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name()
+        )));
+    }
+    let revision = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if !revision.is_empty() && new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"] {
+        return Err(Status::modified(call.resource.subject(), call.name()));
+    }
+    Ok(())
+}
+
+fn replicas_path(call: &Call) -> String {
+    let custom = call.resource.custom.as_ref().and_then(|c| c.scale.as_ref());
+    custom.map_or_else(|| ".spec.replicas".to_owned(), |s| s.spec_replicas.clone())
+}
+
+/// The object seen as a `Scale`.
+fn scale_of(call: &Call, value: &Value) -> Result<Value, Status> {
+    let paths = call.resource.custom.as_ref().and_then(|c| c.scale.as_ref());
+    let metadata = &value["metadata"];
+    let mut scale = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1",
+        "metadata": {
+            "name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"], "creationTimestamp": metadata["creationTimestamp"],
+        },
+        "spec": {}, "status": {"replicas": 0},
+    });
+    let (wanted, observed, selector) = match paths {
+        None => {
+            let selector = selector_text(&value["spec"]["selector"]);
+            (value["spec"]["replicas"].clone(), value["status"]["replicas"].clone(), Some(selector))
+        }
+        Some(paths) => {
+            let wanted = at(value, &paths.spec_replicas);
+            if wanted.is_null() {
+                return Err(Status::internal(format!(
+                    "the spec replicas field {:?} does not exist",
+                    paths.spec_replicas
+                )));
+            }
+            let selector = paths.label_selector.as_deref().map(|p| at(value, p));
+            let selector = selector.and_then(|s| s.as_str().map(str::to_owned));
+            (wanted, at(value, &paths.status_replicas), selector)
+        }
+    };
+    // Zero replicas are left out of a spec upstream, and always present in a status.
+    if wanted.as_i64().unwrap_or(0) != 0 {
+        scale["spec"]["replicas"] = wanted;
+    }
+    scale["status"]["replicas"] = json!(observed.as_i64().unwrap_or(0));
+    if let Some(selector) = selector.filter(|s| !s.is_empty()) {
+        scale["status"]["selector"] = json!(selector);
+    }
+    Ok(scale)
+}
+
+/// A label selector in its string form.
+fn selector_text(selector: &Value) -> String {
+    let mut parts = Vec::new();
+    // Replication controllers have a plain map where newer kinds have `matchLabels`.
+    let labels = if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() {
+        selector["matchLabels"].as_object()
+    } else {
+        selector.as_object()
+    };
+    for (key, value) in labels.into_iter().flatten() {
+        parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let text = match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        parts.push((key.to_owned(), text));
+    }
+    parts.sort();
+    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+}
+
+fn at(value: &Value, path: &str) -> Value {
+    let mut at = value;
+    for step in path.trim_start_matches('.').split('.') {
+        at = &at[step];
+    }
+    at.clone()
+}
+
+fn set(value: &mut Value, path: &str, to: Value) {
+    let mut at = value;
+    for step in path.trim_start_matches('.').split('.') {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[step];
+    }
+    *at = to;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_print_sorted_by_key() {
+        let selector = json!({
+            "matchLabels": {"b": "1"},
+            "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}],
+        });
+        assert_eq!(selector_text(&selector), "a in (x,y),b=1");
+        assert_eq!(selector_text(&json!({"app": "web"})), "app=web", "a replication controller's map");
+    }
+}

@@ -1,0 +1,595 @@
+//! Creating and updating: from a decoded object to a stored one.
+//!
+//! The order of steps is upstream's: defaults, admission, field ownership, preparation by the kind's rules,
+//! validation, storage. Every step before storage is a pure function of another module.
+
+use std::sync::Arc;
+
+use rand::RngExt as _;
+use serde_json::{Value, json};
+
+use super::{Answer, ApiServer, Call, convert, encode};
+use crate::apply;
+use crate::builtin::{self, Kind, admission, meta};
+use crate::registry::Resource;
+use crate::schema::structural;
+use crate::status::{FieldError, Status, Subject};
+use crate::store::{Expect, Object, Query};
+
+/// How often an update without a revision is tried again when others write too.
+const TRIES: usize = 20;
+
+/// A write that passed every check.
+pub(super) struct Written {
+    pub object: Arc<Object>,
+    pub created: bool,
+    pub warnings: Vec<String>,
+}
+
+impl ApiServer {
+    pub(super) fn create(&self, call: &Call) -> Result<Answer, Status> {
+        let (object, warnings) = call.object()?;
+        let written = self.create_object(call, object, warnings)?;
+        Ok(self.written(call, &written))
+    }
+
+    /// Creates an object of the server's own, which may use reserved names.
+    pub(super) fn create_privileged(&self, call: &Call) -> Result<(), Status> {
+        let (mut object, _) = call.object()?;
+        let kind = kind_of(&call.resource);
+        builtin::default(kind, &mut object);
+        builtin::normalize(kind, &mut object);
+        self.write_managed_fields(call, None, &mut object);
+        builtin::prepare_create(kind, &mut object);
+        self.fill_metadata(&mut object);
+        self.insert(call, object)?;
+        Ok(())
+    }
+
+    pub(super) fn written(&self, call: &Call, written: &Written) -> Answer {
+        let code = if written.created { 201 } else { 200 };
+        Answer::Json(code, self.encoder(call).one(&written.object), written.warnings.clone())
+    }
+
+    pub(super) fn create_object(
+        &self,
+        call: &Call,
+        mut object: Value,
+        warnings: Vec<String>,
+    ) -> Result<Written, Status> {
+        let resource = &call.resource;
+        self.place(call, &mut object)?;
+        self.open_namespace(call)?;
+        if resource.custom.is_some() {
+            structural_default(resource, &mut object);
+        } else {
+            let kind = kind_of(resource);
+            builtin::default(kind, &mut object);
+            builtin::normalize(kind, &mut object);
+            self.run_admission(call, &mut object)?;
+        }
+        self.name_it(&mut object);
+        self.write_managed_fields(call, None, &mut object);
+        prepare_create(resource, &mut object);
+        self.fill_metadata(&mut object);
+        let errors = validate_create(resource, &object);
+        if !errors.is_empty() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(Status::invalid(resource.subject(), name, &errors));
+        }
+        if resource.custom.is_none() {
+            let kind = kind_of(resource);
+            builtin::normalize(kind, &mut object);
+        }
+        let created = if call.dry_run()? { self.pretend(call, &object)? } else { self.insert(call, object)? };
+        Ok(Written { object: created, created: true, warnings })
+    }
+
+    /// Checks name and namespace of a new object against the path it is sent to.
+    fn place(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
+        let metadata = &mut object["metadata"];
+        if let Some(wanted) = call.namespace() {
+            match metadata["namespace"].as_str().unwrap_or_default() {
+                "" => metadata["namespace"] = json!(wanted),
+                given if given != wanted => {
+                    return Err(Status::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
+                }
+                _ => {}
+            }
+        } else if call.resource.namespaced {
+            return Err(Status::bad_request("an empty namespace may not be set during creation"));
+        } else if let Some(metadata) = metadata.as_object_mut() {
+            if metadata.get("namespace").and_then(Value::as_str).is_some_and(|n| !n.is_empty()) {
+                return Err(Status::bad_request("namespace may not be set on a cluster-scoped object"));
+            }
+            metadata.remove("namespace");
+        }
+        let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if !revision.is_empty() && revision != "0" {
+            return Err(Status::new(
+                500,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A namespace must exist and not be going away.
+    fn open_namespace(&self, call: &Call) -> Result<(), Status> {
+        let Some(namespace) = call.namespace() else { return Ok(()) };
+        let subject = Subject { group: "", resource: "namespaces", kind: "Namespace" };
+        let found = self.0.store.get("/namespaces", namespace);
+        let found = found.ok_or_else(|| Status::not_found(subject, namespace))?;
+        let value = found.value();
+        if value["metadata"].get("deletionTimestamp").is_none() {
+            return Ok(());
+        }
+        let name = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
+        let name = name["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        Err(Status::forbidden(call.resource.subject(), &name, &why).with_cause(
+            "NamespaceTerminating",
+            format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        ))
+    }
+
+    fn run_admission(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
+        let limits: Vec<Value> = match call.namespace() {
+            Some(namespace) if matches!(call.resource.plural.as_str(), "pods" | "persistentvolumeclaims") => {
+                self.all_of("/limitranges", Some(namespace))
+            }
+            _ => Vec::new(),
+        };
+        admission::create(kind_of(&call.resource), object, &Classes(self), &limits).map_err(|refused| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            Status::forbidden(call.resource.subject(), name, &refused.0)
+        })
+    }
+
+    /// Every object of a table, as trees. For small tables only.
+    pub(super) fn all_of(&self, table: &str, namespace: Option<&str>) -> Vec<Value> {
+        let query = Query { namespace, after: None, at: None, limit: 0, keep: None };
+        let page = self.0.store.list(table, &query);
+        page.map(|p| p.objects.iter().map(|o| o.value()).collect()).unwrap_or_default()
+    }
+
+    fn name_it(&self, object: &mut Value) {
+        let metadata = &mut object["metadata"];
+        if metadata["name"].as_str().unwrap_or_default().is_empty()
+            && let Some(prefix) = metadata["generateName"].as_str().filter(|p| !p.is_empty())
+        {
+            let name = self.with_rng(|rng| meta::generate_name(prefix, rng));
+            metadata["name"] = json!(name);
+        }
+    }
+
+    pub(super) fn write_managed_fields(&self, call: &Call, live: Option<&Value>, object: &mut Value) {
+        let manager = call.manager();
+        let api_version = call.resource.api_version();
+        let write = self.write_of(call, &manager, &api_version);
+        apply::update(call.resource.schema(), live, object, &write);
+    }
+
+    pub(super) fn write_of<'a>(
+        &self,
+        call: &'a Call,
+        manager: &'a str,
+        api_version: &'a str,
+    ) -> apply::Write<'a> {
+        apply::Write {
+            manager,
+            api_version,
+            kind: &call.resource.kind,
+            subresource: call.subresource(),
+            time: self.now_text(),
+            reset: reset_fields(&call.resource, call.subresource()),
+            builtin: call.resource.custom.is_none(),
+        }
+    }
+
+    fn fill_metadata(&self, object: &mut Value) {
+        meta::prepare_create(object);
+        let uid = self.with_rng(|rng| uid(rng.random()));
+        let metadata = &mut object["metadata"];
+        metadata["uid"] = json!(uid);
+        metadata["creationTimestamp"] = json!(self.now_text());
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.remove("resourceVersion");
+            metadata.remove("selfLink");
+        }
+    }
+
+    /// What a dry run answers: the object, with the revision left out as upstream does.
+    fn pretend(&self, call: &Call, object: &Value) -> Result<Arc<Object>, Status> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let key = crate::store::key(call.namespace(), name);
+        if self.0.store.get(&call.resource.table, &key).is_some() {
+            return Err(Status::already_exists(call.resource.subject(), name));
+        }
+        Ok(Arc::new(Object::freeze(object, 0, &call.resource.fields)))
+    }
+
+    fn insert(&self, call: &Call, object: Value) -> Result<Arc<Object>, Status> {
+        let resource = &call.resource;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let generated = object["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+        let key = crate::store::key(call.namespace(), &name);
+        let stored = convert::to_storage(resource, object);
+        let put = self.0.store.put(&resource.table, &key, Expect::Absent, stored);
+        let object = put.map_err(|_| {
+            let mut status = Status::already_exists(resource.subject(), &name);
+            if !generated.is_empty() && name.starts_with(&generated) {
+                status.message.push_str(", the server was not able to generate a unique name for the object");
+            }
+            status
+        })?;
+        self.after_create(resource, &object);
+        Ok(object)
+    }
+
+    pub(super) fn update(&self, call: &Call) -> Result<Answer, Status> {
+        let (object, warnings) = call.object()?;
+        let given = object["metadata"]["name"].as_str().unwrap_or_default();
+        if given.is_empty() {
+            return Err(Status::bad_request("name must be provided"));
+        }
+        if given != call.name() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({})",
+                call.name()
+            )));
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !namespace.is_empty() && Some(namespace) != call.namespace() {
+            return Err(Status::bad_request(format!(
+                "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
+                call.namespace().unwrap_or_default()
+            )));
+        }
+        for _ in 0..TRIES {
+            let Some(live) = self.0.store.get(&call.resource.table, &call.key()) else {
+                if call.subresource().is_empty() && created_on_update(&call.resource) {
+                    let written = self.create_object(call, object, warnings)?;
+                    return Ok(self.written(call, &written));
+                }
+                return Err(Status::not_found(call.resource.subject(), call.name()));
+            };
+            let mut new = object.clone();
+            if let Some(namespace) = call.namespace() {
+                new["metadata"]["namespace"] = json!(namespace);
+            }
+            let unconditional = check_revision(call, &new, &live)?;
+            match self.replace(call, &live, new, Ownership::Track)? {
+                Some(object) => {
+                    return Ok(self.written(call, &Written { object, created: false, warnings }));
+                }
+                None if !unconditional => {
+                    return Err(Status::modified(call.resource.subject(), call.name()));
+                }
+                None => {}
+            }
+        }
+        Err(Status::modified(call.resource.subject(), call.name()))
+    }
+
+    /// Stores `new` in place of `live`; `None` when somebody else was faster.
+    pub(super) fn replace(
+        &self,
+        call: &Call,
+        live: &Arc<Object>,
+        mut new: Value,
+        ownership: Ownership,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        let resource = &call.resource;
+        let old = convert::from_storage(resource, live.value());
+        if resource.custom.is_some() {
+            structural_default(resource, &mut new);
+        } else {
+            let kind = kind_of(resource);
+            builtin::default(kind, &mut new);
+            builtin::normalize(kind, &mut new);
+        }
+        if ownership == Ownership::Track {
+            self.write_managed_fields(call, Some(&old), &mut new);
+        }
+        meta::prepare_update(&mut new, &old);
+        prepare_update(resource, call.subresource(), &mut new, &old);
+        let errors = validate_update(resource, call.subresource(), &new, &old);
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.subject(), call.name(), &errors));
+        }
+        if resource.custom.is_none() {
+            builtin::normalize(kind_of(resource), &mut new);
+        }
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+        if apply::keep_times(&old, &mut new) {
+            return Ok(Some(live.clone()));
+        }
+        if call.dry_run()? {
+            return Ok(Some(Arc::new(Object::freeze(&new, live.revision, &resource.fields))));
+        }
+        let done = deletable(&new);
+        let stored = convert::to_storage(resource, new);
+        let put = self.0.store.put(&resource.table, &call.key(), Expect::Revision(live.revision), stored);
+        let Ok(object) = put else { return Ok(None) };
+        if done {
+            // The last finalizer is gone: the object goes with it, and the answer still shows it.
+            self.remove(resource, &call.key(), object.revision);
+        } else {
+            self.after_update(resource, &object);
+        }
+        Ok(Some(object))
+    }
+
+    fn after_create(&self, resource: &Arc<Resource>, object: &Arc<Object>) {
+        if resource.plural == "customresourcedefinitions" && resource.custom.is_none() {
+            self.accept_definition(resource, object);
+        }
+        self.collect_if_orphaned(resource, object);
+    }
+
+    fn after_update(&self, resource: &Arc<Resource>, object: &Arc<Object>) {
+        if resource.plural == "customresourcedefinitions" && resource.custom.is_none() {
+            self.refresh_definition(object);
+        }
+    }
+}
+
+/// Whether a write changes who owns which field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// Work it out from the difference.
+    Track,
+    /// Already worked out, by server-side apply.
+    Settled,
+}
+
+/// Whether an object marked for deletion has nothing left that holds it.
+pub(super) fn deletable(value: &Value) -> bool {
+    let metadata = &value["metadata"];
+    let held = metadata["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    let namespace_held =
+        value["kind"] == "Namespace" && value["spec"]["finalizers"].as_array().is_some_and(|f| !f.is_empty());
+    metadata.get("deletionTimestamp").is_some_and(|t| !t.is_null())
+        && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && !held
+        && !namespace_held
+}
+
+/// Compares the revision in an update with the stored one; `true` when none was given.
+fn check_revision(call: &Call, new: &Value, live: &Object) -> Result<bool, Status> {
+    let subject = call.resource.subject();
+    let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+    if !uid.is_empty() && uid != live.uid.as_ref() {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+        return Err(Status::conflict(subject, call.name(), &why));
+    }
+    let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    if given.is_empty() || given == "0" {
+        if unconditional_update(&call.resource) {
+            return Ok(true);
+        }
+        let error =
+            FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        return Err(Status::invalid(subject, call.name(), &[error]));
+    }
+    match given.parse::<u64>() {
+        Ok(revision) if revision == live.revision => Ok(false),
+        Ok(_) => Err(Status::modified(subject, call.name())),
+        Err(_) => {
+            let error = FieldError::invalid("metadata.resourceVersion", &json!(given), "invalid resource version");
+            Err(Status::invalid(subject, call.name(), &[error]))
+        }
+    }
+}
+
+/// Kinds whose updates must name a revision.
+fn unconditional_update(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && !matches!(
+            resource.plural.as_str(),
+            "leases"
+                | "runtimeclasses"
+                | "poddisruptionbudgets"
+                | "csidrivers"
+                | "csinodes"
+                | "csistoragecapacities"
+                | "volumeattachments"
+                | "customresourcedefinitions"
+        )
+}
+
+/// Kinds that an update creates when they are not there.
+pub(super) fn created_on_update(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && matches!(
+            resource.plural.as_str(),
+            "leases"
+                | "runtimeclasses"
+                | "roles"
+                | "rolebindings"
+                | "clusterroles"
+                | "clusterrolebindings"
+                | "limitranges"
+                | "events"
+                | "services"
+                | "endpoints"
+        )
+}
+
+/// Fields an endpoint never writes, so nobody owns them through it.
+fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static str] {
+    let has_status = resource.subresource("status").is_some();
+    match (subresource, resource.plural.as_str()) {
+        ("status", _) if resource.custom.is_some() => &["metadata", "spec"],
+        ("status", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
+        ("status", "deployments" | "daemonsets") => &["spec", "metadata.labels"],
+        ("status", "customresourcedefinitions") => &["spec", "metadata"],
+        ("status", _) => &["spec"],
+        ("", _) if has_status => &["status"],
+        _ => &[],
+    }
+}
+
+pub(super) fn kind_of(resource: &Resource) -> Kind<'_> {
+    Kind { group: &resource.group, version: &resource.version, kind: &resource.kind }
+}
+
+fn structural_default(resource: &Resource, object: &mut Value) {
+    if let Some(view) = resource.custom.as_ref().and_then(|c| c.schema()) {
+        structural::default(view, object);
+    }
+}
+
+fn prepare_create(resource: &Resource, object: &mut Value) {
+    match &resource.custom {
+        None => builtin::prepare_create(kind_of(resource), object),
+        Some(custom) => {
+            if let Some(object) = object.as_object_mut().filter(|_| custom.status) {
+                object.remove("status");
+            }
+            object["metadata"]["generation"] = json!(1);
+        }
+    }
+}
+
+fn prepare_update(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
+    match (&resource.custom, subresource) {
+        (None, "status") => builtin::prepare_status_update(kind_of(resource), new, old),
+        (None, "finalize") => {
+            let finalizers = new["spec"]["finalizers"].take();
+            let managed = new["metadata"]["managedFields"].take();
+            *new = old.clone();
+            new["spec"]["finalizers"] = finalizers;
+            new["metadata"]["managedFields"] = managed;
+        }
+        (None, _) => builtin::prepare_update(kind_of(resource), new, old),
+        (Some(_), "status") => {
+            // Only the status may change; everything else is what it was.
+            let status = new.as_object_mut().and_then(|o| o.remove("status"));
+            let managed = new["metadata"]["managedFields"].take();
+            *new = old.clone();
+            new["metadata"]["managedFields"] = managed;
+            match (status, new.as_object_mut()) {
+                (Some(status), Some(object)) => {
+                    object.insert("status".to_owned(), status);
+                }
+                (None, Some(object)) => {
+                    object.remove("status");
+                }
+                _ => {}
+            }
+        }
+        (Some(custom), _) => {
+            if custom.status
+                && let Some(object) = new.as_object_mut()
+            {
+                match old.get("status") {
+                    Some(status) => object.insert("status".to_owned(), status.clone()),
+                    None => object.remove("status"),
+                };
+            }
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
+            let changed = differs_beside_metadata(new, old, custom.status);
+            new["metadata"]["generation"] = json!(if changed { generation + 1 } else { generation });
+        }
+    }
+}
+
+/// Whether anything but metadata (and status, where that is a subresource) differs.
+fn differs_beside_metadata(new: &Value, old: &Value, skip_status: bool) -> bool {
+    let body = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(object) = value.as_object_mut() {
+            object.remove("metadata");
+            if skip_status {
+                object.remove("status");
+            }
+        }
+        value
+    };
+    body(new) != body(old)
+}
+
+fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let Some(custom) = &resource.custom else {
+        return builtin::validate_create(kind_of(resource), object);
+    };
+    let mut errors = meta::validate_create(object, resource.namespaced);
+    if let Some(view) = custom.schema() {
+        errors.extend(structural::validate(view, object, None));
+    }
+    errors
+}
+
+fn validate_update(resource: &Resource, subresource: &str, new: &Value, old: &Value) -> Vec<FieldError> {
+    let kind = kind_of(resource);
+    match (&resource.custom, subresource) {
+        (None, "status") => builtin::validate_status_update(kind, new, old),
+        (None, "finalize") => Vec::new(),
+        (None, _) => builtin::validate_update(kind, new, old),
+        (Some(custom), _) => {
+            let mut errors = meta::validate_update(new, old, resource.namespaced);
+            if let Some(view) = custom.schema() {
+                errors.extend(structural::validate(view, new, Some(old)));
+            }
+            errors
+        }
+    }
+}
+
+/// A random (version 4) uid.
+fn uid(bits: u128) -> String {
+    let bits = bits & !(0xf << 76) | (4 << 76);
+    let bits = bits & !(0x3 << 62) | (2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// Priority classes as admission looks them up.
+struct Classes<'a>(&'a ApiServer);
+
+impl admission::PriorityClasses for Classes<'_> {
+    fn get(&self, name: &str) -> Option<Value> {
+        self.0.0.store.get("scheduling.k8s.io/priorityclasses", name).map(|o| o.value())
+    }
+
+    fn global_default(&self) -> Option<Value> {
+        let all = self.0.all_of("scheduling.k8s.io/priorityclasses", None);
+        all.into_iter().find(|class| class["globalDefault"] == true)
+    }
+}
+
+impl Call {
+    /// The same call, for another object.
+    pub(super) fn for_object(resource: &Arc<Resource>, namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            resource: resource.clone(),
+            target: crate::request::Target {
+                namespace: namespace.map(str::to_owned),
+                name: Some(name.to_owned()),
+                ..crate::request::Target::default()
+            },
+            query: crate::request::Query::default(),
+            form: encode::Form::Plain,
+            content_type: String::new(),
+            user_agent: "kube-apiserver".to_owned(),
+            body: bytes::Bytes::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_are_version_4() {
+        assert_eq!(uid(0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
+}
