@@ -59,6 +59,67 @@ pub fn untyped(text: &[u8]) -> Result<Decoded, DecodeError> {
     run(None, &mut serde_json::Deserializer::from_slice(text))
 }
 
+/// API version and kind a body gives itself; empty when it does not.
+///
+/// # Errors
+/// When the text is not JSON, or not an object with two strings; goes into [`unrecognized`].
+pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
+    let parse_error = |why: &str| DecodeError(format!("couldn't get version/kind; json parse error: {why}"));
+    syntax(text).map_err(|error| parse_error(&error.0))?;
+    let mut found = (String::new(), String::new());
+    let value: Value = serde_json::from_slice(text).map_err(|error| parse_error(&error.to_string()))?;
+    let Value::Object(fields) = value else {
+        let wanted = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+        let what = json_type(&value);
+        // Null sets nothing, and nothing is missing yet.
+        if value.is_null() {
+            return Ok(found);
+        }
+        return Err(parse_error(&format!("json: cannot unmarshal {what} into Go value of type {wanted}")));
+    };
+    for (key, target) in [("apiVersion", &mut found.0), ("kind", &mut found.1)] {
+        match fields.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => target.clone_from(text),
+            Some(other) => {
+                let what = json_type(other);
+                let why = format!("json: cannot unmarshal {what} into Go struct field .{key} of type string");
+                return Err(parse_error(&why));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The message of a body that does not say what it is, for a `BadRequest`.
+#[must_use]
+pub fn unrecognized(kind: &str, text: &[u8], why: &str) -> String {
+    const SHOWN: usize = 30;
+    let shown = &text[..text.len().min(SHOWN)];
+    let more = if text.len() > SHOWN { " ..." } else { "" };
+    let shown = match text.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
+        Some(_) => {
+            let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{more}")
+        }
+    };
+    format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
+}
+
+/// What Go calls a JSON value in its complaints.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// The message of a body that could be read but not understood, for a `BadRequest`.
 #[must_use]
 pub fn unusable(kind: &str, version: &str, why: &str) -> String {

@@ -159,3 +159,29 @@ fn a_strict_refusal_names_the_kind_and_every_field() {
          unknown field \"spec.b\""
     );
 }
+
+#[test]
+fn a_body_that_does_not_say_what_it_is_is_shown_in_part() {
+    for (text, want) in [
+        (
+            "{\"kind\":1}",
+            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse \
+             error: json: cannot unmarshal number into Go struct field .kind of type string ({\"kind\":1})",
+        ),
+        (
+            "[]",
+            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse \
+             error: json: cannot unmarshal array into Go value of type struct { APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (5b5d)",
+        ),
+        (
+            "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"spec\":",
+            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse \
+             error: unexpected end of JSON input ({\"kind\":\"Pod\",\"apiVersion\":\"v1 ...)",
+        ),
+    ] {
+        let error = type_meta(text.as_bytes()).unwrap_err();
+        assert_eq!(unrecognized("Pod", text.as_bytes(), &error.0), want);
+    }
+    assert_eq!(type_meta(br#"{"kind":"Pod"}"#), Ok((String::new(), "Pod".to_owned())));
+}
