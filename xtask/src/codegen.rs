@@ -1,8 +1,8 @@
 //! Which schemas do the built-in kinds have: recorded from the pinned Kubernetes module.
 //!
 //! The API server embeds the *structure* of the kinds it serves: names, types, references and merge markers,
-//! read from the OpenAPI v3 documents that come with the module. Descriptions are left out; the few we show are
-//! our own. Go type names, which appear in decoding errors and nowhere in OpenAPI, are read from the type
+//! read from the `OpenAPI` v3 documents that come with the module. Descriptions are left out; the few we show are
+//! our own. Go type names, which appear in decoding errors and nowhere in `OpenAPI`, are read from the type
 //! declarations. The result is committed, so nothing here is needed to build or to test.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
+
+use crate::fresh::Mode;
 
 /// Group-versions whose kinds are served, or whose schemas are needed to understand a served kind.
 const DOCUMENTS: &[&str] = &[
@@ -47,16 +49,21 @@ const SCHEMAS: &str = "crates/apiserver/schemas/kubernetes.json";
 const GO_TYPES: &str = "crates/apiserver/schemas/go-types.json";
 /// The Go module that pins the Kubernetes version.
 const PIN: &str = "xtask/control-plane/kubernetes";
+/// The module whose `OpenAPI` documents are read.
+const KUBERNETES: &str = "k8s.io/kubernetes";
 
-/// Regenerates the recorded schemas below `root`, or with `check` fails when they are not fresh.
+/// Regenerates the recorded schemas below `root`, or compares them with what would be written.
 ///
-/// Without the Go module a check has nothing to compare with and says so; regenerating then fails.
-pub fn run(root: &Path, check: bool) -> Result<()> {
+/// Comparing without the Go module says that it did not.
+pub fn run(root: &Path, mode: Mode) -> Result<()> {
     let pin = root.join(PIN);
-    let module = match module_dir(&pin, "k8s.io/kubernetes") {
+    if mode != Mode::Compare {
+        fetch(&pin)?;
+    }
+    let module = match module_dir(&pin, KUBERNETES) {
         Ok(dir) => dir,
-        Err(error) if check => {
-            eprintln!("schemas: not checked, the pinned Kubernetes module is not here ({error:#})");
+        Err(error) if mode == Mode::Compare => {
+            eprintln!("schemas: not compared, the pinned Kubernetes module is not here ({error:#})");
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -67,7 +74,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     for (path, value) in [(SCHEMAS, &schemas), (GO_TYPES, &names)] {
         let text = lines(value)?;
         let target = root.join(path);
-        if !check {
+        if mode == Mode::Write {
             std::fs::write(&target, text).with_context(|| format!("write {}", target.display()))?;
         } else if std::fs::read_to_string(&target).ok().as_deref() != Some(text.as_str()) {
             stale.push(path);
@@ -79,18 +86,28 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     Ok(())
 }
 
+/// Has Go download the modules that are read.
+fn fetch(pin: &Path) -> Result<()> {
+    let modules = PACKAGES.iter().map(|(_, module, _)| *module);
+    go(pin, &["mod", "download"], modules.chain([KUBERNETES])).map(drop)
+}
+
 fn module_dir(pin: &Path, module: &str) -> Result<PathBuf> {
-    let output = Command::new("go")
-        .args(["list", "-mod=mod", "-m", "-f", "{{.Dir}}", module])
-        .env("GOFLAGS", "-mod=mod")
-        .current_dir(pin)
-        .output()
-        .with_context(|| format!("ask go for the directory of {module}"))?;
-    let dir = String::from_utf8(output.stdout).context("read the answer of go")?;
-    if !output.status.success() || dir.trim().is_empty() {
-        bail!("go does not know where {module} is: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let dir = go(pin, &["list", "-mod=readonly", "-m", "-f", "{{.Dir}}"], [module])?;
+    if dir.trim().is_empty() {
+        bail!("{module} has not been downloaded");
     }
     Ok(PathBuf::from(dir.trim()))
+}
+
+fn go<'a>(pin: &Path, args: &[&str], modules: impl IntoIterator<Item = &'a str>) -> Result<String> {
+    let mut go = Command::new("go");
+    go.args(args).args(modules).current_dir(pin).env("GOWORK", "off");
+    let output = go.output().context("cannot start go")?;
+    if !output.status.success() {
+        bail!("go {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).context("read the answer of go")
 }
 
 /// Reads and strips the schemas of all documents in `dir`.

@@ -1,35 +1,42 @@
 //! Are the generated files in the repository what their generator makes today?
 //!
-//! A generated file has one row in [`GENERATED`]. `cargo xtask test` compares and never writes.
+//! A generator has one row in [`GENERATORS`]. `cargo xtask codegen` writes, `cargo xtask test` only compares.
 
-use anyhow::{Context as _, Result, bail};
-use std::fs;
+use crate::codegen;
+use anyhow::{Result, bail};
 use std::path::Path;
 
-/// A file that is made by code and kept in the repository for its readers.
-pub struct Generated {
-    /// Where it is, from the top of the clone.
-    pub path: &'static str,
-    /// What to type when it is stale.
-    pub command: &'static str,
-    /// Its content as it should be.
-    pub make: fn() -> Result<String>,
+/// What a generator is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Write its files, fetching what it reads.
+    Write,
+    /// Compare, if what it reads is on this machine; else say that it was not compared.
+    Compare,
+    /// Compare, fetching what it reads.
+    Require,
 }
 
-/// Every generated file.
-pub const GENERATED: &[Generated] = &[];
+/// Code that makes files which are kept in the repository.
+pub struct Generator {
+    /// What it makes, for messages.
+    pub name: &'static str,
+    /// Works below the top of the clone; when comparing, fails with the names of the files that differ.
+    pub run: fn(&Path, Mode) -> Result<()>,
+}
 
-/// Fails with the list of files that differ.
-pub fn check(root: &Path, files: &[Generated]) -> Result<()> {
-    let mut stale = Vec::new();
-    for file in files {
-        let wanted = (file.make)().with_context(|| format!("cannot make {}", file.path))?;
-        if fs::read_to_string(root.join(file.path)).ok().as_deref() != Some(&wanted) {
-            stale.push(format!("{} is stale: {}", file.path, file.command));
-        }
-    }
-    if !stale.is_empty() {
-        bail!("{}", stale.join("\n"));
+/// Every generator.
+pub const GENERATORS: &[Generator] = &[Generator { name: "schemas", run: codegen::run }];
+
+/// Asks all `generators`, and fails with everything that is wrong rather than with the first.
+pub fn run(root: &Path, generators: &[Generator], mode: Mode) -> Result<()> {
+    let asked = generators.iter().filter_map(|generator| {
+        let error = (generator.run)(root, mode).err()?;
+        Some(format!("{}: {error:#}", generator.name))
+    });
+    let faults: Vec<String> = asked.collect();
+    if !faults.is_empty() {
+        bail!("{}", faults.join("\n"));
     }
     Ok(())
 }
@@ -39,14 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stale_and_absent_files_are_named_with_the_command_that_makes_them() {
-        let temp = tempfile::tempdir().unwrap();
-        let make = || Ok("new".to_owned());
-        let file = |path| Generated { path, command: "make it", make };
-        fs::write(temp.path().join("fresh"), "new").unwrap();
-        fs::write(temp.path().join("stale"), "old").unwrap();
-        check(temp.path(), &[file("fresh")]).unwrap();
-        let error = check(temp.path(), &[file("fresh"), file("stale"), file("absent")]).unwrap_err();
-        assert_eq!(error.to_string(), "stale is stale: make it\nabsent is stale: make it");
+    fn every_stale_generator_is_named() {
+        let row = |name, run| Generator { name, run };
+        let rows = [
+            row("first", |_, mode| if mode == Mode::Write { Ok(()) } else { bail!("a differs") }),
+            row("second", |_, _| Ok(())),
+            row("third", |_, mode| if mode == Mode::Write { Ok(()) } else { bail!("b differs") }),
+        ];
+        let error = run(Path::new("."), &rows, Mode::Compare).unwrap_err();
+        assert_eq!(error.to_string(), "first: a differs\nthird: b differs");
+        run(Path::new("."), &rows, Mode::Write).unwrap();
     }
 }

@@ -7,9 +7,11 @@
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | are generated files what their generator makes? | `fresh` |
+//! | what is generated, and from what? | `codegen` |
 //! | how fast is it? | `bench` |
 
 mod bench;
+mod codegen;
 mod control_plane;
 mod fresh;
 mod layers;
@@ -72,6 +74,10 @@ enum Chore {
     ///
     /// The rules are the two tables in xtask/src/layers.rs.
     CheckLayers,
+    /// Write the generated files anew
+    ///
+    /// They are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be.
+    Codegen,
     /// Run the benchmarks, or the one named
     Bench {
         /// Which one
@@ -87,6 +93,7 @@ fn main() -> ExitCode {
         Chore::ControlPlane { dir: true } => control_plane::print(),
         Chore::ControlPlane { dir: false } => control_plane::ensure().and_then(|()| control_plane::print()),
         Chore::CheckLayers => layers::check_workspace(),
+        Chore::Codegen => fresh::run(&shell::root(), fresh::GENERATORS, fresh::Mode::Write),
         Chore::Bench { name } => bench::run(name.as_deref()),
     };
     code(done.map(|()| ExitCode::SUCCESS))

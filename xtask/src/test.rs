@@ -1,7 +1,8 @@
 //! Is everything fine? The checks of `cargo xtask test`, cheap ones first; the first failure ends the run.
 
+use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
-use crate::{control_plane, fresh, layers};
+use crate::{control_plane, layers};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Places, Policy};
 use std::process::Command;
@@ -49,12 +50,16 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
 
 fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
     let command = |name, args: &[&str]| Step { name, check: Check::Command(shell::cargo(args)) };
-    let here = |name, check| Step { name, check: Check::Here(check) };
+    let here = |name, check: fn() -> Result<()>| Step { name, check: Check::Here(check) };
     let mut steps = Vec::new();
     if filter.is_none() {
         steps.push(command("format", &["fmt", "--all", "--check"]));
         steps.push(here("layers", layers::check_workspace));
-        steps.push(here("generated files", || fresh::check(&shell::root(), fresh::GENERATED)));
+        let compare: fn() -> Result<()> = match policy {
+            Policy::Required => || fresh::run(&shell::root(), fresh::GENERATORS, Mode::Require),
+            _ => || fresh::run(&shell::root(), fresh::GENERATORS, Mode::Compare),
+        };
+        steps.push(here("generated files", compare));
         let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         steps.push(command("lints", &lints));
     }
