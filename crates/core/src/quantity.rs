@@ -51,7 +51,9 @@ pub enum Error {
         text: String,
     },
     /// The number is fine, what follows is not a known unit.
-    #[error("quantity {text:?} has the unknown suffix {suffix:?}, expected one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent such as e3")]
+    #[error(
+        "quantity {text:?} has the unknown suffix {suffix:?}, expected one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent such as e3"
+    )]
     Suffix {
         /// What was given.
         text: String,
@@ -172,7 +174,9 @@ impl Quantity {
     pub fn plus(self, other: Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };
         let (low, high) = if self.exp <= other.exp { (self, other) } else { (other, self) };
-        if let Some(sum) = scale_up(high.digits, high.exp.abs_diff(low.exp)).and_then(|h| h.checked_add(low.digits)) {
+        if let Some(sum) =
+            scale_up(high.digits, high.exp.abs_diff(low.exp)).and_then(|h| h.checked_add(low.digits))
+        {
             return Self::scaled(sum, low.exp, format);
         }
         // More than 38 digits lie between the two. Lift the finer one until the sum fits, rounding away from

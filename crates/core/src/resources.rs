@@ -83,7 +83,10 @@ impl Names {
     #[must_use]
     pub fn name(&self, resource: Resource) -> &str {
         let i = resource.index();
-        BASE.get(i).copied().or_else(|| self.extended.get_index(i - BASE.len()).map(AsRef::as_ref)).unwrap_or("")
+        BASE.get(i)
+            .copied()
+            .or_else(|| self.extended.get_index(i - BASE.len()).map(AsRef::as_ref))
+            .unwrap_or("")
     }
 
     /// The vector of a resource list. CPU rounds up to a thousandth, everything else to a whole.
@@ -262,7 +265,9 @@ impl Amounts {
 
     /// What is asked here but not free there, in index order.
     pub fn lacking<'a>(&'a self, free: &'a Self) -> impl Iterator<Item = Lack> + 'a {
-        self.asked().map(|(resource, asked)| Lack { resource, asked, free: free.get(resource) }).filter(|l| l.asked > l.free)
+        self.asked()
+            .map(|(resource, asked)| Lack { resource, asked, free: free.get(resource) })
+            .filter(|l| l.asked > l.free)
     }
 
     /// Is enough of everything free there?
@@ -289,7 +294,8 @@ impl Amounts {
 impl PartialEq for Amounts {
     fn eq(&self, other: &Self) -> bool {
         let long = self.extended.len().max(other.extended.len());
-        let padded = |v: &Self| v.extended.iter().copied().chain(std::iter::repeat(0)).take(long).collect::<Vec<_>>();
+        let padded =
+            |v: &Self| v.extended.iter().copied().chain(std::iter::repeat(0)).take(long).collect::<Vec<_>>();
         self.base == other.base && padded(self) == padded(other)
     }
 }

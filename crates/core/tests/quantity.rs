@@ -81,7 +81,11 @@ fn recorded_sums_and_differences_agree_in_amount_and_style() {
         let (sum, dif) = (c.a.plus(c.b), c.a.minus(c.b));
         let who = format!("{} and {}", c.a, c.b);
         assert_eq!((sum.to_string(), name(sum.format())), (c.sum, c.sum_format.as_str()), "sum of {who}");
-        assert_eq!((dif.to_string(), name(dif.format())), (c.dif, c.dif_format.as_str()), "difference of {who}");
+        assert_eq!(
+            (dif.to_string(), name(dif.format())),
+            (c.dif, c.dif_format.as_str()),
+            "difference of {who}"
+        );
         assert_eq!(c.a.cmp(&c.b) as i8, c.cmp, "order of {who}");
     }
 }

@@ -36,7 +36,12 @@ fn text(list: &List) -> Text {
 }
 
 fn or<'a>(special: Option<&'a Text>, usual: &'a Text) -> Text {
-    special.unwrap_or(usual).iter().filter(|(name, _)| !name.is_empty()).map(|(n, a)| (n.clone(), a.clone())).collect()
+    special
+        .unwrap_or(usual)
+        .iter()
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(n, a)| (n.clone(), a.clone()))
+        .collect()
 }
 
 #[test]
@@ -51,9 +56,17 @@ fn every_recorded_pod_adds_up_to_the_same_totals() {
         let who = format!("pod {i} {:?}", c.why);
         assert_eq!(text(&requests(&c.pod, all)), c.requests, "requests of {who}");
         assert_eq!(text(&limits(&c.pod, all)), c.limits, "limits of {who}");
-        assert_eq!(text(&requests(&c.pod, written)), or(c.container_status.as_ref(), &c.requests), "container status of {who}");
+        assert_eq!(
+            text(&requests(&c.pod, written)),
+            or(c.container_status.as_ref(), &c.requests),
+            "container status of {who}"
+        );
         assert_eq!(text(&requests(&c.pod, spec)), or(c.spec.as_ref(), &c.requests), "spec of {who}");
-        assert_eq!(text(&limits(&c.pod, spec)), or(c.spec_limits.as_ref(), &c.limits), "written limits of {who}");
+        assert_eq!(
+            text(&limits(&c.pod, spec)),
+            or(c.spec_limits.as_ref(), &c.limits),
+            "written limits of {who}"
+        );
         assert_eq!(text(&requests(&c.pod, bare)), or(c.bare.as_ref(), &c.requests), "containers of {who}");
         let (cpu_milli, memory_bytes) = c.non_zero;
         assert_eq!(nonzero(&c.pod, all), NonZero { cpu_milli, memory_bytes }, "scoring requests of {who}");
@@ -65,5 +78,8 @@ fn null_fields_read_as_not_given() {
     let json = r#"{"metadata":{"creationTimestamp":null},"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":1,"memory":null},"limits":null}}],
         "initContainers":null,"overhead":null},"status":null}"#;
     let pod: Pod = serde_json::from_str(json).unwrap();
-    assert_eq!(text(&requests(&pod, Rules::default())), Text::from([("cpu".into(), "1".into()), ("memory".into(), "0".into())]));
+    assert_eq!(
+        text(&requests(&pod, Rules::default())),
+        Text::from([("cpu".into(), "1".into()), ("memory".into(), "0".into())])
+    );
 }

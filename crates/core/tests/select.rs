@@ -79,7 +79,11 @@ fn every_recorded_affinity_demands_and_likes_the_same_nodes() {
     for c in &file.cases {
         let who = format!("{:?} {:?} {:?}", c.node_selector, c.required, c.preferred);
         let required = Required::new(&c.node_selector, c.required.as_ref());
-        assert_eq!(digits(&file.nodes, |n| required.matches(&n.name, &n.labels)), c.r#match.replace('e', "0"), "{who}");
+        assert_eq!(
+            digits(&file.nodes, |n| required.matches(&n.name, &n.labels)),
+            c.r#match.replace('e', "0"),
+            "{who}"
+        );
         if c.r#match.contains('e') {
             assert!(!required.errors().is_empty(), "{who} is not valid");
         }
@@ -107,6 +111,11 @@ fn every_recorded_toleration_tolerates_the_same_taints() {
     let file: TolerationFile = recorded::read("toleration.json");
     for c in &file.cases {
         let got = |compare| digits(&file.taints, |t| c.toleration.tolerates(t, compare));
-        assert_eq!((got(Compare::Off), got(Compare::On)), (c.off.clone(), c.on.clone()), "{:?}", c.toleration);
+        assert_eq!(
+            (got(Compare::Off), got(Compare::On)),
+            (c.off.clone(), c.on.clone()),
+            "{:?}",
+            c.toleration
+        );
     }
 }

@@ -90,7 +90,10 @@ fn unit(suffix: &str) -> Option<Unit> {
         "Ei" => Some(Unit::Two(60)),
         _ => {
             let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-            #[expect(clippy::cast_possible_truncation, reason = "Kubernetes keeps the low 32 bits, so 1e4294967296 is 1")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "Kubernetes keeps the low 32 bits, so 1e4294967296 is 1"
+            )]
             Some(Unit::Ten(exponent as i32, Format::DecimalExponent))
         }
     }

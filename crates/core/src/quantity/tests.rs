@@ -56,7 +56,10 @@ fn errors_name_the_text_and_what_was_expected() {
         assert_eq!(text.parse::<Quantity>().map_err(|e| e.to_string()), Err(want.into()));
     }
     let unknown = "1K".parse::<Quantity>().unwrap_err().to_string();
-    assert!(unknown.starts_with("quantity \"1K\" has the unknown suffix \"K\", expected one of"), "{unknown}");
+    assert!(
+        unknown.starts_with("quantity \"1K\" has the unknown suffix \"K\", expected one of"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -82,7 +85,8 @@ fn json_takes_strings_and_numbers() {
 /// Text that is often a quantity.
 fn text() -> impl Strategy<Value = String> {
     let suffix = prop::sample::select(vec![
-        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-4", "e+11", "e33",
+        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-4",
+        "e+11", "e33",
     ]);
     ("[+-]?[0-9]{0,22}(\\.[0-9]{0,14})?", suffix).prop_map(|(number, suffix)| number + suffix)
 }

@@ -55,7 +55,11 @@ fn lacks_name_the_resource_and_zero_is_never_lacking() {
         ("nothing asked of an overcommitted node", Amounts::default(), vec![]),
         ("exactly what is free", Amounts::of(0, 1024).with(Resource::PODS, 1), vec![]),
         ("one byte more", Amounts::of(0, 1025), vec![(Resource::MEMORY, 1025, 1024)]),
-        ("two lacks in index order", Amounts::of(1, 0).with(gpu, 1), vec![(Resource::CPU, 1, -100), (gpu, 1, 0)]),
+        (
+            "two lacks in index order",
+            Amounts::of(1, 0).with(gpu, 1),
+            vec![(Resource::CPU, 1, -100), (gpu, 1, 0)],
+        ),
         ("less than nothing asked", Amounts::of(-5, 0), vec![]),
     ] {
         let got: Vec<_> = asked.lacking(&free).map(|l| (l.resource, l.asked, l.free)).collect();
@@ -72,7 +76,11 @@ fn times_says_which_resource_ends_first() {
         ("1000 / 300 = 3", Amounts::of(300, 0), Times::Limited { count: 3, by: Resource::CPU }),
         ("cpu 10, memory 4", Amounts::of(100, 250), Times::Limited { count: 4, by: Resource::MEMORY }),
         ("a tie names the first", Amounts::of(500, 500), Times::Limited { count: 2, by: Resource::CPU }),
-        ("the pod count ends it", Amounts::of(1, 1).with(Resource::PODS, 1), Times::Limited { count: 3, by: Resource::PODS }),
+        (
+            "the pod count ends it",
+            Amounts::of(1, 1).with(Resource::PODS, 1),
+            Times::Limited { count: 3, by: Resource::PODS },
+        ),
     ] {
         assert_eq!(asked.times(&free), want, "{why}");
     }

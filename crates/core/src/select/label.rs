@@ -122,7 +122,9 @@ impl Requirement {
         let (fine, expected) = match op {
             Op::In | Op::NotIn => (!values.is_empty(), "at least one value"),
             Op::Exists | Op::DoesNotExist => (values.is_empty(), "no value"),
-            Op::Equals | Op::DoubleEquals | Op::NotEquals | Op::Gt | Op::Lt => (values.len() == 1, "one value"),
+            Op::Equals | Op::DoubleEquals | Op::NotEquals | Op::Gt | Op::Lt => {
+                (values.len() == 1, "one value")
+            }
         };
         if !fine {
             return Err(Error::Count { key, op, count: values.len(), expected });

@@ -48,7 +48,10 @@ pub struct WeightedTerm {
 #[serde(default)]
 pub struct NodeAffinity {
     /// What is demanded. None demands nothing; an empty one cannot be met.
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "requiredDuringSchedulingIgnoredDuringExecution",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub required: Option<NodeSelector>,
     /// What is liked.
     #[serde(
@@ -86,7 +89,8 @@ impl Ready {
         }
         let mut errors = Vec::new();
         let mut keep = |e| errors.push(e);
-        let labels = term.match_expressions.iter().filter_map(|e| on_label(e).map_err(&mut keep).ok()).collect();
+        let labels =
+            term.match_expressions.iter().filter_map(|e| on_label(e).map_err(&mut keep).ok()).collect();
         let fields = term.match_fields.iter().filter_map(|e| on_field(e).map_err(&mut keep).ok()).collect();
         Some(if errors.is_empty() { Ok(Self { labels, fields }) } else { Err(errors) })
     }

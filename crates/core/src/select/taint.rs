@@ -171,7 +171,8 @@ impl Toleration {
     pub fn tolerates(&self, taint: &Taint, compare: Compare) -> bool {
         let concerns = self.effect.as_ref().is_none_or(|e| *e == taint.effect)
             && (self.key.is_empty() || self.key == taint.key);
-        let numbers = || Some((number(&taint.value)?, number(&self.value)?)).filter(|_| compare == Compare::On);
+        let numbers =
+            || Some((number(&taint.value)?, number(&self.value)?)).filter(|_| compare == Compare::On);
         concerns
             && match self.operator {
                 Operator::Equal => self.value == taint.value,

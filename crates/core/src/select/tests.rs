@@ -10,13 +10,20 @@ fn errors_say_what_was_found_and_expected() {
         ("a,", r#"selector "a," does not parse: found the end, expected a label key after ','"#),
         ("a=b c", r#"selector "a=b c" does not parse: found "c", expected ',' or the end"#),
         ("n>x", r#"value "x" of label "n" is not valid: must be a whole number of 64 bits"#),
-        ("-a", r#"label key "-a" is not valid: the name must be letters, digits, '-', '_' or '.', with a letter or digit at both ends"#),
+        (
+            "-a",
+            r#"label key "-a" is not valid: the name must be letters, digits, '-', '_' or '.', with a letter or digit at both ends"#,
+        ),
         ("A_b/c", r#"label key "A_b/c" is not valid: the part before '/' must be a lower-case DNS domain"#),
     ] {
         assert_eq!(text.parse::<Selector>().map_err(|e| e.to_string()), Err(want.into()));
     }
     let bad = LabelSelector {
-        match_expressions: vec![Expression { key: "a".into(), operator: "Gt".into(), values: vec!["1".into()] }],
+        match_expressions: vec![Expression {
+            key: "a".into(),
+            operator: "Gt".into(),
+            values: vec!["1".into()],
+        }],
         ..LabelSelector::default()
     };
     assert!(matches!(bad.selector(), Err(Error::Operator { .. })), "Gt is for nodes only");
@@ -33,22 +40,35 @@ fn consent(key: &str, seconds: Option<i64>) -> Toleration {
 
 #[test]
 fn only_hard_effects_repel_and_soft_ones_are_counted() {
-    let taints = [taint("soft", Effect::PreferNoSchedule), taint("a", Effect::NoSchedule), taint("b", Effect::NoExecute)];
+    let taints = [
+        taint("soft", Effect::PreferNoSchedule),
+        taint("a", Effect::NoSchedule),
+        taint("b", Effect::NoExecute),
+    ];
     let asked = |c: &[Toleration]| repelling(&taints, c, Compare::Off).map(ToString::to_string);
     assert_eq!(asked(&[]), Some("a:NoSchedule".into()));
     assert_eq!(asked(&[consent("a", None)]), Some("b:NoExecute".into()));
-    assert_eq!(asked(&[consent("a", None), consent("b", Some(0))]), None, "seconds do not matter for placing");
+    assert_eq!(
+        asked(&[consent("a", None), consent("b", Some(0))]),
+        None,
+        "seconds do not matter for placing"
+    );
     assert_eq!(discouraging(&taints, &[consent("a", None)], Compare::Off), 1);
     assert_eq!(discouraging(&taints, &[consent("", None)], Compare::Off), 0);
 }
 
 #[test]
 fn a_running_pod_stays_for_the_shortest_time_any_taint_allows() {
-    let taints = [taint("a", Effect::NoExecute), taint("b", Effect::NoExecute), taint("c", Effect::NoSchedule)];
+    let taints =
+        [taint("a", Effect::NoExecute), taint("b", Effect::NoExecute), taint("c", Effect::NoSchedule)];
     for (why, given, want) in [
         ("one taint is not tolerated", vec![consent("a", None)], Stay::No),
         ("both for good", vec![consent("a", None), consent("b", None)], Stay::Forever),
-        ("one for good, one for a while", vec![consent("a", None), consent("b", Some(30))], Stay::Seconds(30)),
+        (
+            "one for good, one for a while",
+            vec![consent("a", None), consent("b", Some(30))],
+            Stay::Seconds(30),
+        ),
         ("the shorter while", vec![consent("a", Some(60)), consent("b", Some(30))], Stay::Seconds(30)),
         ("no time at all", vec![consent("a", Some(0)), consent("b", None)], Stay::No),
         ("the first that fits decides", vec![consent("", Some(5)), consent("a", None)], Stay::Seconds(5)),
@@ -76,16 +96,27 @@ fn slow(r: &Requirement, labels: &[(String, String)]) -> bool {
 
 fn requirement() -> impl Strategy<Value = Requirement> {
     let op = prop::sample::select(vec![
-        Op::Equals, Op::DoubleEquals, Op::NotEquals, Op::In, Op::NotIn, Op::Exists, Op::DoesNotExist, Op::Gt, Op::Lt,
+        Op::Equals,
+        Op::DoubleEquals,
+        Op::NotEquals,
+        Op::In,
+        Op::NotIn,
+        Op::Exists,
+        Op::DoesNotExist,
+        Op::Gt,
+        Op::Lt,
     ]);
-    ("[a-c]", op, prop::collection::vec("[0-3]|x|", 1..3)).prop_filter_map("not valid", |(key, op, mut values)| {
-        match op {
-            Op::Exists | Op::DoesNotExist => values.clear(),
-            Op::In | Op::NotIn => {}
-            _ => values.truncate(1),
-        }
-        Requirement::new(key, op, values).ok()
-    })
+    ("[a-c]", op, prop::collection::vec("[0-3]|x|", 1..3)).prop_filter_map(
+        "not valid",
+        |(key, op, mut values)| {
+            match op {
+                Op::Exists | Op::DoesNotExist => values.clear(),
+                Op::In | Op::NotIn => {}
+                _ => values.truncate(1),
+            }
+            Requirement::new(key, op, values).ok()
+        },
+    )
 }
 
 proptest! {
