@@ -267,13 +267,6 @@ fn managed_fields(meta: &Value, out: &mut Vec<FieldError>) {
     }
 }
 
-/// A field that must stay as it was.
-pub(super) fn immutable(path: &str, new: &Value, old: &Value, out: &mut Vec<FieldError>) {
-    if new != old {
-        out.push(FieldError::invalid(path, new, "field is immutable"));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,7 @@ pub mod pod;
 mod prepare;
 pub mod quantity;
 mod shape;
+mod validate;
 
 use serde_json::Value;
 
@@ -61,18 +62,18 @@ pub fn prepare_status_update(kind: Kind<'_>, new: &mut Value, old: &Value) {
 
 /// Problems of an object about to be created, metadata included.
 #[must_use]
-pub fn validate_create(_kind: Kind<'_>, _obj: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_create(kind: Kind<'_>, obj: &Value) -> Vec<FieldError> {
+    validate::create(kind, obj)
 }
 
 /// Problems of an update, metadata included.
 #[must_use]
-pub fn validate_update(_kind: Kind<'_>, _new: &Value, _old: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_update(kind: Kind<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+    validate::update(kind, new, old)
 }
 
 /// Problems of a write to the `status` subresource, metadata included.
 #[must_use]
-pub fn validate_status_update(_kind: Kind<'_>, _new: &Value, _old: &Value) -> Vec<FieldError> {
-    Vec::new()
+pub fn validate_status_update(kind: Kind<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+    validate::status(kind, new, old)
 }

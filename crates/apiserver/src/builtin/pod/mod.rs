@@ -1,7 +1,11 @@
 //! Pods and everything that holds a pod template.
 
+mod container;
 pub(super) mod defaults;
 pub(super) mod prepare;
+pub(super) mod scheduling;
+pub(super) mod update;
+pub(super) mod validate;
 
 use serde_json::Value;
 
