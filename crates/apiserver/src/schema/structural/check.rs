@@ -6,7 +6,7 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{flag, text, validate};
+use super::{flag, prune, text, validate};
 use crate::status::FieldError;
 
 /// Where a schema stands.
@@ -24,15 +24,21 @@ pub fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     if flag(schema, "nullable") {
         errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
-    let mut structural = Vec::new();
-    structure(schema, Level::Root, path, &mut structural);
-    complete(schema, Some(schema), path, path, &mut structural);
-    if structural.is_empty() {
-        defaults(schema, path, &mut structural);
+    let mut general = Vec::new();
+    standard(schema, path, true, &mut general);
+    // With constructs of other dialects nothing can be said about structure.
+    let foreign = |error: &FieldError| error.detail.ends_with(" is not supported");
+    if !general.iter().any(foreign) {
+        let mut structural = Vec::new();
+        structure(schema, Level::Root, path, &mut structural);
+        complete(schema, Some(schema), path, path, &mut structural);
+        structural.sort_by_key(ToString::to_string);
+        if structural.is_empty() {
+            defaults(schema, path, &mut structural);
+        }
+        errors.extend(structural);
     }
-    structural.sort_by_key(ToString::to_string);
-    errors.extend(structural);
-    standard(schema, path, true, &mut errors);
+    errors.extend(general);
     errors
 }
 
@@ -239,7 +245,13 @@ fn declared(schema: &Value, outer: Option<&Value>, path: &str, at: &str, errors:
 /// Defaults have to fulfil the schema they are defaults of.
 fn defaults(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-        errors.extend(validate::whole(schema, &format!("{path}.default"), default, None));
+        let at = format!("{path}.default");
+        let mut pruned = default.clone();
+        if prune::part(schema, &mut pruned).is_empty() {
+            errors.extend(validate::whole(schema, &at, default, None));
+        } else {
+            errors.push(FieldError::invalid(at, default, "must not have unknown fields"));
+        }
     }
     for (name, property) in properties(schema) {
         defaults(property, &format!("{path}.properties[{name}]"), errors);
@@ -338,9 +350,25 @@ fn markers(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list}");
         errors.push(FieldError::forbidden(at("items.nullable"), detail));
     }
-    if list == "map" {
-        keyed(schema, &keys, path, errors);
+    match list {
+        "map" => keyed(schema, &keys, path, errors),
+        "set" => atomic(schema, path, errors),
+        _ => {}
     }
+}
+
+/// Entries of sets are compared as a whole, so nobody may own parts of them.
+fn atomic(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(items) = schema.get("items") else { return };
+    let marker = match text(items, "type") {
+        "array" if !matches!(text(items, "x-kubernetes-list-type"), "" | "atomic") => "x-kubernetes-list-type",
+        "object" if text(items, "x-kubernetes-map-type") != "atomic" => "x-kubernetes-map-type",
+        _ => return,
+    };
+    // Upstream shows the list type in both cases.
+    let shown = items.get("x-kubernetes-list-type").cloned().unwrap_or(Value::Null);
+    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    errors.push(FieldError::invalid(format!("{path}.items.{marker}"), &shown, detail));
 }
 
 fn keyed(schema: &Value, keys: &[&str], path: &str, errors: &mut Vec<FieldError>) {

@@ -15,6 +15,13 @@ pub(super) fn root(schema: &Value, value: &mut Value) -> Vec<String> {
     dropped
 }
 
+/// Prunes a value that is not a resource.
+pub(super) fn part(schema: &Value, value: &mut Value) -> Vec<String> {
+    let mut dropped = Vec::new();
+    Pruner { dropped: &mut dropped }.prune(Some(schema), Mode::default(), value, "");
+    dropped
+}
+
 /// What the surroundings say about a value, besides its schema.
 #[derive(Clone, Copy, Default)]
 struct Mode {
