@@ -434,7 +434,9 @@ mod tests {
 
     fn set(paths: &[Vec<Element>]) -> FieldSet {
         let mut out = FieldSet::default();
-        paths.iter().for_each(|p| out.insert(p));
+        for path in paths {
+            out.insert(path);
+        }
         out
     }
 

@@ -125,6 +125,14 @@ impl Managers {
         metadata.insert("managedFields".to_owned(), Value::Array(list));
     }
 
+    /// Takes fields from everybody; who is left with nothing is forgotten.
+    pub(super) fn take(&mut self, fields: &FieldSet) {
+        self.entries.retain(|_, entry| {
+            entry.fields = entry.fields.difference(fields);
+            !entry.fields.is_empty()
+        });
+    }
+
     /// Merges the oldest updaters of each version until few enough are left.
     pub(super) fn cap(&mut self) {
         let mut updaters: Vec<Id> =

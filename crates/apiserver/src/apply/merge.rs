@@ -122,7 +122,10 @@ fn merge_list(
     Ok(out)
 }
 
-/// An object without the given fields and entries; a container that loses all it has becomes null.
+/// An object without the given fields and entries.
+///
+/// A container that loses all it has becomes null in a custom resource; in a built-in kind it goes, because the struct
+/// behind it does not tell the two apart.
 pub(super) fn remove(shape: Shape<'_>, value: &Value, gone: &FieldSet) -> Value {
     match (shape.kind(Some(value)), value) {
         (Kind::Scalar(_), _) => value.clone(),
@@ -133,11 +136,14 @@ pub(super) fn remove(shape: Shape<'_>, value: &Value, gone: &FieldSet) -> Value 
                 if gone.has(&element) {
                     continue;
                 }
-                let kept = match gone.below(&element) {
-                    Some(below) => remove(shape.field(key).unwrap_or(Shape::Deduced), value, below),
-                    None => value.clone(),
+                let Some(below) = gone.below(&element) else {
+                    out.insert(key.clone(), value.clone());
+                    continue;
                 };
-                out.insert(key.clone(), kept);
+                let kept = remove(shape.field(key).unwrap_or(Shape::Deduced), value, below);
+                if !(kept.is_null() && shape.is_builtin()) {
+                    out.insert(key.clone(), kept);
+                }
             }
             if out.is_empty() { Value::Null } else { Value::Object(out) }
         }
@@ -199,14 +205,14 @@ fn below<'a>(shape: Shape<'a>, element: &Element) -> Shape<'a> {
     }
 }
 
-/// Copies values without nulls in maps: what a typed object looks like once it is stored.
-pub(super) fn without_nulls(value: Value) -> Value {
+/// A copy without nulls in maps.
+pub(super) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let kept = map.into_iter().filter(|(_, v)| !v.is_null());
-            Value::Object(kept.map(|(k, v)| (k, without_nulls(v))).collect())
+            let kept = map.iter().filter(|(_, v)| !v.is_null());
+            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        scalar => scalar,
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        scalar => scalar.clone(),
     }
 }

@@ -57,7 +57,11 @@ pub fn update(view: Option<View<'_>>, live: Option<&Value>, new: &mut Value, wri
         return;
     }
     let shape = Shape::root(view, write.builtin);
-    let live = starting_point(view, live, write);
+    let created = live.is_none();
+    let mut live = starting_point(view, live, write);
+    if created && write.builtin {
+        shape::add_nulls(&mut live, new);
+    }
     if record(shape, &live, new, &mut managers, write.manager, write).is_ok() {
         managers.write(new);
     }
@@ -85,24 +89,28 @@ pub fn apply(
     let created = live.is_none();
     let live = starting_point(view, live, write);
     if managers.entries.is_empty() && !created {
-        let empty = starting_point(view, None, write);
+        let mut empty = starting_point(view, None, write);
+        if write.builtin {
+            shape::add_nulls(&mut empty, &live);
+        }
         record(shape, &empty, &live, &mut managers, BEFORE_FIRST_APPLY, write)
             .map_err(|why| plain(format!("failed to create manager for existing fields: {why}")))?;
     }
     let problems = walk::problems(shape, config);
     if !problems.is_empty() {
-        let (object, list) = (named(config, write), walk::listed(&problems));
+        let (object, list) = (named(config), walk::listed(&problems));
         return Err(plain(format!("failed to create typed patch object ({object}): {list}")));
     }
     let kubectl = write.manager == last::KUBECTL;
-    let mut outcome = merged(shape, &live, config, managers.clone(), write, force)?;
+    let request = Request { shape, live: &live, created, config, write };
+    let mut outcome = request.merged(managers.clone(), force)?;
     if let Err(conflicts) = &mut outcome
         && kubectl
         && let Some(allowed) = last::still_applied(shape, &live, write.api_version)
     {
         conflicts.retain(|c| !allowed.contains(&c.path));
         if conflicts.is_empty() {
-            outcome = merged(shape, &live, config, managers, write, true)?;
+            outcome = request.merged(managers, true)?;
         }
     }
     let (mut object, managers) = outcome.map_err(|conflicts| conflict(&conflicts))?;
@@ -210,11 +218,7 @@ fn record(
     let reset = reset_fields(write);
     let changes = walk::compare(shape, live, new)?.without(&reset);
     let touched = changes.modified.union(&changes.added);
-    let lost = touched.union(&changes.removed);
-    managers.entries.retain(|_, entry| {
-        entry.fields = entry.fields.difference(&lost);
-        !entry.fields.is_empty()
-    });
+    managers.take(&touched.union(&changes.removed));
     let own = touched.recursive_difference(&reset).difference(&untracked());
     if !own.is_empty() {
         let manager = if manager.is_empty() { "unknown" } else { manager };
@@ -252,59 +256,59 @@ struct Conflict {
 
 type Outcome = Result<(Value, Managers), Vec<Conflict>>;
 
-/// Merges and settles ownership; the inner error lists conflicts.
-fn merged(
-    shape: Shape<'_>,
-    live: &Value,
-    config: &Value,
-    mut managers: Managers,
-    write: &Write<'_>,
-    force: bool,
-) -> Result<Outcome, Status> {
-    prepare(shape, &mut managers, write);
-    let reset = reset_fields(write);
-    let manager = if write.manager.is_empty() { "unknown" } else { write.manager };
-    let id = Id::new(manager, Operation::Apply, write.api_version, write.subresource);
-    let before = managers.entries.remove(&id);
-    let merged = merge::merge(shape, Some(live), Some(config))
-        .map_err(|why| plain(format!("failed to merge config: {why}")))?
-        .unwrap_or_else(|| json!({}));
-    let applied = walk::fields(shape, config).recursive_difference(&reset);
-    let mut object = match &before {
-        Some(entry) if !entry.fields.is_empty() => {
-            let others = managers.entries.values().fold(applied.clone(), |all, e| all.union(&e.fields));
-            pruned(shape, &merged, &entry.fields, &others)
+/// A configuration and what it is applied to.
+struct Request<'a> {
+    shape: Shape<'a>,
+    live: &'a Value,
+    created: bool,
+    config: &'a Value,
+    write: &'a Write<'a>,
+}
+
+impl Request<'_> {
+    /// Merges and settles ownership; the inner error lists conflicts.
+    fn merged(&self, mut managers: Managers, force: bool) -> Result<Outcome, Status> {
+        let Self { shape, live, config, write, .. } = *self;
+        prepare(shape, &mut managers, write);
+        let reset = reset_fields(write);
+        let manager = if write.manager.is_empty() { "unknown" } else { write.manager };
+        let id = Id::new(manager, Operation::Apply, write.api_version, write.subresource);
+        let before = managers.entries.remove(&id);
+        let empty = (self.created && write.builtin).then(|| merge::without_nulls(live));
+        let merged = merge::merge(shape, Some(empty.as_ref().unwrap_or(live)), Some(config))
+            .map_err(|why| plain(format!("failed to merge config: {why}")))?
+            .unwrap_or_else(|| json!({}));
+        let applied = walk::fields(shape, config).recursive_difference(&reset);
+        let object = match &before {
+            Some(entry) if !entry.fields.is_empty() => {
+                let others = managers.entries.values().fold(applied.clone(), |all, e| all.union(&e.fields));
+                pruned(shape, &merged, &entry.fields, &others)
+            }
+            _ => merged,
+        };
+        let changes = walk::compare(shape, live, &object)
+            .map_err(|why| plain(format!("failed to compare objects: {why}")))?
+            .without(&reset);
+        let touched = changes.modified.union(&changes.added);
+        let mut conflicts = Vec::new();
+        for (owner, entry) in &managers.entries {
+            let paths = entry.fields.intersection(&touched).paths();
+            conflicts.extend(paths.into_iter().map(|path| Conflict { owner: owner.clone(), path }));
         }
-        _ => merged,
-    };
-    if write.builtin {
-        object = merge::without_nulls(object);
+        if !force && !conflicts.is_empty() {
+            return Ok(Err(conflicts));
+        }
+        managers.take(&touched.union(&changes.removed));
+        let unchanged = fields::same(live, &object);
+        let own = applied.difference(&untracked());
+        if !own.is_empty() {
+            // As upstream: who applies what is already there gets no time, or keeps the one it had.
+            let before = before.and_then(|entry| entry.time);
+            let time = if unchanged { before } else { Some(write.time.clone()) };
+            managers.entries.insert(id, Entry { version: write.api_version.to_owned(), time, fields: own });
+        }
+        Ok(Ok((object, managers)))
     }
-    let changes = walk::compare(shape, live, &object)
-        .map_err(|why| plain(format!("failed to compare objects: {why}")))?
-        .without(&reset);
-    let touched = changes.modified.union(&changes.added);
-    let mut conflicts = Vec::new();
-    for (owner, entry) in &managers.entries {
-        let paths = entry.fields.intersection(&touched).paths();
-        conflicts.extend(paths.into_iter().map(|path| Conflict { owner: owner.clone(), path }));
-    }
-    if !force && !conflicts.is_empty() {
-        return Ok(Err(conflicts));
-    }
-    let lost = touched.union(&changes.removed);
-    managers.entries.retain(|_, entry| {
-        entry.fields = entry.fields.difference(&lost);
-        !entry.fields.is_empty()
-    });
-    let unchanged = fields::same(live, &object);
-    let own = applied.difference(&untracked());
-    if !own.is_empty() {
-        let before = before.and_then(|entry| entry.time);
-        let time = if unchanged { before } else { Some(write.time.clone()) };
-        managers.entries.insert(id, Entry { version: write.api_version.to_owned(), time, fields: own });
-    }
-    Ok(Ok((object, managers)))
 }
 
 /// The merged object without what this manager applied last time, does not apply now, and nobody else owns.
@@ -338,7 +342,7 @@ fn gvk(config: &Value) -> String {
     format!("{slash}{version}, Kind={}", text("kind"))
 }
 
-fn named(config: &Value, _write: &Write<'_>) -> String {
+fn named(config: &Value) -> String {
     let text = |path: &str| config.pointer(path).and_then(Value::as_str).unwrap_or_default();
     format!("{}/{}; {}", text("/metadata/namespace"), text("/metadata/name"), gvk(config))
 }

@@ -104,6 +104,11 @@ impl<'a> Shape<'a> {
         }
     }
 
+    /// Whether this is part of a built-in kind.
+    pub(super) fn is_builtin(self) -> bool {
+        matches!(self, Self::Known(Known { place: Place::Builtin, .. }))
+    }
+
     /// What a value is. A value of a type that does not fit is taken for the type the schema names.
     pub(super) fn kind(self, value: Option<&Value>) -> Kind<'a> {
         let free = |atomic: bool| match value {
@@ -305,18 +310,35 @@ pub(super) fn zero(view: View<'_>) -> Value {
     for name in schema.properties.keys() {
         let default = schema.raw.get("properties").and_then(|p| p.get(name)).and_then(|p| p.get("default"));
         let field = view.field(name);
+        let empty = match field.map(View::ty) {
+            Some(Type::String) => json!(""),
+            Some(Type::Integer | Type::Number) => json!(0),
+            Some(Type::Boolean) => json!(false),
+            _ => Value::Null,
+        };
         let value = match default {
             Some(Value::Object(_)) => field.map_or_else(|| json!({}), zero),
-            Some(_) if required(name) => match field.map(View::ty) {
-                Some(Type::String) => json!(""),
-                Some(Type::Integer | Type::Number) => json!(0),
-                Some(Type::Boolean) => json!(false),
-                _ => Value::Null,
-            },
+            // A default that is nothing says the field is always written.
+            Some(default) if *default == empty => empty,
+            Some(_) if required(name) => empty,
             None if required(name) => Value::Null,
             _ => continue,
         };
         out.insert(name.clone(), value);
     }
     Value::Object(out)
+}
+
+/// Adds the nulls of a new object to the one it started from: in a struct a field that can be null always was.
+pub(super) fn add_nulls(start: &mut Value, new: &Value) {
+    let (Value::Object(start), Value::Object(new)) = (start, new) else { return };
+    for (key, value) in new {
+        match start.get_mut(key) {
+            Some(inner) => add_nulls(inner, value),
+            None if value.is_null() => {
+                start.insert(key.clone(), Value::Null);
+            }
+            None => {}
+        }
+    }
 }

@@ -62,9 +62,9 @@ impl<'a> Field<'a> {
         };
         let view = parent.field(name);
         if view.is_none() && parent.ty() == Type::Object && !parent.schema().properties.is_empty() {
-            return Err(Fault::Other(format!(
-                "unable to find api field in struct for the json field {name:?}"
-            )));
+            let of = parent.name().and_then(|n| n.rsplit('.').next()).unwrap_or_default();
+            let why = format!("unable to find api field in struct {of} for the json field {name:?}");
+            return Err(Fault::Other(why));
         }
         // `replace` exists on one field of one kind; the strategy as parsed does not tell it from none.
         let words = &parent.schema().raw["properties"][name]["x-kubernetes-patch-strategy"];
