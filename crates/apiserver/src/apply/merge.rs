@@ -1,5 +1,7 @@
 //! Putting an applied configuration into an object, and taking fields out of one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::fields::{Branch, Element, FieldSet};
@@ -66,52 +68,49 @@ fn merge_list(
             .collect()
     };
     let (left, right) = (name(live)?, name(config)?);
-    let applied: Vec<usize> = (0..right.len()).collect();
-    if let Some(twice) = applied.iter().find(|&&at| right[..at].contains(&right[at])) {
-        return Err(format!("duplicate entries for key {}", right[*twice]));
+    let mut in_config: BTreeSet<&Element> = BTreeSet::new();
+    if let Some(twice) = right.iter().find(|element| !in_config.insert(element)) {
+        return Err(format!("duplicate entries for key {twice}"));
     }
     // Entries that are live more than once are not merged with: the configuration replaces them.
-    let live_of = |element: &Element| {
-        let mut found = left.iter().zip(live).filter(|(e, _)| *e == element).map(|(_, v)| v);
-        match (found.next(), found.next()) {
-            (Some(one), None) => Some(one),
-            _ => None,
-        }
-    };
-    let in_config = |element: &Element| right.contains(element);
-    let merged = |at: usize| merge(shape.items(), live_of(&right[at]), Some(&config[at]));
-    let mut shared = right.iter().filter(|e| left.contains(e));
+    let mut live_of: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
+    for (element, item) in left.iter().zip(live) {
+        live_of.entry(element).and_modify(|one| *one = None).or_insert(Some(item));
+    }
+    let merged =
+        |at: usize| merge(shape.items(), live_of.get(&right[at]).copied().flatten(), Some(&config[at]));
+    let mut shared = right.iter().filter(|e| live_of.contains_key(e));
     let mut next_shared = shared.next();
-    let mut done: Vec<&Element> = Vec::new();
+    let mut done: BTreeSet<&Element> = BTreeSet::new();
     let mut out = Vec::new();
     let (mut l, mut r) = (0, 0);
     while l < left.len() || r < right.len() {
         if l < left.len() && r < right.len() {
             if left[l] == right[r] {
-                done.push(&right[r]);
+                done.insert(&right[r]);
                 out.extend(merged(r)?);
                 l += 1;
                 r += 1;
                 next_shared = shared.next();
                 continue;
             }
-            if in_config(&left[l]) && next_shared.is_some_and(|next| *next != left[l]) {
+            if in_config.contains(&left[l]) && next_shared.is_some_and(|next| *next != left[l]) {
                 l += 1;
                 continue;
             }
         }
         if l < left.len() {
-            if !in_config(&left[l]) {
+            if !in_config.contains(&left[l]) {
                 out.extend(merge(shape.items(), Some(&live[l]), None)?);
                 l += 1;
                 continue;
             }
-            if done.contains(&&left[l]) {
+            if done.contains(&left[l]) {
                 l += 1;
             }
         }
         if r < right.len() {
-            done.push(&right[r]);
+            done.insert(&right[r]);
             out.extend(merged(r)?);
             if next_shared.is_some_and(|next| *next == right[r]) {
                 next_shared = shared.next();

@@ -1,5 +1,7 @@
 //! Walking objects by shape: which fields one has, what changed between two, what is wrong with one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use super::fields::{Branch, Element, FieldSet, same};
@@ -64,7 +66,7 @@ pub(super) fn problems(shape: Shape<'_>, value: &Value) -> Vec<Problem> {
 
 fn list_problems(shape: Shape<'_>, list: List<'_>, items: &[Value]) -> Vec<Problem> {
     let mut out = Vec::new();
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         let element = if list == List::Atomic {
             Element::Index(i64::try_from(at).unwrap_or(i64::MAX))
@@ -77,11 +79,11 @@ fn list_problems(shape: Shape<'_>, list: List<'_>, items: &[Value]) -> Vec<Probl
                 }
             }
         };
-        if list != List::Atomic && seen.contains(&element) {
-            out.push(Problem::new(format!("duplicate entries for key {element}")));
-        }
         out.extend(problems(shape.items(), item).into_iter().map(|p| p.under(&element)));
-        seen.push(element);
+        let spelled = element.to_string();
+        if list != List::Atomic && !seen.insert(element) {
+            out.push(Problem::new(format!("duplicate entries for key {spelled}")));
+        }
     }
     out
 }
@@ -123,9 +125,13 @@ fn branch(shape: Shape<'_>, value: &Value) -> Branch {
         (Kind::List(list), Value::Array(items)) => {
             let elements: Vec<Element> = items.iter().filter_map(|i| shape.element(list, i).ok()).collect();
             if elements.len() == items.len() {
+                let mut count: BTreeMap<&Element, usize> = BTreeMap::new();
+                for element in &elements {
+                    *count.entry(element).or_default() += 1;
+                }
                 for (element, item) in elements.iter().zip(items) {
                     // Of entries that are there twice only the fact is owned: nobody could tell them apart.
-                    let twice = elements.iter().filter(|e| *e == element).count() > 1;
+                    let twice = count[element] > 1;
                     let mut inner = if twice { Branch::default() } else { branch(shape.items(), item) };
                     inner.member = true;
                     out.below.graft(element.clone(), inner);
@@ -274,17 +280,14 @@ fn by_kind(
     Ok(Difference { own, below })
 }
 
-/// Values by what identifies them, in order of first appearance.
-type Grouped<'v> = Vec<(Element, Vec<&'v Value>)>;
+/// Values by what identifies them.
+type Grouped<'v> = BTreeMap<Element, Vec<&'v Value>>;
 
 fn grouped<'v>(shape: Shape<'_>, list: List<'_>, items: &'v [Value]) -> Result<Grouped<'v>, String> {
-    let mut out: Grouped<'v> = Vec::new();
+    let mut out = Grouped::new();
     for (at, item) in items.iter().enumerate() {
         let element = shape.element(list, item).map_err(|why| format!("element {at}: {why}"))?;
-        match out.iter_mut().find(|(e, _)| *e == element) {
-            Some((_, values)) => values.push(item),
-            None => out.push((element, vec![item])),
-        }
+        out.entry(element).or_default().push(item);
     }
     Ok(out)
 }
@@ -298,11 +301,10 @@ fn entries(
 ) -> Result<(), String> {
     let left = grouped(shape, list, old)?;
     let right = grouped(shape, list, new)?;
-    let find = |all: &Grouped<'_>, element: &Element| all.iter().position(|(e, _)| e == element);
-    let all = left.iter().chain(right.iter().filter(|(e, _)| find(&left, e).is_none()));
-    for (element, _) in all {
-        let old = find(&left, element).map_or(&[][..], |at| &left[at].1);
-        let new = find(&right, element).map_or(&[][..], |at| &right[at].1);
+    let all: BTreeSet<&Element> = left.keys().chain(right.keys()).collect();
+    for element in all {
+        let old = left.get(element).map_or(&[][..], Vec::as_slice);
+        let new = right.get(element).map_or(&[][..], Vec::as_slice);
         let mark = |own| Difference { own, below: Changes::default() };
         match (old, new) {
             ([] | [_], [] | [_]) => {
