@@ -7,6 +7,7 @@ pub mod fields;
 mod last;
 mod managers;
 mod merge;
+pub mod scale;
 mod shape;
 #[cfg(test)]
 mod tests;
