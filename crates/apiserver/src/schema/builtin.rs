@@ -38,6 +38,9 @@ pub fn kind(group: &str, version: &str, kind: &str) -> Option<View<'static>> {
 }
 
 /// The schema of the metadata every object has.
+///
+/// # Panics
+/// Never: a test looks it up in what was recorded.
 #[must_use]
 pub fn object_meta() -> View<'static> {
     recorded().definitions.view(OBJECT_META).expect("the recorded schemas contain ObjectMeta")
@@ -78,7 +81,8 @@ fn describe(schemas: &mut Map<String, Value>, descriptions: &Map<String, Value>)
     for (name, fields) in descriptions {
         let Some(schema) = schemas.get_mut(name) else { continue };
         for (field, text) in fields.as_object().into_iter().flatten() {
-            let target = if field.is_empty() { Some(&mut *schema) } else { schema["properties"].get_mut(field) };
+            let target =
+                if field.is_empty() { Some(&mut *schema) } else { schema["properties"].get_mut(field) };
             if let Some(Value::Object(target)) = target {
                 target.insert("description".to_owned(), text.clone());
             }

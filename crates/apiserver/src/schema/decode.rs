@@ -101,7 +101,8 @@ pub fn unrecognized(kind: &str, text: &[u8], why: &str) -> String {
         None => "<empty>".to_owned(),
         Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
         Some(_) => {
-            let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+            let hex: String = shown.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
             format!("{hex}{more}")
         }
     };

@@ -75,8 +75,7 @@ fn read(text: &str, precision: Precision) -> Result<DateTime, Stop<'_>> {
     let local =
         DateTime::new(year, small(month)?, small(day)?, small(hour)?, small(minute)?, small(second)?, nanos)
             .map_err(|_| Stop::Range("day"))?;
-    let instant =
-        offset.to_timestamp(local).map_err(|_| Stop::Range("year"))?.to_zoned(TimeZone::UTC);
+    let instant = offset.to_timestamp(local).map_err(|_| Stop::Range("year"))?.to_zoned(TimeZone::UTC);
     Ok(instant.datetime())
 }
 
@@ -159,10 +158,7 @@ mod tests {
     #[test]
     fn what_is_no_time_is_told_as_go_tells_it() {
         for (text, want) in [
-            (
-                "soon",
-                r#"parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006""#,
-            ),
+            ("soon", r#"parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006""#),
             (
                 "2024-01-01",
                 r#"parsing time "2024-01-01" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T""#,

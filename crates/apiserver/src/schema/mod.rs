@@ -153,9 +153,8 @@ impl Schema {
     pub fn from_openapi(raw: &Value) -> Self {
         let flag = |key: &str| raw.get(key).and_then(Value::as_bool).unwrap_or(false);
         let text = |key: &str| raw.get(key).and_then(Value::as_str);
-        let int_or_string = flag("x-kubernetes-int-or-string")
-            || text("format") == Some("int-or-string")
-            || only_types(raw);
+        let int_or_string =
+            flag("x-kubernetes-int-or-string") || text("format") == Some("int-or-string") || only_types(raw);
         let ty = match text("type") {
             _ if int_or_string => Type::IntOrString,
             Some("object") => Type::Object,

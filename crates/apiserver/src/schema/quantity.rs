@@ -14,18 +14,8 @@ const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
 /// Units that are powers of 1000, by their exponent of 10.
-const DECIMAL: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 /// Units that are powers of 1024, by their exponent of 2.
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 /// Nothing smaller is told apart; amounts are rounded up to it.
@@ -145,7 +135,8 @@ fn kept(parts: &Parts<'_>, unit: Unit) -> bool {
 
 /// Whole units of the largest power of 1024 that divides; `None` where upstream prefers decimal units.
 fn binary(mut amount: i128, mut scale: i32) -> Option<String> {
-    let below = |limit: i128| 10_i128.checked_pow(scale.unsigned_abs()).is_some_and(|unit| amount < limit * unit);
+    let below =
+        |limit: i128| 10_i128.checked_pow(scale.unsigned_abs()).is_some_and(|unit| amount < limit * unit);
     if below(1024) {
         return None;
     }
@@ -178,7 +169,10 @@ fn decimal(mut amount: i128, mut scale: i32, unit: Unit) -> String {
             // Writing to a string cannot fail.
             let _ = write!(out, "e{scale}");
         }
-        _ => out.push_str(DECIMAL.iter().find(|(_, exponent)| *exponent == scale).map_or("", |(name, _)| name)),
+        _ => {
+            let unit = DECIMAL.iter().find(|(_, exponent)| *exponent == scale);
+            out.push_str(unit.map_or("", |(name, _)| name));
+        }
     }
     out
 }
@@ -217,9 +211,14 @@ mod tests {
 
     #[test]
     fn what_is_no_amount_is_told_as_upstream_tells_it() {
-        for (text, want) in
-            [("", FORMAT), ("abc", FORMAT), ("1 Gi", FORMAT), ("1GiB", FORMAT), ("1mm", SUFFIX), ("1Km", SUFFIX)]
-        {
+        for (text, want) in [
+            ("", FORMAT),
+            ("abc", FORMAT),
+            ("1 Gi", FORMAT),
+            ("1GiB", FORMAT),
+            ("1mm", SUFFIX),
+            ("1Km", SUFFIX),
+        ] {
             assert_eq!(canonical(text), Err(want), "{text:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -206,7 +206,8 @@ impl<'a, 's> Seed<'a, 's> {
                 state.fields.push(key.clone());
                 (depth, std::mem::replace(&mut state.owner, owner.to_owned()), state.push(&key))
             };
-            let value = map.next_value_seed(Seed::new(Some(field), Cow::Borrowed(go), self.state, self.silent))?;
+            let value =
+                map.next_value_seed(Seed::new(Some(field), Cow::Borrowed(go), self.state, self.silent))?;
             {
                 let mut state = self.state.borrow_mut();
                 state.fields.truncate(before.0);
@@ -271,7 +272,8 @@ impl State {
 
     fn push_index(&mut self, index: usize) -> usize {
         let length = self.path.len();
-        self.path.push_str(&format!("[{index}]"));
+        // Writing to a string cannot fail.
+        let _ = write!(self.path, "[{index}]");
         length
     }
 }
@@ -363,7 +365,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
 /// The schema behind the "schema or something simpler" types of a `CustomResourceDefinition`.
 fn props(view: View<'_>) -> Option<View<'_>> {
     let kind = view.name()?.rsplit('.').next()?;
-    let wraps = matches!(kind, "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray");
+    let wraps =
+        matches!(kind, "JSONSchemaPropsOrArray" | "JSONSchemaPropsOrBool" | "JSONSchemaPropsOrStringArray");
     if wraps { builtin::definitions().view(SCHEMA_PROPS) } else { None }
 }
 

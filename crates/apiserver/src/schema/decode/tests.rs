@@ -92,7 +92,7 @@ fn wrong_types_are_told_as_go_tells_them() {
             "json: cannot unmarshal number into Go struct field Pod.TypeMeta.kind of type string",
             "a field of the embedded type data",
         ),
-        (r#"[]"#, "json: cannot unmarshal array into Go value of type v1.Pod", "not an object"),
+        ("[]", "json: cannot unmarshal array into Go value of type v1.Pod", "not an object"),
         (r#"{"spec":"#, "unexpected end of JSON input", "half a body"),
         (r"{x}", "invalid character 'x' looking for beginning of object key string", "not JSON"),
     ] {
@@ -111,9 +111,10 @@ fn wrong_types_are_told_as_go_tells_them() {
 
 #[test]
 fn amounts_and_times_come_back_as_go_writes_them() {
-    let decoded = pod(r#"{"metadata":{"creationTimestamp":null,"deletionTimestamp":"2024-01-01T01:00:00+01:00"},
+    let decoded =
+        pod(r#"{"metadata":{"creationTimestamp":null,"deletionTimestamp":"2024-01-01T01:00:00+01:00"},
             "spec":{"containers":[{"resources":{"limits":{"cpu":0.5,"memory":"1024Mi","x":null}}}]}}"#)
-    .unwrap();
+        .unwrap();
     assert_eq!(
         decoded.value,
         json!({

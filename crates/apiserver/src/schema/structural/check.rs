@@ -140,7 +140,8 @@ fn typing(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
 fn plain_metadata(metadata: &Value) -> bool {
     let keys = metadata.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     let mut unexpected = keys.filter(|key| !matches!(*key, "type" | "properties" | "default"));
-    unexpected.next().is_none() && properties(metadata).all(|(name, _)| name == "name" || name == "generateName")
+    unexpected.next().is_none()
+        && properties(metadata).all(|(name, _)| name == "name" || name == "generateName")
 }
 
 /// Whether `anyOf` only repeats what `x-kubernetes-int-or-string` says, which is allowed.
@@ -361,7 +362,9 @@ fn markers(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn atomic(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Some(items) = schema.get("items") else { return };
     let marker = match text(items, "type") {
-        "array" if !matches!(text(items, "x-kubernetes-list-type"), "" | "atomic") => "x-kubernetes-list-type",
+        "array" if !matches!(text(items, "x-kubernetes-list-type"), "" | "atomic") => {
+            "x-kubernetes-list-type"
+        }
         "object" if text(items, "x-kubernetes-map-type") != "atomic" => "x-kubernetes-map-type",
         _ => return,
     };
@@ -395,7 +398,11 @@ fn keyed(schema: &Value, keys: &[&str], path: &str, errors: &mut Vec<FieldError>
         };
         if matches!(text(property, "type"), "array" | "object") {
             let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            errors.push(FieldError::invalid(at(&format!("items.properties[{key}].type")), &json!("object"), detail));
+            errors.push(FieldError::invalid(
+                at(&format!("items.properties[{key}].type")),
+                &json!("object"),
+                detail,
+            ));
         }
         if keys[..index].contains(key) {
             let detail = "must not contain duplicate entries";

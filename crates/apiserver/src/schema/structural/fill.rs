@@ -10,7 +10,9 @@ pub(super) fn default(schema: &Value, value: &mut Value) {
         Value::Object(fields) => {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
-                let Some(default) = property.get("default").filter(|default| !default.is_null()) else { continue };
+                let Some(default) = property.get("default").filter(|default| !default.is_null()) else {
+                    continue;
+                };
                 let missing = fields.get(name).is_none_or(|value| refused_null(value, property));
                 if missing {
                     fields.insert(name.clone(), default.clone());
@@ -54,7 +56,9 @@ pub(super) fn drop_nulls(schema: &Value, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| drop_nulls(schema, item));
+                for item in items {
+                    drop_nulls(schema, item);
+                }
             }
         }
         _ => {}

@@ -12,8 +12,27 @@ use crate::schema::gotime::{self, Precision};
 
 /// Formats of text that are checked; upstream ignores all others.
 const KNOWN: [&str; 21] = [
-    "bsonobjectid", "byte", "cidr", "date", "datetime", "duration", "email", "hexcolor", "hostname", "ipv4", "ipv6",
-    "k8slongname", "k8sshortname", "mac", "password", "rgbcolor", "ssn", "uri", "uuid", "uuid3", "uuid4",
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
 ];
 
 /// The format that counts for a schema; empty when upstream does not know it for that type.
@@ -44,7 +63,9 @@ pub(super) fn holds(format: &str, value: &str) -> bool {
             Ok(IpAddr::V6(_)) => bits.parse::<u8>().is_ok_and(|bits| bits <= 128),
             Err(_) => false,
         }),
-        "date" => value.len() == 10 && gotime::canonical(&format!("{value}T00:00:00Z"), Precision::Seconds).is_ok(),
+        "date" => {
+            value.len() == 10 && gotime::canonical(&format!("{value}T00:00:00Z"), Precision::Seconds).is_ok()
+        }
         "datetime" => gotime::canonical(&value.to_ascii_uppercase(), Precision::Seconds).is_ok(),
         "ipv4" => value.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => value.parse::<Ipv6Addr>().is_ok(),

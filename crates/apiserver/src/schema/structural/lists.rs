@@ -14,7 +14,8 @@ pub(super) fn duplicates(schema: &Value, value: &Value, path: &str) -> Vec<Field
         Value::Array(items) => {
             match text(schema, "x-kubernetes-list-type") {
                 "set" => errors.extend(
-                    repeated(items.iter()).map(|at| FieldError::duplicate(format!("{path}[{at}]"), &items[at])),
+                    repeated(items.iter())
+                        .map(|at| FieldError::duplicate(format!("{path}[{at}]"), &items[at])),
                 ),
                 "map" => errors.extend(keyed(schema, items, path)),
                 _ => {}
@@ -61,7 +62,8 @@ fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> impl Iterator<Item =
 }
 
 fn keyed(schema: &Value, items: &[Value], path: &str) -> Vec<FieldError> {
-    if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_null() && !item.is_object()) {
+    if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_null() && !item.is_object())
+    {
         let detail = "must be an object for an array of list-type map";
         return vec![FieldError::invalid(format!("{path}[{at}]"), item, detail)];
     }
@@ -81,7 +83,7 @@ pub(super) fn embedded(schema: &Value, value: &Value, path: &str) -> Vec<FieldEr
     match value {
         Value::Object(fields) => {
             if flag(schema, "x-kubernetes-embedded-resource") {
-                errors.extend(["apiVersion", "kind"].iter().flat_map(|name| typing(fields, name, path)));
+                errors.extend(["apiVersion", "kind"].iter().filter_map(|name| typing(fields, name, path)));
             }
             for (name, value) in fields {
                 if let Some((schema, below)) = step(schema, name, path) {

@@ -91,8 +91,14 @@ fn unknown_fields_are_pruned_and_listed_in_order() {
     assert_eq!(
         dropped,
         [
-            "metadata.foo", "spec.embedded.bar", "spec.foo", "spec.kept.known.bar", "spec.list[0].bar",
-            "spec.map.m.bar", "zoo", "spec.embedded.metadata.bar",
+            "metadata.foo",
+            "spec.embedded.bar",
+            "spec.foo",
+            "spec.kept.known.bar",
+            "spec.list[0].bar",
+            "spec.map.m.bar",
+            "zoo",
+            "spec.embedded.metadata.bar",
         ]
     );
     assert_eq!(
@@ -118,7 +124,11 @@ fn defaults_fill_what_is_missing_and_null_that_is_not_allowed() {
     for (value, want, why) in [
         (json!({}), json!({"spec": {"a": 1, "b": 2}}), "a default with defaults inside"),
         (json!({"spec": {"a": null, "b": null}}), json!({"spec": {"a": 1, "b": null}}), "null"),
-        (json!({"spec": {"c": {}, "e": [{}]}}), json!({"spec": {"a": 1, "b": 2, "c": {"d": "x"}, "e": [{"f": true}]}}), "nested"),
+        (
+            json!({"spec": {"c": {}, "e": [{}]}}),
+            json!({"spec": {"a": 1, "b": 2, "c": {"d": "x"}, "e": [{"f": true}]}}),
+            "nested",
+        ),
     ] {
         let mut value = value;
         with(&schema, |view| default(view, &mut value));

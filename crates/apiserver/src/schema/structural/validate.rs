@@ -135,7 +135,9 @@ fn junctors(schema: &Value, value: &Value, path: &str, old: Option<&Value>) -> R
         if success.is_none() {
             report.general(format!("{path:?} must validate at least one schema (anyOf)"));
         }
-        success.or(best).into_iter().for_each(|result| report.merge(result));
+        if let Some(result) = success.or(best) {
+            report.merge(result);
+        }
     }
     if let Some(one_of) = list("oneOf") {
         let mut best = None;
@@ -151,11 +153,17 @@ fn junctors(schema: &Value, value: &Value, path: &str, old: Option<&Value>) -> R
             }
         }
         match valid {
-            1 => success.into_iter().for_each(|result| report.merge(result)),
+            1 => {
+                if let Some(result) = success {
+                    report.merge(result);
+                }
+            }
             0 => {
                 let words = "must validate one and only one schema (oneOf). Found none valid";
                 report.general(format!("{path:?} {words}"));
-                best.into_iter().for_each(|result| report.merge(result));
+                if let Some(result) = best {
+                    report.merge(result);
+                }
             }
             _ => {
                 let words = "must validate one and only one schema (oneOf).";
@@ -167,7 +175,9 @@ fn junctors(schema: &Value, value: &Value, path: &str, old: Option<&Value>) -> R
         let results: Vec<Report> = all.iter().map(|one| node(one, value, path, old)).collect();
         let valid = results.iter().filter(|result| result.is_valid()).count();
         let missed = valid != results.len();
-        results.into_iter().for_each(|result| report.merge(result));
+        for result in results {
+            report.merge(result);
+        }
         if missed {
             let none = if valid == 0 { ". None validated" } else { "" };
             report.general(format!("{path:?} must validate all the schemas (allOf){none}"));
@@ -232,11 +242,16 @@ fn numeric(schema: &Value, number: &Number, path: &str, report: &mut Report) {
             None => float.fract() == 0.0 && float.abs() < 9.2e18,
         };
         if !fits {
-            let format = if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
+            let format = if format.is_empty() {
+                "(default format)".to_owned()
+            } else {
+                format!("with format {format}")
+            };
             report.general(format!("Checked value must be of type integer {format} in {path}"));
         }
     }
-    let bound = |key: &str| schema.get(key).and_then(Value::as_number).filter(|bound| bound.as_f64().is_some());
+    let bound =
+        |key: &str| schema.get(key).and_then(Value::as_number).filter(|bound| bound.as_f64().is_some());
     if let Some(factor) = bound("multipleOf")
         && !multiple(number, factor)
     {
@@ -304,13 +319,16 @@ fn counterpart<'a>(schema: &Value, old: &'a Value, item: &Value) -> Option<&'a V
     }
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array)?;
     let same = |other: &&Value| {
-        keys.iter().filter_map(Value::as_str).all(|key| other.get(key).is_some() && other.get(key) == item.get(key))
+        keys.iter()
+            .filter_map(Value::as_str)
+            .all(|key| other.get(key).is_some() && other.get(key) == item.get(key))
     };
     old.as_array()?.iter().find(same)
 }
 
 fn enumeration(schema: &Value, value: &Value, path: &str, report: &mut Report) {
-    let Some(allowed) = schema.get("enum").and_then(Value::as_array).filter(|allowed| !allowed.is_empty()) else {
+    let Some(allowed) = schema.get("enum").and_then(Value::as_array).filter(|allowed| !allowed.is_empty())
+    else {
         return;
     };
     let same = |one: &Value| match (one, value) {
@@ -355,7 +373,9 @@ fn object(schema: &Value, fields: &Map<String, Value>, path: &str, old: Option<&
             report.merge(kept(property, value, &super::child(path, name), before));
         }
     }
-    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+    for name in
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    {
         if !fields.contains_key(name) {
             report.required(&format!("{path}.{name}"));
         }
