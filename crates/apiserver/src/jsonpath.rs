@@ -1,12 +1,11 @@
 //! What is at this path of an object?
 //!
-//! The JSONPath dialect of Kubernetes, as far as a printer column or a scale subresource can use it: one expression
+//! The `JSONPath` dialect of Kubernetes, as far as a printer column or a scale subresource can use it: one expression
 //! without braces, for example `.status.conditions[?(@.type=="Ready")].status`. Fields (dots in a name are escaped
 //! with a backslash, also inside `['a\.b']`), `[2]`, `[-1]`, `[1:3]`, `[*]`, `.*`, `..`, unions `[0,2]` and filters
 //! with one comparison or none. Loops (`range`) are not part of it.
 
 use serde_json::{Number, Value, json};
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Results a path may produce before it is given up: `..` twice over a large object grows quickly.
@@ -122,8 +121,8 @@ impl Path {
     ///
     /// # Errors
     /// When a step cannot be taken, such as an index beyond the end.
-    pub fn find<'a>(&'a self, root: &'a Value) -> Result<Vec<Cow<'a, Value>>, FindError> {
-        follow(&self.steps, vec![Cow::Borrowed(root)])
+    pub fn find<'a>(&'a self, root: &'a Value) -> Result<Vec<&'a Value>, FindError> {
+        follow(&self.steps, vec![root])
     }
 }
 
@@ -378,44 +377,44 @@ fn escape(chars: &mut std::str::Chars<'_>, quote: char) -> Option<char> {
     })
 }
 
-type Found<'a> = Vec<Cow<'a, Value>>;
+type Found<'a> = Vec<&'a Value>;
 
 fn follow<'a>(steps: &'a [Step], start: Found<'a>) -> Result<Found<'a>, FindError> {
     steps.iter().try_fold(start, |current, step| {
-        let next = take(step, current)?;
+        let next = take(step, &current)?;
         if next.len() > MOST_RESULTS { Err(FindError::TooMany) } else { Ok(next) }
     })
 }
 
-/// Children of a value that is borrowed from the object; literals have none.
-fn children<'a>(value: &Cow<'a, Value>) -> Found<'a> {
+/// Elements of a list, or members of a map by key.
+fn children(value: &Value) -> Found<'_> {
     match value {
-        Cow::Borrowed(Value::Array(list)) => list.iter().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::Object(map)) => {
+        Value::Array(list) => list.iter().collect(),
+        Value::Object(map) => {
             let mut members: Vec<_> = map.iter().collect();
             members.sort_by_key(|(key, _)| *key);
-            members.into_iter().map(|(_, value)| Cow::Borrowed(value)).collect()
+            members.into_iter().map(|(_, value)| value).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn take<'a>(step: &'a Step, current: Found<'a>) -> Result<Found<'a>, FindError> {
+fn take<'a>(step: &'a Step, current: &[&'a Value]) -> Result<Found<'a>, FindError> {
     let mut out = Vec::new();
     match step {
         Step::Field(name) => out.extend(current.iter().filter_map(|value| match value {
-            Cow::Borrowed(Value::Object(map)) => map.get(name).map(Cow::Borrowed),
+            Value::Object(map) => map.get(name),
             _ => None,
         })),
-        Step::Wildcard => out.extend(current.iter().flat_map(children)),
+        Step::Wildcard => out.extend(current.iter().flat_map(|value| children(value))),
         Step::Descent => {
-            for value in &current {
+            for value in current {
                 descend(value, &mut out)?;
             }
         }
         Step::Union(parts) => {
             for part in parts {
-                out.extend(follow(part, current.clone())?);
+                out.extend(follow(part, current.to_vec())?);
             }
         }
         Step::Slice { from, to, by } => {
@@ -426,25 +425,25 @@ fn take<'a>(step: &'a Step, current: Found<'a>) -> Result<Found<'a>, FindError> 
             }
         }
         Step::Filter { left, test } => {
-            for value in &current {
-                let Cow::Borrowed(Value::Array(list)) = value else { return Err(FindError::NotArray) };
+            for value in current {
+                let Value::Array(list) = value else { return Err(FindError::NotArray) };
                 for item in list {
                     if passes(item, left, test.as_ref())? {
-                        out.push(Cow::Borrowed(item));
+                        out.push(item);
                     }
                 }
             }
         }
         // A quoted string stands for itself once; other literals replace every value so far.
-        Step::Literal(text @ Value::String(_)) => out.push(Cow::Owned(text.clone())),
-        Step::Literal(value) => out.extend(current.iter().map(|_| Cow::Owned(value.clone()))),
+        Step::Literal(text @ Value::String(_)) => out.push(text),
+        Step::Literal(value) => out.extend(current.iter().map(|_| value)),
         Step::Identifier(word) => return Err(FindError::Identifier(word.clone())),
     }
     Ok(out)
 }
 
 /// The value and everything below it that has members itself.
-fn descend<'a>(value: &Cow<'a, Value>, out: &mut Found<'a>) -> Result<(), FindError> {
+fn descend<'a>(value: &'a Value, out: &mut Found<'a>) -> Result<(), FindError> {
     let below = children(value);
     if below.is_empty() {
         return Ok(());
@@ -452,7 +451,7 @@ fn descend<'a>(value: &Cow<'a, Value>, out: &mut Found<'a>) -> Result<(), FindEr
     if out.len() >= MOST_RESULTS {
         return Err(FindError::TooMany);
     }
-    out.push(value.clone());
+    out.push(value);
     below.iter().try_for_each(|child| descend(child, out))
 }
 
@@ -464,11 +463,11 @@ enum Slice {
 
 /// An empty slice ends the whole step, wherever it comes up.
 fn slice<'a>(
-    value: &Cow<'a, Value>,
+    value: &'a Value,
     (from, to, by): (Option<i64>, End, Option<i64>),
     out: &mut Found<'a>,
 ) -> Result<Slice, FindError> {
-    let Cow::Borrowed(Value::Array(list)) = value else { return Err(FindError::NotArray) };
+    let Value::Array(list) = value else { return Err(FindError::NotArray) };
     let length = i64::try_from(list.len()).map_err(|_| FindError::OutOfBounds)?;
     let counted = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
     let first = counted(from.unwrap_or(0));
@@ -491,12 +490,16 @@ fn slice<'a>(
     let (Ok(first), Ok(end)) = (usize::try_from(first), usize::try_from(end)) else {
         return Err(FindError::OutOfBounds);
     };
-    out.extend(list[first..end].iter().step_by(step).map(Cow::Borrowed));
+    out.extend(list[first..end].iter().step_by(step));
     Ok(Slice::Taken)
 }
 
-fn passes(item: &Value, left: &[Step], test: Option<&(String, Vec<Step>)>) -> Result<bool, FindError> {
-    let side = |steps| follow(steps, vec![Cow::Borrowed(item)]);
+fn passes<'a>(
+    item: &'a Value,
+    left: &'a [Step],
+    test: Option<&'a (String, Vec<Step>)>,
+) -> Result<bool, FindError> {
+    let side = |steps: &'a [Step]| follow(steps, vec![item]);
     let Some((operator, right)) = test else {
         return Ok(side(left).is_ok_and(|found| !found.is_empty()));
     };
@@ -596,12 +599,8 @@ mod tests {
         ] {
             let parsed = Path::parse(path).unwrap_or_else(|e| panic!("{path}: {e}"));
             let object = object();
-            let found: Vec<Value> = parsed
-                .find(&object)
-                .unwrap_or_else(|e| panic!("{path}: {e}"))
-                .into_iter()
-                .map(Cow::into_owned)
-                .collect();
+            let found: Vec<Value> =
+                parsed.find(&object).unwrap_or_else(|e| panic!("{path}: {e}")).into_iter().cloned().collect();
             assert_eq!(Value::Array(found), expected, "{path}: {reason}");
         }
     }

@@ -56,7 +56,7 @@ impl Column {
     }
 
     /// The wire format.
-    pub(super) fn to_json(&self) -> Value {
+    pub(super) fn to_json(self) -> Value {
         json!({
             "name": self.name, "type": self.kind, "format": self.format, "description": self.about,
             "priority": self.priority,

@@ -1,6 +1,6 @@
 //! Which columns does a custom resource have, and what is in them?
 //!
-//! The first column is the name, the others come from `additionalPrinterColumns`: a JSONPath of which only the
+//! The first column is the name, the others come from `additionalPrinterColumns`: a `JSONPath` of which only the
 //! first result is shown, rendered by the column's type.
 
 use super::columns::Column;
@@ -16,7 +16,7 @@ pub struct CustomColumn {
     pub name: String,
     /// `integer`, `number`, `string`, `boolean` or `date`.
     pub kind: String,
-    /// OpenAPI format, passed on to clients.
+    /// `OpenAPI` format, passed on to clients.
     pub format: String,
     /// What the column shows; made from the path when empty.
     pub description: String,
@@ -92,7 +92,7 @@ fn cell(column: &CustomColumn, path: &Path, object: &Value, now: Timestamp) -> V
         "string" => Value::String(go_text(value)),
         "integer" => integer(value),
         "number" => number(value),
-        "boolean" if value.is_boolean() => value.clone().into_owned(),
+        "boolean" if value.is_boolean() => (*value).clone(),
         "date" => match value.as_str() {
             Some(text) => Value::String(age::since_text(text, now)),
             None => Value::Null,

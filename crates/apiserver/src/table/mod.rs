@@ -104,7 +104,7 @@ pub fn render<'o>(request: &Request<'_>, objects: impl IntoIterator<Item = &'o V
         .into_iter()
         .zip(&objects)
         .map(|(cells, object)| {
-            let mut row = json!({ "cells": cells, "object": included(request.include, object) });
+            let mut row = json!({ "cells": cells, "object": included(request, object) });
             if let Some(conditions) = conditions(object) {
                 row["conditions"] = conditions;
             }
@@ -132,21 +132,34 @@ fn grid(request: &Request<'_>, objects: &[&Value]) -> Grid {
     }
     let printer = columns::printer(request.group, request.resource);
     Grid {
-        columns: printer.columns.iter().map(Column::to_json).collect(),
+        columns: printer.columns.iter().copied().map(Column::to_json).collect(),
         rows: objects.iter().map(|object| (printer.cells)(object, request.now)).collect(),
         null_when_empty: printer.generic,
     }
 }
 
-fn included(include: IncludeObject, object: &Value) -> Value {
-    match include {
+fn included(request: &Request<'_>, object: &Value) -> Value {
+    match request.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Object => object.clone(),
-        IncludeObject::Metadata => json!({
-            "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
-        }),
+        IncludeObject::Metadata => {
+            let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+            if (request.group, request.resource) == ("apps", "daemonsets") {
+                forget_template_generation(&mut metadata);
+            }
+            json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
+        }
+    }
+}
+
+/// This annotation stands for a field of the object that upstream keeps elsewhere, so metadata alone lacks it.
+fn forget_template_generation(metadata: &mut Value) {
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    annotations.remove("deprecated.daemonset.template.generation");
+    if annotations.is_empty()
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("annotations");
     }
 }
 

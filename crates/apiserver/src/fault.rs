@@ -1,1 +1,0 @@
-//! A seeded layer of faults in front of the server, for tests.
