@@ -277,6 +277,7 @@ func writtenPods() []writtenPod {
 		w("a large init container rules", run("c=1,m=1Gi"), start("c=2,m=10Mi")),
 		w("init containers do not add up", run("c=1"), start("c=2"), start("c=3"), start("c=1")),
 		w("per resource maximum", run("c=2,m=1Gi"), start("c=1,m=4Gi"), start("c=3")),
+		w("a tie keeps the containers' style", run("m=1Gi"), start("m=1073741824")),
 		w("init container asks for what no container does", run("c=1"), start("g=1,e=1Gi")),
 		w("init limits", run("/c=1"), start("/c=2,m=1Gi")),
 		w("a sidecar adds", run("c=1,m=1Gi"), side("c=100m,m=64Mi")),

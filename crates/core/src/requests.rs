@@ -311,7 +311,6 @@ impl Count<'_> {
                 let own = self.container(container, reported.get(container.name.as_str()).copied());
                 add(&mut total, &own);
                 add(&mut sidecars, &own);
-                raise(&mut starting, &sidecars);
             } else {
                 // An init container that ends cannot be resized: its status does not matter.
                 let mut own = self.container(container, None);

@@ -30,7 +30,7 @@ impl FromStr for Quantity {
         let pieces = split(text).ok_or_else(|| Error::Shape { text: text.into() })?;
         let unit = unit(pieces.suffix)
             .ok_or_else(|| Error::Suffix { text: text.into(), suffix: pieces.suffix.into() })?;
-        if !pieces.digits && needs_digits(&pieces, unit) {
+        if !pieces.digits && needs_digits(unit) {
             return Err(Error::Digits { text: text.into() });
         }
         let size = match unit {
@@ -100,10 +100,10 @@ fn unit(suffix: &str) -> Option<Unit> {
 }
 
 /// Kubernetes reads numbers without digits as zero on its short path and refuses them on the long one.
-fn needs_digits(pieces: &Pieces<'_>, unit: Unit) -> bool {
+fn needs_digits(unit: Unit) -> bool {
     match unit {
         Unit::Ten(exp, _) => exp < NANO,
-        Unit::Two(power) => !pieces.fraction.is_empty() || power >= 50,
+        Unit::Two(power) => power >= 50,
     }
 }
 
