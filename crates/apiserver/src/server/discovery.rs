@@ -26,8 +26,10 @@ impl ApiServer {
             Path::Health => return Ok(Answer::Text(200, "ok".to_owned())),
             Path::Root => root(&registry),
             Path::Version => version(),
-            Path::Legacy if aggregated => discovery_list(&registry, accept, |g| g.name.is_empty()),
-            Path::Groups if aggregated => discovery_list(&registry, accept, |g| !g.name.is_empty()),
+            Path::Legacy | Path::Groups if aggregated => {
+                let core = *path == Path::Legacy;
+                return Ok(discovery_list(&registry, accept, |g| g.name.is_empty() == core));
+            }
             Path::Legacy => json!({
                 "kind": "APIVersions", "versions": ["v1"],
                 "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}],
@@ -116,7 +118,7 @@ fn resource_list(registry: &Registry, group: &str, version: &str) -> Result<Valu
 }
 
 /// Everything about the groups that `pick` picks, in one answer.
-fn discovery_list(registry: &Registry, accept: Option<&str>, pick: impl Fn(&Group) -> bool) -> Value {
+fn discovery_list(registry: &Registry, accept: Option<&str>, pick: impl Fn(&Group) -> bool) -> Answer {
     let accept = accept.unwrap_or_default();
     let newest = accept.contains("v=v2;") || accept.contains("v=v2,") || accept.ends_with("v=v2");
     let items: Vec<Value> = registry
@@ -137,11 +139,16 @@ fn discovery_list(registry: &Registry, accept: Option<&str>, pick: impl Fn(&Grou
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    let version = if newest || !accept.contains("v=v2beta1") { "v2" } else { "v2beta1" };
-    json!({
+    let (version, media) = if newest || !accept.contains("v=v2beta1") {
+        ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+    } else {
+        ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList")
+    };
+    let list = json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {},
         "items": items,
-    })
+    });
+    Answer::Special(media, encode::to_bytes(&list))
 }
 
 fn discovered(resource: &Resource) -> Value {
@@ -197,6 +204,7 @@ fn described(resource: &Resource) -> openapi::Resource {
     openapi::Resource {
         plural: resource.plural.clone(),
         kind: resource.kind.clone(),
+        list_kind: resource.list_kind(),
         namespaced: resource.namespaced,
         verbs: resource.verbs.clone(),
         subresources: resource

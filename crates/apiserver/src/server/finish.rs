@@ -11,6 +11,7 @@ pub fn response(answer: Result<Answer, Status>) -> Response<Body> {
     let answer = answer.unwrap_or_else(|status| failure(&status));
     let (code, media, body, warnings) = match answer {
         Answer::Json(code, body, warnings) => (code, "application/json", Body::from(body), warnings),
+        Answer::Special(media, body) => (200, media, Body::from(body), Vec::new()),
         Answer::Text(code, text) => (code, "text/plain; charset=utf-8", Body::from(text), Vec::new()),
         Answer::Stream(body) => (200, "application/json", body, Vec::new()),
     };

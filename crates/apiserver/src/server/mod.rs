@@ -99,6 +99,8 @@ struct Inner {
 /// What a handler answers.
 enum Answer {
     Json(u16, Bytes, Vec<String>),
+    /// JSON under a media type of its own, which discovery clients insist on.
+    Special(&'static str, Bytes),
     Text(u16, String),
     Stream(Body),
 }

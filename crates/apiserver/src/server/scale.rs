@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::body::Strictness;
 use super::patch::{PatchKind, parse};
 use super::write::Ownership;
 use super::{Answer, ApiServer, Call};
+use crate::apply::{self, Write, scale};
 use crate::patch;
 use crate::request::Verb;
 use crate::status::{FieldError, Status, Subject};
+
+/// How often a write is tried against a moving object.
+const TRIES: usize = 20;
 
 const SCALE: Subject<'_> = Subject { group: "autoscaling", resource: "scales", kind: "Scale" };
 
@@ -19,21 +22,47 @@ impl ApiServer {
     }
 
     pub(super) fn write_scale(&self, verb: Verb, call: &Call) -> Result<Answer, Status> {
-        let pinned = verb == Verb::Update;
-        for _ in 0..20 {
+        let kind = if verb == Verb::Update { None } else { Some(PatchKind::of(call)?) };
+        let path = replicas_path(call);
+        for _ in 0..TRIES {
             let live = self.existing(call)?;
             let mut value = live.value();
-            let old = scale_of(call, &value)?;
-            let new = if pinned { read_scale(call)? } else { patched(call, &old)? };
+            let mut old = scale_of(call, &value)?;
+            // A write to a scale is a write to an object of another kind; its owners are brought over and back.
+            old["metadata"]["managedFields"] = scale::to_scale(&value, &path);
+            let new = self.new_scale(call, kind, &old)?;
             check(call, &old, &new)?;
-            let wanted = new["spec"]["replicas"].as_i64().unwrap_or(0);
-            let path = replicas_path(call);
-            set(&mut value, &path, json!(wanted));
-            if let Some(object) = self.replace(call, &live, value, Ownership::Track)? {
+            set(&mut value, &path, json!(new["spec"]["replicas"].as_i64().unwrap_or(0)));
+            scale::to_parent(&mut value, &new, &call.resource.api_version(), &path);
+            if let Some(object) = self.replace(call, &live, value, Ownership::Settled)? {
                 return Ok(Answer::value(200, &scale_of(call, &object.value())?));
             }
         }
         Err(Status::modified(call.resource.subject(), call.name()))
+    }
+
+    /// The scale as the request wants it, with its owners.
+    fn new_scale(&self, call: &Call, kind: Option<PatchKind>, old: &Value) -> Result<Value, Status> {
+        let view = crate::schema::builtin::kind("autoscaling", "v1", "Scale");
+        let manager = call.manager();
+        let write = Write {
+            kind: "Scale",
+            reset: &[],
+            builtin: true,
+            ..self.write_of(call, &manager, "autoscaling/v1")
+        };
+        let document = kind.map_or_else(|| read_scale(call), |kind| parse(kind, &call.body))?;
+        let mut new = match kind {
+            None => document,
+            Some(PatchKind::Json) => patch::json(old, &document)?,
+            Some(PatchKind::Merge) => patch::merge(old, &document)?,
+            Some(PatchKind::Strategic) => patch::strategic(view, old, &document)?,
+            Some(PatchKind::Apply) => {
+                return apply::apply(view, Some(old), &document, &write, call.query.flag("force"));
+            }
+        };
+        apply::update(view, Some(old), &mut new, &write);
+        Ok(new)
     }
 }
 
@@ -44,19 +73,6 @@ fn read_scale(call: &Call) -> Result<Value, Status> {
         return Err(Status::bad_request(format!("unexpected kind {kind:?}, expected \"Scale\"")));
     }
     Ok(value)
-}
-
-fn patched(call: &Call, old: &Value) -> Result<Value, Status> {
-    let kind = PatchKind::of(call)?;
-    let _: Strictness = call.strictness()?;
-    let document = parse(kind, &call.body)?;
-    match kind {
-        PatchKind::Json => patch::json(old, &document),
-        PatchKind::Merge | PatchKind::Apply => patch::merge(old, &document),
-        PatchKind::Strategic => {
-            patch::strategic(crate::schema::builtin::kind("autoscaling", "v1", "Scale"), old, &document)
-        }
-    }
 }
 
 fn check(call: &Call, old: &Value, new: &Value) -> Result<(), Status> {
@@ -90,7 +106,7 @@ fn check(call: &Call, old: &Value, new: &Value) -> Result<(), Status> {
 
 fn replicas_path(call: &Call) -> String {
     let custom = call.resource.custom.as_ref().and_then(|c| c.scale.as_ref());
-    custom.map_or_else(|| ".spec.replicas".to_owned(), |s| s.spec_replicas.clone())
+    custom.map_or("spec.replicas", |s| s.spec_replicas.trim_start_matches('.')).to_owned()
 }
 
 /// The object seen as a `Scale`.
