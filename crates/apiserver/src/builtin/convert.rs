@@ -18,9 +18,16 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         "PodSpec" => service_account(map),
         "PodStatus" => first_of(map, "podIP", "podIPs", |ip| json!({ "ip": ip }), |v| text(v, "ip")),
         "NodeSpec" => {
-            first_of(map, "podCIDR", "podCIDRs", |cidr| json!(cidr), |v| v.as_str().unwrap_or_default())
+            first_of(map, "podCIDR", "podCIDRs", |cidr| json!(cidr), |v| v.as_str().unwrap_or_default());
         }
         "Secret" => secret(map),
+        "StatefulSetSpec" => {
+            let claims = map.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
+            for claim in claims.into_iter().flatten().filter_map(Value::as_object_mut) {
+                claim.insert("apiVersion".to_owned(), json!("v1"));
+                claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
+            }
+        }
         "JSONSchemaProps" => {
             for key in ["default", "example"] {
                 if map.get(key).is_some_and(Value::is_null) {

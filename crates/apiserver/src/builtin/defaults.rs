@@ -38,8 +38,7 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
         }
         "PersistentVolumeClaim" => status(map, |s| set_default(s, "phase", "Pending")),
         "PersistentVolumeClaimSpec" => set_default(map, "volumeMode", "Filesystem"),
-        "EndpointPort" => set_default(map, "protocol", "TCP"),
-        "discoveryEndpointPort" => {
+        "EndpointPort" => {
             set_default(map, "name", "");
             set_default(map, "protocol", "TCP");
         }
@@ -58,7 +57,10 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
             set_default(map, "volumeBindingMode", "Immediate");
         }
         "CSIDriverSpec" => csi_driver(map),
-        "HorizontalPodAutoscalerSpec" => set_default(map, "minReplicas", 1),
+        "HorizontalPodAutoscalerSpec" => {
+            set_default(map, "minReplicas", 1);
+            set_default(map, "targetCPUUtilizationPercentage", 80);
+        }
         "NetworkPolicySpec" => {
             let egress = map.get("egress").and_then(Value::as_array).is_some_and(|e| !e.is_empty());
             set_default(
@@ -67,7 +69,7 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
                 if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) },
             );
         }
-        "NetworkPolicyPort" => set_default(map, "protocol", "TCP"),
+        "NetworkPolicyPort" | "coreEndpointPort" => set_default(map, "protocol", "TCP"),
         "RoleRef" => {
             if text_of(map, "apiGroup").is_empty() {
                 map.insert("apiGroup".to_owned(), json!(RBAC));
@@ -133,7 +135,6 @@ fn stateful_set(spec: &mut Object) {
             && let Some(update) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut)
         {
             set_default(update, "partition", 0);
-            set_default(update, "maxUnavailable", 1);
         }
     }
     if let Some(retention) = child(spec, "persistentVolumeClaimRetentionPolicy") {
@@ -267,7 +268,6 @@ fn csi_driver(spec: &mut Object) {
     set_default(spec, "volumeLifecycleModes", json!(["Persistent"]));
     set_default(spec, "requiresRepublish", false);
     set_default(spec, "seLinuxMount", false);
-    set_default(spec, "preventPodSchedulingIfMissing", false);
 }
 
 fn definition(map: &mut Object) {

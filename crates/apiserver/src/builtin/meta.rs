@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::json::{child_of, copy, entries, flag, get, has, int, list, text};
 use super::names::{self, Rule};
+use super::validate::check::ordered;
 use crate::status::{FieldError, Mistake};
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -218,7 +219,7 @@ fn owners(meta: &Value, out: &mut Vec<FieldError>) {
         }
         if version == "v1" && text(reference, "kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            out.push(FieldError::invalid(path, reference, why));
+            out.push(FieldError { value: Some(ordered(reference, &OWNER)), ..shown(&[], why.to_owned()) });
         }
         if flag(reference, "controller") {
             let this = format!("{}/{}", text(reference, "kind"), text(reference, "name"));
@@ -227,10 +228,33 @@ fn owners(meta: &Value, out: &mut Vec<FieldError>) {
                     "Only one reference can have Controller set to true. Found \"true\" in references for \
                      {first} and {this}"
                 );
-                out.push(FieldError::invalid(path, &json!(references), why));
+                out.push(shown(references, why));
             } else {
                 first = Some(this);
             }
+        }
+    }
+}
+
+const OWNER: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+
+/// A problem of all owner references, printed in the order of their type.
+fn shown(references: &[Value], detail: String) -> FieldError {
+    FieldError {
+        mistake: Mistake::Invalid,
+        field: "metadata.ownerReferences".to_owned(),
+        value: Some(ordered(&json!(references), &OWNER)),
+        detail,
+    }
+}
+
+/// Finalizers of most built-in kinds need a domain, unless they are Kubernetes' own.
+pub(super) fn qualified_finalizers(obj: &Value, out: &mut Vec<FieldError>) {
+    for (i, finalizer) in list(get(obj, "metadata"), "finalizers").iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            out.push(FieldError::invalid(format!("metadata.finalizers[{i}]"), finalizer, why));
         }
     }
 }

@@ -15,6 +15,8 @@ pub mod pod;
 mod prepare;
 pub mod quantity;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use serde_json::Value;

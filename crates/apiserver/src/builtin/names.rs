@@ -18,8 +18,6 @@ pub(super) enum Rule {
     Subdomain,
     /// DNS label (RFC 1123).
     Label,
-    /// DNS label (RFC 1035): starts with a letter.
-    Label1035,
     /// Anything that can be one segment of a URL path.
     PathSegment,
 }
@@ -29,7 +27,9 @@ impl Rule {
     pub(super) fn check(self, name: &str, prefix: bool) -> Vec<String> {
         let masked;
         let name = if prefix && self != Self::PathSegment && name.ends_with('-') && name.len() > 1 {
-            masked = format!("{}a", &name[..name.len() - 1]);
+            // The dash and what stands before it count as one letter.
+            let kept = name.char_indices().rev().nth(1).map_or(0, |(at, _)| at);
+            masked = format!("{}a", &name[..kept]);
             masked.as_str()
         } else {
             name
@@ -37,7 +37,6 @@ impl Rule {
         match self {
             Self::Subdomain => subdomain(name),
             Self::Label => label(name),
-            Self::Label1035 => label_1035(name),
             Self::PathSegment => path_segment(name, prefix),
         }
     }
@@ -64,8 +63,9 @@ matcher!(is_value, VALUE);
 matcher!(is_config_key, CONFIG_KEY);
 matcher!(is_percent, "[0-9]+%");
 
-fn too_long(limit: usize) -> String {
-    format!("must be no more than {limit} bytes")
+/// Labels and their prefixes are measured in bytes, other names in what upstream calls characters.
+fn too_long(limit: usize, unit: &str) -> String {
+    format!("must be no more than {limit} {unit}")
 }
 
 fn shape(what: &str, regex: &str, examples: &[&str]) -> String {
@@ -80,7 +80,7 @@ fn shape(what: &str, regex: &str, examples: &[&str]) -> String {
 pub(super) fn subdomain(name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if name.len() > 253 {
-        out.push(too_long(253));
+        out.push(too_long(253, "characters"));
     }
     if !is_subdomain(name) {
         let what = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
@@ -94,7 +94,7 @@ pub(super) fn subdomain(name: &str) -> Vec<String> {
 pub(super) fn label(name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if name.len() > 63 {
-        out.push(too_long(63));
+        out.push(too_long(63, "characters"));
     }
     if !is_label(name) {
         out.push(if is_subdomain(name) {
@@ -112,7 +112,7 @@ pub(super) fn label(name: &str) -> Vec<String> {
 pub(super) fn label_1035(name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if name.len() > 63 {
-        out.push(too_long(63));
+        out.push(too_long(63, "characters"));
     }
     if !is_1035(name) {
         let what = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
@@ -143,7 +143,10 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 out.push("prefix part must be non-empty".to_owned());
             } else {
-                out.extend(subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")));
+                let problems = subdomain(prefix).into_iter();
+                out.extend(
+                    problems.map(|m| format!("prefix part {}", m.replace("253 characters", "253 bytes"))),
+                );
             }
             *name
         }
@@ -157,7 +160,7 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
     if name.is_empty() {
         out.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        out.push(format!("name part {}", too_long(63)));
+        out.push(format!("name part {}", too_long(63, "bytes")));
     }
     if !is_key(name) {
         out.push(format!("name part {spelled}"));
@@ -169,7 +172,7 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
 pub(super) fn label_value(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
-        out.push(too_long(63));
+        out.push(too_long(63, "bytes"));
     }
     if !is_value(value) {
         let what = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
@@ -183,7 +186,7 @@ pub(super) fn label_value(value: &str) -> Vec<String> {
 pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut out = Vec::new();
     if key.len() > 253 {
-        out.push(too_long(253));
+        out.push(too_long(253, "characters"));
     }
     if !is_config_key(key) {
         let what = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
@@ -212,7 +215,7 @@ pub(super) fn env_name(name: &str) -> Vec<String> {
 pub(super) fn port_name(name: &str) -> Vec<String> {
     let mut out = Vec::new();
     if name.len() > 15 {
-        out.push(too_long(15));
+        out.push(too_long(15, "characters"));
     }
     if name.is_empty() || !name.bytes().all(|b| b == b'-' || b.is_ascii_lowercase() || b.is_ascii_digit()) {
         out.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
@@ -261,7 +264,7 @@ mod tests {
             ]
         );
         assert!(subdomain("a-b.c").is_empty());
-        assert_eq!(subdomain(&"a".repeat(254)), ["must be no more than 253 bytes"]);
+        assert_eq!(subdomain(&"a".repeat(254)), ["must be no more than 253 characters"]);
         assert!(qualified("example.com/Name").is_empty());
         assert_eq!(qualified("/x"), ["prefix part must be non-empty"]);
         assert_eq!(path_segment("..", false), ["may not be '..'"]);

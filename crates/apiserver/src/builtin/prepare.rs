@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::json::{child, child_of, copy, get, has, int, list, remove, text};
+use super::json::{child, child_of, copy, get, has, int, list, remove, set_default, text, text_of};
 use super::{Kind, meta, pod};
 
 /// What counts the generation up.
@@ -32,10 +32,9 @@ fn traits(kind: Kind<'_>) -> Traits {
     match (kind.group, kind.kind) {
         ("", "Pod" | "ReplicationController")
         | ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet")
-        | ("batch", _)
+        | ("batch" | "apiextensions.k8s.io", _)
         | ("policy", "PodDisruptionBudget")
-        | ("networking.k8s.io", "Ingress")
-        | ("apiextensions.k8s.io", _) => t(true, Counts::Spec, true),
+        | ("networking.k8s.io", "Ingress") => t(true, Counts::Spec, true),
         ("apps", "Deployment") => t(true, Counts::SpecAndAnnotations, true),
         ("networking.k8s.io", "NetworkPolicy") => t(true, Counts::Spec, false),
         ("", "PodTemplate") => t(true, Counts::Template, false),
@@ -87,6 +86,7 @@ pub(super) fn create(kind: Kind<'_>, obj: &mut Value) {
                 spec.remove("preventPodSchedulingIfMissing");
             }
         }
+        ("", "Service") => families(obj),
         _ => {}
     }
 }
@@ -244,6 +244,20 @@ fn clean_secrets(obj: &mut Value) {
     for secret in obj.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten() {
         *secret = json!({ "name": get(secret, "name") });
     }
+}
+
+/// Address families of a service in a cluster that speaks IPv4. Services that choose no pods and have no address of
+/// their own may be reached over both.
+fn families(obj: &mut Value) {
+    let Some(spec) = child_of(obj, "spec").filter(|s| text_of(s, "type") != "ExternalName") else { return };
+    let headless = text_of(spec, "clusterIP") == "None";
+    if !text_of(spec, "clusterIP").is_empty() {
+        let address = json!([text_of(spec, "clusterIP")]);
+        set_default(spec, "clusterIPs", address);
+    }
+    let both = headless && !spec.contains_key("selector");
+    set_default(spec, "ipFamilyPolicy", if both { "RequireDualStack" } else { "SingleStack" });
+    set_default(spec, "ipFamilies", if both { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
 }
 
 /// Addresses once given stay unless the client asks for others.

@@ -65,11 +65,17 @@ impl Quantity {
         self.nanos % NANO == 0
     }
 
-    /// Whole units, rounded up.
+    /// How often `other` fits, as the nearest fraction.
     #[must_use]
-    pub fn units(self) -> i128 {
-        let (units, rest) = (self.nanos / NANO, self.nanos % NANO);
-        if rest > 0 { units + 1 } else { units }
+    #[expect(clippy::cast_precision_loss, reason = "ratios are shown to people and compared roughly")]
+    pub fn over(self, other: Self) -> f64 {
+        self.nanos as f64 / other.nanos as f64
+    }
+
+    /// The amount in units, as the nearest fraction.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.over(Self { nanos: NANO, format: Format::Decimal })
     }
 
     /// The sum, in the spelling of `self` unless that is zero.

@@ -309,10 +309,8 @@ fn handler(held: &Value, path: &str, out: &mut Errors) {
     };
     let inner = get(held, first);
     match *first {
-        "exec" => {
-            if list(inner, "command").is_empty() {
-                required(out, format!("{path}.exec.command"), "");
-            }
+        "exec" if list(inner, "command").is_empty() => {
+            required(out, format!("{path}.exec.command"), "");
         }
         "httpGet" | "tcpSocket" => {
             let port = get(inner, "port");

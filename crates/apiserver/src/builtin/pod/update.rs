@@ -111,7 +111,7 @@ fn gated(munged: &mut Value, spec: &Value, before: &Value, out: &mut Errors) {
     if now != was {
         let kept = |(key, value): (&String, &Value)| now.get(key) == Some(value);
         if !was.as_object().into_iter().flatten().all(kept) {
-            let why = "only additions are allowed (no mutations or deletions)";
+            let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
             invalid(out, "spec.nodeSelector", now, why);
         }
         copy(munged, before, "nodeSelector");

@@ -164,10 +164,14 @@ fn visit_type(ty: &Type, value: &mut Value, visit: &mut dyn FnMut(&str, &mut Map
     match (ty, value) {
         (Type::Pointer(inner), value) => visit_type(inner, value, visit),
         (Type::List(inner), Value::Array(items)) => {
-            items.iter_mut().for_each(|item| visit_type(inner, item, visit));
+            for item in items.iter_mut() {
+                visit_type(inner, item, visit);
+            }
         }
         (Type::Map(inner), Value::Object(map)) => {
-            map.iter_mut().for_each(|(_, item)| visit_type(inner, item, visit));
+            for (_, item) in map.iter_mut() {
+                visit_type(inner, item, visit);
+            }
         }
         (Type::Struct(id), value) => visit_struct(*id, value, visit),
         _ => {}

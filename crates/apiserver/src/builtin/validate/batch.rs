@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::check::{Errors, immutable, invalid, must_be, nonnegative, one_of, required, selector};
+use super::check::{
+    Errors, immutable, invalid, invalid_text, labels_value, matches, must_be, nonnegative, one_of, required,
+    selector, selector_text,
+};
 use crate::builtin::json::{flag, get, has, int, text};
 use crate::builtin::pod;
 use crate::status::FieldError;
@@ -19,19 +22,33 @@ pub(super) fn job(obj: &Value, out: &mut Errors) {
     } else {
         required(out, "spec.selector", "");
     }
+    let labels = get(get(get(spec, "template"), "metadata"), "labels");
+    if matches(get(spec, "selector"), labels) == Some(false) {
+        let why = "`selector` does not match template `labels`";
+        invalid(out, "spec.template.metadata.labels", &labels_value(labels), why);
+    }
 }
 
 /// Labels that tie pods to their job are the server's, or must look as if they were.
 fn generated_labels(out: &mut Errors, spec: &Value, meta: &Value) {
+    let held = get(spec, "selector");
+    if held.is_null() {
+        return;
+    }
+    let (name, uid) = (text(meta, "name"), text(meta, "uid"));
+    let wanted = json!({
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid, "job-name": name,
+    });
     let labels = get(get(get(spec, "template"), "metadata"), "labels");
     for (key, want) in [
-        ("batch.kubernetes.io/controller-uid", text(meta, "uid")),
-        ("controller-uid", text(meta, "uid")),
-        ("batch.kubernetes.io/job-name", text(meta, "name")),
-        ("job-name", text(meta, "name")),
+        ("controller-uid", uid),
+        ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
     ] {
         match labels.get(key).and_then(Value::as_str) {
-            None if key.contains('/') => {
+            None => {
                 let path = format!("spec.template.metadata.labels[{key}]");
                 required(out, path, &format!("must be '{want}'"));
             }
@@ -39,8 +56,11 @@ fn generated_labels(out: &mut Errors, spec: &Value, meta: &Value) {
                 let path = format!("spec.template.metadata.labels[{key}]");
                 invalid(out, path, &json!(value), format!("must be '{want}'"));
             }
-            _ => {}
+            Some(_) => {}
         }
+    }
+    if matches(held, &wanted) == Some(false) {
+        invalid_text(out, "spec.selector", selector_text(held), "`selector` not auto-generated");
     }
 }
 

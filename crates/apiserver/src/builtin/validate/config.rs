@@ -59,16 +59,12 @@ pub(super) fn secret(obj: &Value, out: &mut Errors) {
         }
         "kubernetes.io/dockercfg" => docker(data, ".dockercfg", out),
         "kubernetes.io/dockerconfigjson" => docker(data, ".dockerconfigjson", out),
-        "kubernetes.io/basic-auth" => {
-            if data.get("username").is_none() && data.get("password").is_none() {
-                need("username", out);
-                need("password", out);
-            }
+        "kubernetes.io/basic-auth" if data.get("username").is_none() && data.get("password").is_none() => {
+            need("username", out);
+            need("password", out);
         }
-        "kubernetes.io/ssh-auth" => {
-            if bytes(get(data, "ssh-privatekey")).is_empty() {
-                required(out, "data[ssh-privatekey]", "");
-            }
+        "kubernetes.io/ssh-auth" if bytes(get(data, "ssh-privatekey")).is_empty() => {
+            required(out, "data[ssh-privatekey]", "");
         }
         "kubernetes.io/tls" => {
             need("tls.crt", out);

@@ -63,8 +63,11 @@ fn versions(out: &mut Errors, spec: &Value) {
             printer_column(out, column, &format!("spec.versions[{i}].additionalPrinterColumns[{j}]"));
         }
     }
-    // Upstream prints its internal form of the versions, in which equal schemas have moved to the top.
-    let shown = || Value::Array(all.to_vec()).to_string();
+    // Upstream prints its internal form of the versions, from which schemas and the like have moved to the top.
+    let shown = || {
+        let each: Vec<String> = all.iter().map(version_text).collect();
+        if each.is_empty() { "null".to_owned() } else { format!("[{}]", each.join(",")) }
+    };
     if !unique {
         invalid_text(out, "spec.versions", shown(), "must contain unique version names");
     }
@@ -72,6 +75,18 @@ fn versions(out: &mut Errors, spec: &Value) {
         let why = "must have exactly one version marked as storage version";
         invalid_text(out, "spec.versions", shown(), why);
     }
+}
+
+fn version_text(version: &Value) -> String {
+    format!(
+        "{{\"Name\":{:?},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\
+         \"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+        text(version, "name"),
+        flag(version, "served"),
+        flag(version, "storage"),
+        flag(version, "deprecated"),
+        get(version, "deprecationWarning")
+    )
 }
 
 fn subresources(out: &mut Errors, subresources: &Value, path: &str) {
@@ -146,7 +161,7 @@ fn stored(out: &mut Errors, obj: &Value, versions: &[Value]) {
     let stored = list(get(obj, "status"), "storedVersions");
     if stored.is_empty() {
         let why = "must have at least one stored version";
-        return invalid(out, "status.storedVersions", &json!([]), why);
+        return invalid(out, "status.storedVersions", &Value::Null, why);
     }
     for (i, name) in stored.iter().enumerate() {
         if !versions.iter().any(|v| get(v, "name") == name) {

@@ -15,7 +15,12 @@ pub(super) fn event(obj: &Value, group: &str, out: &mut Errors) {
     let mismatch = |out: &mut Errors| {
         invalid(out, "involvedObject.namespace", &json!(about), "does not match event.namespace");
     };
-    if !has(obj, "eventTime") {
+    if has(obj, "eventTime") {
+        if about.is_empty() && namespace != "default" && namespace != "kube-system" {
+            mismatch(out);
+        }
+        details(obj, core, out);
+    } else {
         let agrees = if about.is_empty() {
             namespace.is_empty() || namespace == "default"
         } else {
@@ -24,11 +29,6 @@ pub(super) fn event(obj: &Value, group: &str, out: &mut Errors) {
         if !agrees {
             mismatch(out);
         }
-    } else {
-        if about.is_empty() && namespace != "default" && namespace != "kube-system" {
-            mismatch(out);
-        }
-        details(obj, core, out);
     }
     each(out, "namespace", namespace, names::subdomain(namespace));
 }

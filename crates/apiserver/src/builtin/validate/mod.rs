@@ -40,13 +40,31 @@ fn traits(kind: Kind<'_>) -> Traits {
     Traits { namespaced, name }
 }
 
+/// The rules of metadata as a kind applies them to new objects.
+fn named(kind: Kind<'_>, traits: &Traits, obj: &Value, out: &mut Errors) {
+    if let Some(rule) = traits.name {
+        out.extend(meta::create(obj, traits.namespaced, rule));
+        finalizers(kind, obj, out);
+    }
+}
+
+/// The rules of metadata as a kind applies them to updates.
+fn changed(kind: Kind<'_>, new: &Value, old: &Value, out: &mut Errors) {
+    out.extend(meta::update(new, old));
+    finalizers(kind, new, out);
+}
+
+fn finalizers(kind: Kind<'_>, obj: &Value, out: &mut Errors) {
+    if !matches!(kind.group, "coordination.k8s.io" | "apiextensions.k8s.io") {
+        meta::qualified_finalizers(obj, out);
+    }
+}
+
 /// See [`super::validate_create`].
 pub(super) fn create(kind: Kind<'_>, obj: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = Errors::new();
-    if let Some(rule) = traits.name {
-        out.extend(meta::create(obj, traits.namespaced, rule));
-    }
+    named(kind, &traits, obj, &mut out);
     own(kind, obj, None, &mut out);
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::validate::on_create(obj, &mut out),
@@ -63,49 +81,59 @@ pub(super) fn update(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = meta::create(new, traits.namespaced, Rule::PathSegment);
     out.extend(meta::update(new, old));
-    let named = |out: &mut Errors| {
-        if let Some(rule) = traits.name {
-            out.extend(meta::create(new, traits.namespaced, rule));
-        }
-    };
+    let named = |out: &mut Errors| named(kind, &traits, new, out);
+    let changed = |out: &mut Errors| changed(kind, new, old, out);
     match (kind.group, kind.kind) {
         ("policy", _) | ("", "Event") => own(kind, new, Some(old), &mut out),
         ("events.k8s.io", "Event") => {
             own(kind, new, Some(old), &mut out);
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             event::strict_update(new, old, &mut out);
         }
         ("batch", "Job") => {
             named(&mut out);
             own(kind, new, Some(old), &mut out);
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             own(kind, new, Some(old), &mut out);
             batch::job_changes(new, old, &mut out);
         }
         ("", "ConfigMap" | "Secret") => {
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             config::changes(kind.kind, new, old, &mut out);
             named(&mut out);
             own(kind, new, Some(old), &mut out);
         }
         ("", "Pod") => {
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             named(&mut out);
             own(kind, new, Some(old), &mut out);
             pod::update::changes(new, old, &mut out);
         }
         ("apps", "DaemonSet") => {
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             workload::changes(kind.kind, new, old, &mut out);
             own(kind, new, Some(old), &mut out);
         }
         ("scheduling.k8s.io", "PriorityClass") => {
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             policy::priority_class_changes(new, old, &mut out);
         }
-        ("", "Namespace") => out.extend(meta::update(new, old)),
+        ("", "Namespace" | "Node" | "PersistentVolume")
+        | ("node.k8s.io", _)
+        | ("storage.k8s.io", "StorageClass" | "CSIStorageCapacity") => {
+            named(&mut out);
+            own(kind, new, None, &mut out);
+            changed(&mut out);
+            if kind.kind == "Node" {
+                own(kind, new, Some(old), &mut out);
+            }
+        }
+        ("", "LimitRange") => {
+            named(&mut out);
+            own(kind, new, Some(old), &mut out);
+        }
         _ => {
-            out.extend(meta::update(new, old));
+            changed(&mut out);
             own(kind, new, Some(old), &mut out);
             match (kind.group, kind.kind) {
                 ("apps", _) => workload::changes(kind.kind, new, old, &mut out),
@@ -123,8 +151,8 @@ pub(super) fn status(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = meta::create(new, traits.namespaced, Rule::PathSegment);
     out.extend(meta::update(new, old));
-    if kind.group != "policy" {
-        out.extend(meta::update(new, old));
+    if kind.group != "policy" && (kind.group, kind.kind) != ("batch", "CronJob") {
+        changed(kind, new, old, &mut out);
     }
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::update::status(new, old, &mut out),
@@ -150,7 +178,7 @@ fn own(kind: Kind<'_>, obj: &Value, old: Option<&Value>, out: &mut Errors) {
         ("", "LimitRange") => quota::limit_range(obj, out),
         ("", "PersistentVolumeClaim") => quota::claim(obj, out),
         ("", "ReplicationController") => workload::replication_controller(obj, out),
-        ("", "Event") | ("events.k8s.io", "Event") => event::event(obj, kind.group, out),
+        ("" | "events.k8s.io", "Event") => event::event(obj, kind.group, out),
         ("apps", "Deployment") => workload::deployment(obj, out),
         ("apps", "ReplicaSet") => workload::replica_set(obj, out),
         ("apps", "StatefulSet") => workload::stateful_set(obj, old.is_some(), out),

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::check::{Errors, amount, amounts, forbidden, invalid, must_be, one_of, required, resource_name};
+use super::check::{
+    Errors, amount, amounts, forbidden, invalid, is_standard, must_be, one_of, required, resource_name,
+};
 use crate::builtin::json::{get, list, text};
 
 const SCOPES: [&str; 7] = [
@@ -30,10 +32,8 @@ pub(super) fn resource_quota(obj: &Value, out: &mut Errors) {
 }
 
 fn quota_name(out: &mut Errors, name: &str, path: &str) {
-    let before = out.len();
     resource_name(out, name, path);
-    let custom = name.contains('/') || name.starts_with("count/");
-    if out.len() == before && !custom && matches!(name, "storage") {
+    if !name.contains('/') && (!is_standard(name) || name == "storage") {
         invalid(out, path, &json!(name), "must be a standard resource for quota");
     }
 }
@@ -64,9 +64,8 @@ fn bounds(out: &mut Errors, limit: &Value, path: &str) {
         |key: &str, name: &str| amounts(limit, key).into_iter().find(|(n, _)| *n == name).map(|(_, q)| q);
     let mut all: Vec<&str> = Vec::new();
     for key in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-        for (name, value) in amounts(limit, key) {
+        for (name, _) in amounts(limit, key) {
             resource_name(out, name, &format!("{path}.{key}[{name}]"));
-            amount(out, name, value, &format!("{path}.{key}[{name}]"));
             if !all.contains(&name) {
                 all.push(name);
             }
@@ -74,6 +73,10 @@ fn bounds(out: &mut Errors, limit: &Value, path: &str) {
     }
     all.sort_unstable();
     for name in all {
+        if let Some(ratio) = find("maxLimitRequestRatio", name).filter(|r| r.as_f64() < 1.0) {
+            let field = format!("{path}.maxLimitRequestRatio[{name}]");
+            invalid(out, field, &json!(ratio.to_string()), format!("ratio {ratio} is less than 1"));
+        }
         // Each pair says: the first may not be above the second.
         for (low, high, low_word, high_word) in [
             ("min", "max", "min", "max"),
@@ -87,7 +90,11 @@ fn bounds(out: &mut Errors, limit: &Value, path: &str) {
             if a > b {
                 let owner = if low == "defaultRequest" || low == "default" { low } else { high };
                 let owner = if (low, high) == ("min", "max") { "min" } else { owner };
-                let value = find(owner, name).unwrap_or(a);
+                let value = match (low, high) {
+                    ("min", "default") => a,
+                    ("default", "max") => b,
+                    _ => find(owner, name).unwrap_or(a),
+                };
                 let words = format!("{low_word} value {a} is greater than {high_word} value {b}");
                 invalid(out, format!("{path}.{owner}[{name}]"), &json!(value.to_string()), words);
             }

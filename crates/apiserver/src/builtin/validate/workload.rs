@@ -7,7 +7,7 @@ use super::check::{
     matches, nonnegative, plain_number, required, selector, selector_text,
 };
 use crate::builtin::json::{entries, get, has, int, list, text};
-use crate::builtin::{names, pod};
+use crate::builtin::{meta, names, pod};
 use crate::status::{FieldError, Mistake};
 
 /// Required, well-formed and not empty.
@@ -146,9 +146,9 @@ pub(super) fn stateful_set(obj: &Value, updating: bool, out: &mut Errors) {
     match text(strategy, "type") {
         "OnDelete" => {
             if has(strategy, "rollingUpdate") {
-                let value = get(strategy, "rollingUpdate");
                 let why = "only allowed for updateStrategy 'RollingUpdate'";
-                invalid(out, "spec.updateStrategy.rollingUpdate", value, why);
+                let shown = partition_text(get(strategy, "rollingUpdate"));
+                invalid_text(out, "spec.updateStrategy.rollingUpdate", shown, why);
             }
         }
         "RollingUpdate" => {
@@ -166,7 +166,9 @@ pub(super) fn stateful_set(obj: &Value, updating: bool, out: &mut Errors) {
         }
         _ => {
             let why = "must be 'RollingUpdate' or 'OnDelete'";
-            invalid(out, "spec.updateStrategy", strategy, why);
+            let update = partition_text(get(strategy, "rollingUpdate"));
+            let shown = format!("{{\"Type\":{:?},\"RollingUpdate\":{update}}}", text(strategy, "type"));
+            invalid_text(out, "spec.updateStrategy", shown, why);
         }
     }
     nonnegative(out, spec, "replicas", "spec");
@@ -177,6 +179,15 @@ pub(super) fn stateful_set(obj: &Value, updating: bool, out: &mut Errors) {
     }
     own_selector(out, spec, "statefulset");
     claims_template(out, spec);
+}
+
+/// A partition under the names upstream's own type has.
+fn partition_text(update: &Value) -> String {
+    if update.is_null() {
+        return "null".to_owned();
+    }
+    let partition = int(update, "partition").unwrap_or(0);
+    format!("{{\"Partition\":{partition},\"MaxUnavailable\":{}}}", get(update, "maxUnavailable"))
 }
 
 /// Claims of a stateful set are volumes of its pods.
@@ -197,6 +208,10 @@ fn claims_template(out: &mut Errors, spec: &Value) {
         inner["volumes"] = Value::Array(claimed.into_iter().chain(others).collect());
     }
     template(out, &spec, "StatefulSet", "");
+    // Upstream looks at the labels and annotations of this template a second time.
+    let held = get(get(&spec, "template"), "metadata");
+    meta::labels(held, "labels", "spec.template.labels", out);
+    meta::annotations(held, "spec.template.annotations", out);
 }
 
 pub(super) fn daemon_set(obj: &Value, out: &mut Errors) {
@@ -271,10 +286,8 @@ pub(super) fn changes(kind: &str, new: &Value, old: &Value, out: &mut Errors) {
                 forbidden(out, "spec", why);
             }
         }
-        "ControllerRevision" => {
-            if get(new, "data") != get(old, "data") {
-                invalid(out, "data", get(new, "data"), "field is immutable");
-            }
+        "ControllerRevision" if get(new, "data") != get(old, "data") => {
+            invalid(out, "data", get(new, "data"), "field is immutable");
         }
         _ => {}
     }
