@@ -4,6 +4,8 @@
 //! `CustomResourceDefinition` itself is looked at by [`check`]. Schemas of custom resources contain no
 //! references, so these functions walk the schema as it was written.
 
+#[cfg(feature = "cel")]
+mod cel;
 mod check;
 mod fill;
 mod format;
@@ -69,6 +71,7 @@ pub fn validate(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldEr
     if old.is_none_or(|old| lists::duplicates(raw, old, "").is_empty()) {
         errors.extend(lists::duplicates(raw, new, ""));
     }
+    rules(raw, new, old, &mut errors);
     errors
 }
 
@@ -86,8 +89,40 @@ pub fn validate_status(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<
     if old.is_none_or(|old| lists::duplicates(raw, old, "").is_empty()) {
         errors.extend(lists::duplicates(raw, new, ""));
     }
+    rules(raw, new, old, &mut errors);
     errors
 }
+
+/// Evaluates the rules of a schema, unless the object is too broken for them to make sense.
+#[cfg(feature = "cel")]
+fn rules(schema: &Value, new: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    use crate::status::Mistake;
+
+    if !cel::any(schema) {
+        return;
+    }
+    let blocks = |error: &FieldError| {
+        matches!(
+            error.mistake,
+            Mistake::NotSupported
+                | Mistake::Required
+                | Mistake::TooLong
+                | Mistake::TooMany
+                | Mistake::TypeInvalid
+        )
+    };
+    if errors.iter().any(blocks) {
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                      errors to complete validation";
+        errors.push(FieldError::invalid(report::NOWHERE, &Value::Null, detail));
+    } else {
+        errors.extend(cel::rules(schema, new, old));
+    }
+}
+
+/// Without the feature `cel` rules are not evaluated.
+#[cfg(not(feature = "cel"))]
+fn rules(_: &Value, _: &Value, _: Option<&Value>, _: &mut Vec<FieldError>) {}
 
 /// A boolean of a schema; false when not given.
 fn flag(schema: &Value, key: &str) -> bool {

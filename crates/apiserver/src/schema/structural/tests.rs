@@ -211,3 +211,15 @@ proptest! {
         prop_assert_eq!(left, Vec::new());
     }
 }
+
+#[cfg(feature = "cel")]
+#[test]
+fn rules_are_evaluated_as_upstream_evaluates_them() {
+    let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded-cel.json")).unwrap();
+    for case in recorded {
+        let whole = |spec: &Value| json!({"metadata": {"name": "n"}, "spec": spec});
+        let old = Some(&case["old"]).filter(|old| !old.is_null()).map(whole);
+        let found = with(&case["schema"], |view| validate(view, &whole(&case["value"]), old.as_ref()));
+        assert_eq!(with_reasons(&found), case["errors"], "{case}");
+    }
+}

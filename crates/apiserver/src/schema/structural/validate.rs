@@ -313,7 +313,7 @@ fn list(schema: &Value, items: &[Value], path: &str, old: Option<&Value>, report
 }
 
 /// The old entry of a list with the same keys; only lists with keys tell their entries apart.
-fn counterpart<'a>(schema: &Value, old: &'a Value, item: &Value) -> Option<&'a Value> {
+pub(super) fn counterpart<'a>(schema: &Value, old: &'a Value, item: &Value) -> Option<&'a Value> {
     if text(schema, "x-kubernetes-list-type") != "map" {
         return None;
     }
