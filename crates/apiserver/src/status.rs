@@ -258,7 +258,13 @@ impl Status {
     /// 422: the object is well-formed but not acceptable.
     #[must_use]
     pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
-        let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // Rules that look at the same field twice report it twice: all are causes, but the sentence names each once.
+        let mut listed: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !listed.contains(&text) {
+                listed.push(text);
+            }
+        }
         let text = match listed.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
