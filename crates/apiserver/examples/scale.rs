@@ -56,8 +56,7 @@ struct Server {
 
 impl Server {
     fn start() -> Result<Self, Error> {
-        let mut child =
-            Command::new(std::env::current_exe()?).arg("serve").stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(std::env::current_exe()?).arg("serve").stdout(Stdio::piped()).spawn()?;
         let mut url = String::new();
         let stdout = child.stdout.take().ok_or("the server's output is piped")?;
         std::io::BufReader::new(stdout).read_line(&mut url)?;
@@ -165,7 +164,8 @@ async fn measure(nodes: usize, pods: usize) -> Result<(), Error> {
     println!("{:<52}{:>12}", "empty server, resident", format!("{} MiB", server.resident()?));
 
     for i in 0..NAMESPACES {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("ns-{i}")}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("ns-{i}")}});
         create(&http, format!("{base}/api/v1/namespaces"), &namespace).await?;
     }
     let seen: Vec<Arc<AtomicUsize>> = (0..WATCHERS).map(|_| Arc::default()).collect();
@@ -218,9 +218,13 @@ async fn measure(nodes: usize, pods: usize) -> Result<(), Error> {
 
 /// A watcher that stops reading while the world goes on: memory stays put, and it is told that it missed something.
 async fn stalled_watcher(server: &Server, http: &Http, base: &str) -> Result<(), Error> {
-    let (_, mut body) =
-        send(http, Method::GET, format!("{base}/api/v1/configmaps?watch=true&resourceVersion=0"), Bytes::new())
-            .await?;
+    let (_, mut body) = send(
+        http,
+        Method::GET,
+        format!("{base}/api/v1/configmaps?watch=true&resourceVersion=0"),
+        Bytes::new(),
+    )
+    .await?;
     let url = base.to_owned();
     let maps = 60_000;
     let make = move |i: usize| {
@@ -233,7 +237,11 @@ async fn stalled_watcher(server: &Server, http: &Http, base: &str) -> Result<(),
     let before = server.resident()?;
     create_all(http, maps, make).await?;
     let growth = server.resident()?.saturating_sub(before);
-    println!("{:<52}{:>12}", format!("{maps} config maps of 2 KB, one watcher stalled"), format!("+{growth} MiB"));
+    println!(
+        "{:<52}{:>12}",
+        format!("{maps} config maps of 2 KB, one watcher stalled"),
+        format!("+{growth} MiB")
+    );
     let mut tail = Vec::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {

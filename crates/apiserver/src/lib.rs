@@ -19,6 +19,8 @@
 pub mod apply;
 pub mod builtin;
 pub mod fault;
+#[cfg(any(test, feature = "test-util"))]
+pub mod fuzz;
 pub mod jsonpath;
 pub mod listen;
 pub mod metrics;

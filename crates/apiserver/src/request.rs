@@ -77,7 +77,9 @@ impl Path {
             ["api", version] => Self::GroupVersion(String::new(), (*version).to_owned()),
             ["apis", group] => Self::Group((*group).to_owned()),
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
-            ["api", version, rest @ ..] => Target::parse("", version, rest).map_or(Self::Unknown, Self::Resource),
+            ["api", version, rest @ ..] => {
+                Target::parse("", version, rest).map_or(Self::Unknown, Self::Resource)
+            }
             ["apis", group, version, rest @ ..] => {
                 Target::parse(group, version, rest).map_or(Self::Unknown, Self::Resource)
             }
@@ -202,9 +204,9 @@ impl Query {
     /// 400 when it is not one.
     pub fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         let Some(text) = self.get(key) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-        })
+        text.parse()
+            .map(Some)
+            .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
     }
 }
 
@@ -223,7 +225,13 @@ mod tests {
     fn paths_name_resources_objects_and_what_is_below() {
         let t = target("/api/v1/namespaces/a/pods/p/status");
         assert_eq!(
-            (t.group.as_str(), t.namespace.as_deref(), t.plural.as_str(), t.name.as_deref(), t.subresource.as_deref()),
+            (
+                t.group.as_str(),
+                t.namespace.as_deref(),
+                t.plural.as_str(),
+                t.name.as_deref(),
+                t.subresource.as_deref()
+            ),
             ("", Some("a"), "pods", Some("p"), Some("status"))
         );
         let t = target("/api/v1/namespaces/a");

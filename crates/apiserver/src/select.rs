@@ -187,10 +187,7 @@ impl<'a> Tokens<'a> {
             Token::Word("notin") => Ok(Requirement::NotIn(key, self.values()?)),
             Token::Greater => Ok(Requirement::Above(key, self.bound()?)),
             Token::Less => Ok(Requirement::Below(key, self.bound()?)),
-            other => Err(format!(
-                "found '{}', expected: in, notin, =, ==, !=, gt, lt",
-                other.text()
-            )),
+            other => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
         }
     }
 
@@ -209,7 +206,9 @@ impl<'a> Tokens<'a> {
     fn bound(&mut self) -> Result<i64, String> {
         let value = self.value()?;
         value.parse().map_err(|_| {
-            format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+            format!(
+                "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+            )
         })
     }
 

@@ -181,8 +181,18 @@ mod tests {
 
     #[test]
     fn versions_rank_ga_beta_alpha_then_the_rest() {
-        let mut versions =
-            vec!["foo10", "v3beta1", "v10", "v1", "v11alpha2", "foo1", "v10beta3", "v2", "v11beta2", "v12alpha1"];
+        let mut versions = vec![
+            "foo10",
+            "v3beta1",
+            "v10",
+            "v1",
+            "v11alpha2",
+            "foo1",
+            "v10beta3",
+            "v2",
+            "v11beta2",
+            "v12alpha1",
+        ];
         versions.sort_by_key(|v| std::cmp::Reverse(version_priority(v)));
         assert_eq!(
             versions,

@@ -170,7 +170,8 @@ static BUILT_IN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
         let group = if resource.plural == "events" { "" } else { &resource.group };
         resource.table = format!("{group}/{}", resource.plural).into();
         let fields = FIELDS.iter().find(|(table, _)| *table == resource.table.as_ref());
-        resource.fields = fields.map(|(_, f)| f.iter().map(ToString::to_string).collect()).unwrap_or_default();
+        resource.fields =
+            fields.map(|(_, f)| f.iter().map(ToString::to_string).collect()).unwrap_or_default();
     }
     all.into_iter().map(Arc::new).collect()
 });
@@ -230,7 +231,12 @@ impl Registry {
     pub fn of_table(&self, table: &str) -> Option<&Arc<Resource>> {
         let mut found = self.by_path.values().filter(|r| r.table.as_ref() == table);
         let first = found.next()?;
-        Some(std::iter::once(first).chain(found).find(|r| r.custom.as_ref().is_none_or(|c| c.storage)).unwrap_or(first))
+        Some(
+            std::iter::once(first)
+                .chain(found)
+                .find(|r| r.custom.as_ref().is_none_or(|c| c.storage))
+                .unwrap_or(first),
+        )
     }
 
     /// The resource that serves a kind.
@@ -273,7 +279,10 @@ mod tests {
         let pods = registry.find("", "v1", "pods").expect("built in");
         assert_eq!((pods.kind.as_str(), pods.namespaced, pods.table.as_ref()), ("Pod", true, "/pods"));
         assert!(pods.subresource("eviction").is_some());
-        assert_eq!(registry.find("apps", "v1", "deployments").expect("built in").list_kind(), "DeploymentList");
+        assert_eq!(
+            registry.find("apps", "v1", "deployments").expect("built in").list_kind(),
+            "DeploymentList"
+        );
     }
 
     #[test]

@@ -88,7 +88,8 @@ fn assign(pod: &mut Value, body: &Value, node: &str, now: &str) {
             }
         }
     }
-    let mut condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    let mut condition =
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
     if let Some(generation) = pod["metadata"]["generation"].as_i64() {
         condition["observedGeneration"] = json!(generation);
     }

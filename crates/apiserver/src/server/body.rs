@@ -107,7 +107,10 @@ impl Call {
         let plain = decode::untyped(text).map_err(|e| {
             Status::bad_request(match &self.resource.custom {
                 Some(_) => e.0,
-                None => format!("{kind} in version {:?} cannot be handled as a {kind}: {e}", self.resource.version),
+                None => format!(
+                    "{kind} in version {:?} cannot be handled as a {kind}: {e}",
+                    self.resource.version
+                ),
             })
         })?;
         self.check_type(&plain.value)?;

@@ -84,9 +84,8 @@ impl ApiServer {
     fn names_free(&self, object: &Arc<Object>) -> Result<(), String> {
         let value = object.value();
         let (group, plural) = (&value["spec"]["group"], &value["spec"]["names"]["plural"]);
-        let built_in = self.registry().all().any(|r| {
-            r.custom.is_none() && *group == r.group && *plural == r.plural
-        });
+        let built_in =
+            self.registry().all().any(|r| r.custom.is_none() && *group == r.group && *plural == r.plural);
         if built_in { Err(plural.as_str().unwrap_or_default().to_owned()) } else { Ok(()) }
     }
 

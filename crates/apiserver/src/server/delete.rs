@@ -121,7 +121,8 @@ impl ApiServer {
         let outcome = self.delete_object(call, &options)?;
         Ok(match outcome {
             Outcome::Gone(object) if !returns_object(&call.resource) => {
-                let mut details = json!({"name": call.name(), "kind": call.resource.plural, "uid": object.uid});
+                let mut details =
+                    json!({"name": call.name(), "kind": call.resource.plural, "uid": object.uid});
                 if !call.resource.group.is_empty() {
                     details["group"] = json!(call.resource.group);
                 }
@@ -163,9 +164,7 @@ impl ApiServer {
                 return Ok(Outcome::Marked(live));
             }
             let table = &call.resource.table;
-            if let Ok(object) =
-                self.0.store.put(table, &call.key(), Expect::Revision(live.revision), new)
-            {
+            if let Ok(object) = self.0.store.put(table, &call.key(), Expect::Revision(live.revision), new) {
                 self.after_mark(&call.resource, &call.key(), &object);
                 return Ok(Outcome::Marked(object));
             }
@@ -187,7 +186,9 @@ impl ApiServer {
         if grace == 0 && !held {
             return false;
         }
-        let when = if already && grace == 0 { self.now() } else { self.now() + SignedDuration::from_secs(grace) };
+        let now = self.now();
+        // A client may ask for centuries.
+        let when = now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
         let metadata = &mut value["metadata"];
         metadata["deletionTimestamp"] = json!(when.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         metadata["deletionGracePeriodSeconds"] = json!(grace);
@@ -241,7 +242,8 @@ impl ApiServer {
 fn check_preconditions(call: &Call, options: &Options, live: &Object) -> Result<(), Status> {
     let subject = call.resource.subject();
     if let Some(uid) = options.uid.as_deref().filter(|u| **u != *live.uid) {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
         return Err(Status::conflict(subject, call.name(), &why));
     }
     if let Some(revision) = options.revision.as_deref().filter(|r| **r != live.revision.to_string()) {

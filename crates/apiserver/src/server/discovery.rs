@@ -13,7 +13,12 @@ use crate::status::Status;
 const MINOR: &str = "36";
 
 impl ApiServer {
-    pub(super) fn meta_path(&self, method: &Method, path: &Path, accept: Option<&str>) -> Result<Answer, Status> {
+    pub(super) fn meta_path(
+        &self,
+        method: &Method,
+        path: &Path,
+        accept: Option<&str>,
+    ) -> Result<Answer, Status> {
         let registry = self.registry();
         if *path == Path::Unknown {
             return Err(finish::unknown_path());
@@ -64,10 +69,19 @@ fn version() -> Value {
 }
 
 fn root(registry: &Registry) -> Value {
-    let mut paths: Vec<String> =
-        ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut paths: Vec<String> = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for group in registry.groups().iter().filter(|g| !g.name.is_empty()) {
         paths.push(format!("/apis/{}", group.name));
         paths.extend(group.versions.iter().map(|v| format!("/apis/{}/{v}", group.name)));
@@ -218,7 +232,9 @@ fn described(resource: &Resource) -> openapi::Resource {
             })
             .collect(),
         custom: resource.custom.as_ref().map(|c| {
-            c.raw_schema().cloned().unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
+            c.raw_schema()
+                .cloned()
+                .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
         }),
     }
 }
@@ -232,10 +248,8 @@ fn openapi_path(served: &openapi::GroupVersion) -> String {
 }
 
 fn openapi_index(registry: &Registry) -> Value {
-    let hashed: Vec<(String, String)> = served(registry)
-        .iter()
-        .map(|gv| (openapi_path(gv), openapi::hash(&openapi::document(gv))))
-        .collect();
+    let hashed: Vec<(String, String)> =
+        served(registry).iter().map(|gv| (openapi_path(gv), openapi::hash(&openapi::document(gv)))).collect();
     openapi::index(hashed.iter().map(|(path, hash)| (path.as_str(), hash.as_str())))
 }
 

@@ -42,9 +42,7 @@ pub fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, St
             (Some("Table"), Some("v1")) if meta => {
                 let include = include.unwrap_or_default();
                 let include = IncludeObject::parse(include).ok_or_else(|| {
-                    Status::bad_request(format!(
-                        "unrecognized includeObject value: {include:?}"
-                    ))
+                    Status::bad_request(format!("unrecognized includeObject value: {include:?}"))
                 })?;
                 return Ok(Form::Table(include));
             }
@@ -54,11 +52,7 @@ pub fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, St
             _ => {}
         }
     }
-    Err(Status::new(
-        406,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json",
-    ))
+    Err(Status::new(406, "NotAcceptable", "only the following media types are accepted: application/json"))
 }
 
 /// Encodes objects of one resource in one form.
@@ -90,8 +84,7 @@ impl Encoder {
             Form::Plain => value,
             Form::Metadata => partial(value),
             Form::Table(include) => {
-                let headers =
-                    if self.headers_sent { table::Headers::Omit } else { table::Headers::Show };
+                let headers = if self.headers_sent { table::Headers::Omit } else { table::Headers::Show };
                 self.headers_sent = true;
                 self.table(std::slice::from_ref(&value), None, include, headers)
             }
@@ -156,8 +149,11 @@ impl Encoder {
         out.put_slice(b",\"items\":[");
         // A typed list upstream leaves the type out of its items; custom resources keep it.
         let typed = self.resource.custom.is_none();
-        let prefix =
-            format!("{{\"apiVersion\":\"{}\",\"kind\":\"{}\",", self.resource.api_version(), self.resource.kind);
+        let prefix = format!(
+            "{{\"apiVersion\":\"{}\",\"kind\":\"{}\",",
+            self.resource.api_version(),
+            self.resource.kind
+        );
         for (at, object) in objects.iter().enumerate() {
             if at > 0 {
                 out.put_u8(b',');
@@ -168,9 +164,7 @@ impl Encoder {
                     strip_type(&mut value);
                 }
                 out.put_slice(&to_bytes(&value));
-            } else if let Some(rest) =
-                object.json.strip_prefix(prefix.as_bytes()).filter(|_| typed)
-            {
+            } else if let Some(rest) = object.json.strip_prefix(prefix.as_bytes()).filter(|_| typed) {
                 out.put_u8(b'{');
                 out.put_slice(rest);
             } else {

@@ -124,7 +124,8 @@ fn is_ready(pod: &Value) -> bool {
 /// Whether an unready pod may go without counting against the budget.
 fn unhealthy_may_go(budget: &Value) -> bool {
     let status = &budget["status"];
-    let enough = status["currentHealthy"].as_i64().unwrap_or(0) >= status["desiredHealthy"].as_i64().unwrap_or(0)
+    let enough = status["currentHealthy"].as_i64().unwrap_or(0)
+        >= status["desiredHealthy"].as_i64().unwrap_or(0)
         && status["desiredHealthy"].as_i64().unwrap_or(0) > 0;
     budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || enough
 }
@@ -141,12 +142,17 @@ fn allowed(budget: &Value, name: &str) -> Result<(), Status> {
         return Err(Status::new(403, "Forbidden", "pdb disruptions allowed is negative"));
     }
     if status["disruptedPods"].as_object().is_some_and(|p| p.len() > MOST_DISRUPTED) {
-        return Err(Status::new(403, "Forbidden", "DisruptedPods map too big - too many evictions not confirmed by PDB controller"));
+        return Err(Status::new(
+            403,
+            "Forbidden",
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        ));
     }
     if left == 0 {
         let needs = status["desiredHealthy"].as_i64().unwrap_or(0);
         let has = status["currentHealthy"].as_i64().unwrap_or(0);
-        let cause = format!("The disruption budget {name} needs {needs} healthy pods and has {has} currently");
+        let cause =
+            format!("The disruption budget {name} needs {needs} healthy pods and has {has} currently");
         return Err(refused(&cause, None));
     }
     Ok(())
@@ -155,8 +161,7 @@ fn allowed(budget: &Value, name: &str) -> Result<(), Status> {
 /// 429, because trying again later may work.
 fn refused(cause: &str, retry_after: Option<u32>) -> Status {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    let mut status =
-        Status::new(429, "TooManyRequests", message).with_cause("DisruptionBudget", cause, "");
+    let mut status = Status::new(429, "TooManyRequests", message).with_cause("DisruptionBudget", cause, "");
     if let Some(details) = &mut status.details {
         details.retry_after_seconds = retry_after;
     }

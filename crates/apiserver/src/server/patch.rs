@@ -94,7 +94,9 @@ impl ApiServer {
             None => Decoded { value: new, strict: Vec::new() },
             Some(view) => decode::typed_value(view, new).map_err(|e| {
                 let (kind, version) = (&call.resource.kind, &call.resource.version);
-                Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {e}"))
+                Status::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
+                ))
             })?,
         };
         call.accept(decoded, strictness)
@@ -118,7 +120,8 @@ impl ApiServer {
                     return Err(Status::not_found(call.resource.subject(), call.name()));
                 }
                 if !config["metadata"]["uid"].is_null() {
-                    let why = "uid mismatch: the provided object specified uid, and no existing object was found";
+                    let why =
+                        "uid mismatch: the provided object specified uid, and no existing object was found";
                     return Err(Status::conflict(call.resource.subject(), call.name(), why));
                 }
                 let object = apply::apply(call.resource.schema(), None, &config, &write, force)?;
@@ -190,9 +193,8 @@ pub(super) fn parse(kind: PatchKind, body: &[u8]) -> Result<Value, Status> {
                     .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))
             })
         }
-        _ => serde_json::from_slice(body).map_err(|e| {
-            Status::bad_request(format!("error decoding patch: {e}"))
-        }),
+        _ => serde_json::from_slice(body)
+            .map_err(|e| Status::bad_request(format!("error decoding patch: {e}"))),
     }
 }
 

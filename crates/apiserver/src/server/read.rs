@@ -40,7 +40,8 @@ impl Call {
         let fields = self.query.get("fieldSelector").unwrap_or_default();
         let known: Vec<String> = self.resource.fields.to_vec();
         let fields = if self.resource.group == "events.k8s.io" {
-            let renamed: Vec<String> = fields.split(',').map(|f| convert::field_name(&self.resource, f)).collect();
+            let renamed: Vec<String> =
+                fields.split(',').map(|f| convert::field_name(&self.resource, f)).collect();
             Fields::parse(&renamed.join(","), &known)
         } else {
             Fields::parse(fields, &known)
@@ -150,7 +151,11 @@ pub fn parse_revision(text: &str) -> Result<u64, Status> {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        let error = FieldError::invalid("resourceVersion", &json!(text), format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
+        let error = FieldError::invalid(
+            "resourceVersion",
+            &json!(text),
+            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+        );
         Status::bad_request(format!("Invalid value: {:?}: {}", text, error.detail))
     })
 }
@@ -204,7 +209,8 @@ struct Token {
 impl Token {
     fn encode(&self) -> String {
         // The start is exclusive here and inclusive upstream, which appends a zero byte to the last key.
-        let text = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{}\u{0}", self.start)});
+        let text =
+            json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{}\u{0}", self.start)});
         URL_SAFE_NO_PAD.encode(text.to_string())
     }
 

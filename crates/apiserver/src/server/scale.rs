@@ -78,11 +78,8 @@ fn read_scale(call: &Call) -> Result<Value, Status> {
 fn check(call: &Call, old: &Value, new: &Value) -> Result<(), Status> {
     let replicas = &new["spec"]["replicas"];
     if let Some(negative) = replicas.as_i64().filter(|n| *n < 0) {
-        let error = FieldError::invalid(
-            "spec.replicas",
-            &json!(negative),
-            "must be greater than or equal to 0",
-        );
+        let error =
+            FieldError::invalid("spec.replicas", &json!(negative), "must be greater than or equal to 0");
         return Err(Status::invalid(SCALE, call.name(), &[error]));
     }
     if !replicas.is_null() && !replicas.is_i64() {

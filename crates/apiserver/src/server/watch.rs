@@ -104,11 +104,9 @@ fn initial_events(call: &Call) -> Result<bool, Status> {
             "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
         )),
         (Some(_), "NotOlderThan") => Ok(call.query.flag("sendInitialEvents")),
-        (Some(_), other) => invalid(FieldError::not_supported(
-            "resourceVersionMatch",
-            &json!(other),
-            &["NotOlderThan"],
-        )),
+        (Some(_), other) => {
+            invalid(FieldError::not_supported("resourceVersionMatch", &json!(other), &["NotOlderThan"]))
+        }
     }
 }
 

@@ -108,11 +108,7 @@ impl ApiServer {
         }
         let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !revision.is_empty() && revision != "0" {
-            return Err(Status::new(
-                500,
-                "",
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         Ok(())
     }
@@ -129,7 +125,8 @@ impl ApiServer {
         }
         let name = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
         let name = name["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
         Err(Status::forbidden(call.resource.subject(), &name, &why).with_cause(
             "NamespaceTerminating",
             format!("namespace {namespace} is being terminated"),
@@ -365,7 +362,8 @@ fn check_revision(call: &Call, new: &Value, live: &Object) -> Result<bool, Statu
     let subject = call.resource.subject();
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && uid != live.uid.as_ref() {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
         return Err(Status::conflict(subject, call.name(), &why));
     }
     let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -381,7 +379,8 @@ fn check_revision(call: &Call, new: &Value, live: &Object) -> Result<bool, Statu
         Ok(revision) if revision == live.revision => Ok(false),
         Ok(_) => Err(Status::modified(subject, call.name())),
         Err(_) => {
-            let error = FieldError::invalid("metadata.resourceVersion", &json!(given), "invalid resource version");
+            let error =
+                FieldError::invalid("metadata.resourceVersion", &json!(given), "invalid resource version");
             Err(Status::invalid(subject, call.name(), &[error]))
         }
     }
