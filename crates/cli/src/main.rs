@@ -1,2 +1,50 @@
-//! The one binary of Loadline.
-fn main() {}
+//! The one binary of Loadline: wiring only. What each command does is in the module of its name.
+
+mod apiserver;
+mod args;
+mod kubeconfig;
+mod log;
+mod out;
+mod signal;
+mod up;
+
+use std::process::ExitCode;
+
+use args::{Command, Loadline};
+use clap::{CommandFactory, Parser};
+
+/// Bad input or usage, as documented.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let args = Loadline::parse();
+    log::start(&args.log);
+    match run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Up(args) => block_on(up::run(&args)),
+        Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Loadline::command(), "loadline", &mut script);
+            out::print(&String::from_utf8_lossy(&script));
+            Ok(())
+        }
+        Command::Version => {
+            out::line(&format!("loadline {}", env!("CARGO_PKG_VERSION")));
+            Ok(())
+        }
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Runtime::new()?.block_on(work)
+}

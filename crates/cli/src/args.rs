@@ -1,0 +1,158 @@
+//! What can be said on the command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+const HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+Local:
+  up          Start a small Kubernetes on this machine: API server, nodes, workloads
+  apiserver   Start only the API server
+
+Other:
+  completion  Print a completion script for your shell
+  version     Print the version
+
+Options:
+{options}
+
+New here? Start with `loadline up` and follow the three commands it prints.
+`loadline help COMMAND` explains a command.
+";
+
+/// Load-aware scheduling for Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "loadline", help_template = HELP, version, disable_version_flag = true, max_term_width = 100)]
+pub struct Loadline {
+    #[command(flatten)]
+    pub log: Log,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Log {
+    /// Tell more on stderr: once for what happens, twice for every decision
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub verbose: u8,
+    /// How lines on stderr are written
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    pub log_format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a small Kubernetes on this machine: API server, nodes, workloads
+    ///
+    /// Nothing needs to be installed, and nothing outlives the command. Nodes are simulated: they register,
+    /// run the pods bound to them and report what these use, but start no containers. Deployments roll out
+    /// and scale, disruption budgets are kept, `kubectl drain` and `kubectl top` work.
+    ///
+    /// Annotations on a pod change how it is simulated: `loadline.dev/run-for: 10s` makes it succeed after
+    /// ten seconds, `loadline.dev/stop-after: 5s` makes it linger for five when it is deleted.
+    #[command(after_help = UP_EXAMPLES)]
+    Up(Up),
+    /// Start only the API server
+    ///
+    /// Kubernetes' API in memory, with nothing behind it: objects are stored, validated and watched, and no
+    /// controller acts on them. Useful to test a controller of your own.
+    #[command(after_help = APISERVER_EXAMPLES)]
+    Apiserver(Apiserver),
+    /// Print a completion script for your shell
+    #[command(after_help = "Example:\n  source <(loadline completion bash)")]
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the version
+    Version,
+}
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  loadline up                                  until Ctrl-C, ten nodes
+  loadline up --nodes 100 --for 5m             bounded, with a summary at the end
+  loadline up --port 8080 --kubeconfig-out k   at a known place
+
+Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
+
+const APISERVER_EXAMPLES: &str = "\
+Examples:
+  loadline apiserver
+  loadline apiserver --listen 0.0.0.0:8001 --token-file token
+
+Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
+
+#[derive(Debug, Args)]
+pub struct Up {
+    /// How many nodes to simulate
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub nodes: u32,
+    /// End after this time, such as 30s or 5m, instead of waiting for Ctrl-C
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub time: Option<Duration>,
+    /// Port of the API server on 127.0.0.1; 0 picks a free one
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+    /// Where to write the kubeconfig, instead of a file in your cache folder that goes with the command
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig_out: Option<PathBuf>,
+    /// What nodes look like and pods use follows from this number
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Apiserver {
+    /// Address and port; beyond this machine a token is required
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
+    pub listen: SocketAddr,
+    /// A file with the bearer token every request must carry
+    #[arg(long, value_name = "PATH")]
+    pub token_file: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let expected = || format!("expected a time such as 30s, 5m or 1h30m, not {text:?}");
+    let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
+    Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Loadline::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_the_grouped_help() {
+        use clap::CommandFactory;
+        for command in Loadline::command().get_subcommands() {
+            assert!(HELP.contains(&format!("\n  {} ", command.get_name())), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn times_are_positive() {
+        for (text, expected) in
+            [("30s", Some(30)), ("5m", Some(300)), ("1h30m", Some(5400)), ("0s", None), ("-3s", None), ("soon", None), ("30", None)]
+        {
+            assert_eq!(duration(text).ok(), expected.map(Duration::from_secs), "{text}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Where do log lines go? To stderr, and only as many as asked for.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Format, Log};
+
+/// Starts logging. `RUST_LOG` wins over `-v`.
+pub fn start(log: &Log) {
+    let level = match log.verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "info,loadline=debug,loadline_sim=debug,loadline_apiserver=debug",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match log.log_format {
+        Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+        Format::Json => lines.json().init(),
+    }
+}

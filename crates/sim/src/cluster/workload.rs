@@ -1,0 +1,318 @@
+//! Deployments, replica sets and disruption budgets, as far as their controllers look at them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use loadline_core::select::{LabelSelector, Selector};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Kept, Meta};
+
+/// A number, or a share such as `25%`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// So many.
+    Count(i64),
+    /// A percentage.
+    Share(String),
+}
+
+impl Amount {
+    /// How many of `total`, rounding shares down; nonsense counts as none.
+    #[must_use]
+    pub fn of_down(&self, total: i64) -> i64 {
+        self.percent().map_or_else(|| self.count(), |percent| total.saturating_mul(percent) / 100)
+    }
+
+    /// How many of `total`, rounding shares up; nonsense counts as none.
+    #[must_use]
+    pub fn of_up(&self, total: i64) -> i64 {
+        let up = |percent| total.saturating_mul(percent).saturating_add(99) / 100;
+        self.percent().map_or_else(|| self.count(), up)
+    }
+
+    fn percent(&self) -> Option<i64> {
+        match self {
+            Self::Count(_) => None,
+            Self::Share(text) => Some(text.strip_suffix('%').and_then(|n| n.parse().ok()).unwrap_or(0)),
+        }
+    }
+
+    fn count(&self) -> i64 {
+        if let Self::Count(count) = self { *count } else { 0 }
+    }
+}
+
+/// One condition of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Condition {
+    /// What it is about.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in a word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// Since when the status holds.
+    pub last_transition_time: Option<Timestamp>,
+    /// When it was last confirmed; Deployments have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Timestamp>,
+    /// The generation it speaks of; disruption budgets have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// How many pods of a replica set there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ReplicaSetStatus {
+    /// Active pods.
+    pub replicas: i64,
+    /// Of these, with all labels of the template.
+    pub fully_labeled_replicas: i64,
+    /// Of these, ready.
+    pub ready_replicas: i64,
+    /// Of these, ready for long enough.
+    pub available_replicas: i64,
+    /// The generation this speaks of.
+    pub observed_generation: i64,
+}
+
+/// A replica set.
+#[derive(Clone, Debug, Default)]
+pub struct ReplicaSet {
+    /// Its metadata.
+    pub meta: Meta,
+    /// How many pods it wants.
+    pub replicas: i64,
+    /// Seconds a pod must be ready to count as available.
+    pub min_ready_seconds: i64,
+    /// What its pods are made from.
+    pub template: Value,
+    /// What it last said.
+    pub status: ReplicaSetStatus,
+}
+
+/// How a Deployment replaces pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// All old ones first.
+    Recreate,
+    /// Step by step.
+    Rolling {
+        /// How many more than wanted there may be.
+        surge: Amount,
+        /// How many fewer than wanted may be available.
+        unavailable: Amount,
+    },
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self::Rolling { surge: Amount::Share("25%".into()), unavailable: Amount::Share("25%".into()) }
+    }
+}
+
+/// How far a Deployment is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeploymentStatus {
+    /// The generation this speaks of.
+    pub observed_generation: i64,
+    /// Pods of all replica sets.
+    pub replicas: i64,
+    /// Pods of the newest.
+    pub updated_replicas: i64,
+    /// Ready ones.
+    pub ready_replicas: i64,
+    /// Ready for long enough.
+    pub available_replicas: i64,
+    /// Still missing.
+    pub unavailable_replicas: i64,
+    /// How often a name was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<i64>,
+    /// Available, progressing.
+    pub conditions: Vec<Condition>,
+}
+
+/// A Deployment.
+#[derive(Clone, Debug, Default)]
+pub struct Deployment {
+    /// Its metadata.
+    pub meta: Meta,
+    /// How many pods it wants.
+    pub replicas: i64,
+    /// Which replica sets and pods are its own, as written.
+    pub selector: Value,
+    /// What its pods are made from.
+    pub template: Value,
+    /// How it replaces pods.
+    pub strategy: Strategy,
+    /// Seconds a pod must be ready to count as available.
+    pub min_ready_seconds: i64,
+    /// Old replica sets to keep.
+    pub history: i64,
+    /// Seconds without progress after which it says so.
+    pub progress_deadline: i64,
+    /// Is it left alone for now?
+    pub paused: bool,
+    /// What it last said.
+    pub status: DeploymentStatus,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Raw<S: Default> {
+    spec: RawSpec,
+    status: S,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawSpec {
+    replicas: Option<i64>,
+    min_ready_seconds: i64,
+    selector: Value,
+    template: Value,
+    strategy: RawStrategy,
+    revision_history_limit: Option<i64>,
+    progress_deadline_seconds: Option<i64>,
+    paused: bool,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawStrategy {
+    r#type: String,
+    rolling_update: Option<RawRolling>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawRolling {
+    max_surge: Option<Amount>,
+    max_unavailable: Option<Amount>,
+}
+
+impl Kept for ReplicaSet {
+    const KIND: (&'static str, &'static str, &'static str, &'static str) =
+        ("apps", "v1", "ReplicaSet", "replicasets");
+
+    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
+        let Raw { spec, status } = serde_json::from_value::<Raw<ReplicaSetStatus>>(data)?;
+        Ok(Self {
+            meta,
+            replicas: spec.replicas.unwrap_or(1),
+            min_ready_seconds: spec.min_ready_seconds,
+            template: spec.template,
+            status,
+        })
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl Kept for Deployment {
+    const KIND: (&'static str, &'static str, &'static str, &'static str) =
+        ("apps", "v1", "Deployment", "deployments");
+
+    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
+        let Raw { spec, status } = serde_json::from_value::<Raw<DeploymentStatus>>(data)?;
+        let rolling = spec.strategy.rolling_update.unwrap_or_default();
+        let quarter = || Amount::Share("25%".into());
+        let strategy = if spec.strategy.r#type == "Recreate" {
+            Strategy::Recreate
+        } else {
+            Strategy::Rolling {
+                surge: rolling.max_surge.unwrap_or_else(quarter),
+                unavailable: rolling.max_unavailable.unwrap_or_else(quarter),
+            }
+        };
+        Ok(Self {
+            meta,
+            replicas: spec.replicas.unwrap_or(1),
+            selector: spec.selector,
+            template: spec.template,
+            strategy,
+            min_ready_seconds: spec.min_ready_seconds,
+            history: spec.revision_history_limit.unwrap_or(10),
+            progress_deadline: spec.progress_deadline_seconds.unwrap_or(600),
+            paused: spec.paused,
+            status,
+        })
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+/// A disruption budget.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// Its metadata.
+    pub meta: Meta,
+    /// Which pods it protects.
+    pub selector: Selector,
+    /// How many must stay.
+    pub min_available: Option<Amount>,
+    /// How many may go.
+    pub max_unavailable: Option<Amount>,
+    /// Pods whose eviction was granted, and when.
+    pub disrupted: BTreeMap<String, Timestamp>,
+    /// What it last said, whole, to see whether anything changes.
+    pub status: Value,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            meta: Meta::default(),
+            selector: Selector::nothing(),
+            min_available: None,
+            max_unavailable: None,
+            disrupted: BTreeMap::new(),
+            status: Value::Null,
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawBudget {
+    selector: Option<LabelSelector>,
+    min_available: Option<Amount>,
+    max_unavailable: Option<Amount>,
+}
+
+impl Kept for Budget {
+    const KIND: (&'static str, &'static str, &'static str, &'static str) =
+        ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+
+    fn read(meta: Meta, mut data: Value) -> Result<Self, serde_json::Error> {
+        let spec = RawBudget::deserialize(&data["spec"])?;
+        let selector = LabelSelector::prepare(spec.selector.as_ref()).map_err(serde::de::Error::custom)?;
+        let status = data["status"].take();
+        let disrupted = status.get("disruptedPods").map(BTreeMap::deserialize).transpose()?;
+        Ok(Self {
+            meta,
+            selector,
+            min_available: spec.min_available,
+            max_unavailable: spec.max_unavailable,
+            disrupted: disrupted.unwrap_or_default(),
+            status,
+        })
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}

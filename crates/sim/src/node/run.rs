@@ -1,0 +1,289 @@
+//! The loops of all simulated nodes: register, send heartbeats, run pods, report figures.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use loadline_core::view::Phase;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::address::Addresses;
+use super::life::{self, Site, Stage};
+use super::usage::{self, Sink};
+use super::{Shape, next};
+use crate::cluster::{Cluster, Error, Key, Node, Patch, Pod};
+use crate::tell::{About, Event, Teller};
+use crate::work::{self, Queue};
+use crate::world::{Counts, Options};
+
+/// Pods looked at, and requests under way, at a time.
+const WORKERS: usize = 8;
+/// Heartbeats between two full reports of a node's conditions, as kubelets do every five minutes.
+const BEATS_PER_REPORT: u64 = 30;
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// All simulated nodes.
+#[derive(Debug)]
+pub struct Kubelets {
+    cluster: Arc<Cluster>,
+    shapes: HashMap<String, Shape>,
+    addresses: Addresses,
+    queue: Arc<Queue>,
+    tell: Teller,
+    counts: Arc<Counts>,
+    options: Options,
+    sink: Sink,
+}
+
+impl Kubelets {
+    pub(crate) fn new(
+        cluster: Arc<Cluster>,
+        options: &Options,
+        sink: Sink,
+        tell: Teller,
+        counts: Arc<Counts>,
+    ) -> Arc<Self> {
+        let shapes = (0..options.nodes).map(|i| Shape::new(i, options.nodes, options.seed));
+        let kubelets = Arc::new(Self {
+            shapes: shapes.map(|shape| (shape.name.clone(), shape)).collect(),
+            addresses: Addresses::default(),
+            queue: Arc::default(),
+            tell,
+            counts,
+            options: options.clone(),
+            sink,
+            cluster,
+        });
+        kubelets.listen();
+        kubelets
+    }
+
+    /// Registers every node, then keeps all of them going until told to stop.
+    ///
+    /// # Errors
+    /// When a node cannot be registered.
+    pub(crate) async fn start(
+        self: &Arc<Self>,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let mut registered =
+            futures::stream::iter(self.shapes.values()).map(|s| self.register(s)).buffer_unordered(WORKERS);
+        while let Some(result) = registered.next().await {
+            result?;
+        }
+        drop(registered);
+        let kubelets = self.clone();
+        work::run("node", &self.queue, WORKERS, (tasks, stop), move |key| {
+            let kubelets = kubelets.clone();
+            async move { kubelets.look(&key).await }
+        });
+        for beat in [Beat::Heartbeat, Beat::Figures] {
+            let (kubelets, stop) = (self.clone(), stop.clone());
+            tasks.spawn(async move { kubelets.beat(beat, &stop).await });
+        }
+        Ok(())
+    }
+
+    fn listen(self: &Arc<Self>) {
+        let kubelets = Arc::downgrade(self);
+        self.cluster.pods.listen(move |old, new| {
+            let Some(kubelets) = kubelets.upgrade() else { return };
+            match (old, new) {
+                (_, Some(pod)) if pod.node.as_ref().is_some_and(|n| kubelets.shapes.contains_key(n)) => {
+                    kubelets.queue.add(pod.meta.key.clone());
+                }
+                (Some(pod), None) => kubelets.addresses.take_back(&pod.meta.uid),
+                _ => {}
+            }
+        });
+        let kubelets = Arc::downgrade(self);
+        self.cluster.nodes.listen(move |old, new| {
+            let (Some(kubelets), Some(old), None) = (kubelets.upgrade(), old, new) else { return };
+            let name = &old.meta.key.name;
+            if kubelets.shapes.contains_key(name) {
+                kubelets.tell.notice("node", name, "deleted; its pods go with it");
+                let pods = kubelets.cluster.pods.all();
+                for pod in pods.iter().filter(|pod| pod.node.as_ref() == Some(name)) {
+                    kubelets.queue.add(pod.meta.key.clone());
+                }
+            }
+        });
+    }
+
+    async fn register(&self, shape: &Shape) -> Result<(), Error> {
+        let now = Timestamp::now();
+        let key = Key::new("", &shape.name);
+        match self.cluster.write.create::<Node>("", &shape.object(now)).await {
+            Ok(answer) => self.cluster.nodes.wrote(answer),
+            // From an earlier run against the same server: it gets its kubelet back.
+            Err(error) if error.is_conflict() => {
+                let status = json!({"status": shape.status(now)});
+                let patched =
+                    self.cluster.write.patch_as::<Node>(&key, "/status", Patch::Strategic, &status).await;
+                self.cluster.nodes.wrote(patched?);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn look(&self, key: &Key) -> Result<Option<Duration>, Error> {
+        let Some(pod) = self.cluster.pods.get(key) else { return Ok(None) };
+        let Some(shape) = pod.node.as_ref().and_then(|name| self.shapes.get(name)) else { return Ok(None) };
+        if let Some(ip) = &pod.ip {
+            self.addresses.keep(&pod.meta.uid, ip);
+        }
+        if self.cluster.nodes.get(&Key::new("", &shape.name)).is_none() {
+            return self.remove(&pod, shape).await;
+        }
+        match next(&pod, self.options.start_after, Timestamp::now()) {
+            Stage::Start => self.run(&pod, shape).await,
+            Stage::Succeed => {
+                let patch = life::succeeded(&pod, Timestamp::now());
+                self.say(&pod, &patch).await?;
+                self.counts.succeeded.add();
+                Ok(None)
+            }
+            Stage::Remove => self.remove(&pod, shape).await,
+            Stage::Wait(time) => Ok(Some(time)),
+            Stage::Rest => Ok(None),
+        }
+    }
+
+    async fn run(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Error> {
+        let host_ip = shape.ip();
+        let pod_ip = if pod.host_network {
+            Some(host_ip.clone())
+        } else {
+            self.addresses.give(&shape.pod_net(), &pod.meta.uid)
+        };
+        // Full: pods that end give their addresses back.
+        let Some(pod_ip) = pod_ip else { return Ok(Some(Duration::from_secs(5))) };
+        let site = Site { host_ip: &host_ip, pod_ip: &pod_ip, now: Timestamp::now() };
+        self.say(pod, &life::running(pod, &site)).await?;
+        self.counts.started.add();
+        for container in &pod.containers {
+            self.event(pod, shape, "Started", format!("Started container {}", container.name));
+        }
+        Ok(None)
+    }
+
+    /// Patches the status of a pod; one that is gone or replaced is none of our business any more.
+    async fn say(&self, pod: &Pod, patch: &Value) -> Result<(), Error> {
+        let key = &pod.meta.key;
+        match self.cluster.write.patch_as::<Pod>(key, "/status", Patch::Strategic, patch).await {
+            Ok(answer) => self.cluster.pods.wrote(answer),
+            Err(error) if error.is_gone() || error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Error> {
+        if pod.phase == Phase::Running {
+            for container in &pod.containers {
+                self.event(pod, shape, "Killing", format!("Stopping container {}", container.name));
+            }
+        }
+        match self.cluster.write.delete::<Pod>(&pod.meta.key, &pod.meta.uid, Some(0)).await {
+            Err(error) if !error.is_gone() && !error.is_conflict() => return Err(error),
+            Ok(_) => self.counts.stopped.add(),
+            Err(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn event(&self, pod: &Pod, shape: &Shape, reason: &'static str, message: String) {
+        let about = About { api_version: "v1", kind: "Pod", meta: &pod.meta };
+        let event =
+            Event { component: "kubelet", host: Some(&shape.name), warning: false, reason, message };
+        self.tell.event(&about, event);
+    }
+
+    async fn beat(&self, beat: Beat, stop: &CancellationToken) {
+        let every = match beat {
+            Beat::Heartbeat => self.options.heartbeat,
+            Beat::Figures => self.options.figures,
+        };
+        let mut ticks = tokio::time::interval(every);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        for count in 0_u64.. {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            match beat {
+                Beat::Heartbeat => self.heartbeat(count, stop).await,
+                Beat::Figures => self.report(every),
+            }
+        }
+    }
+
+    async fn heartbeat(&self, count: u64, stop: &CancellationToken) {
+        let shapes = futures::stream::iter(self.shapes.values());
+        let all = shapes.for_each_concurrent(WORKERS, async |shape| {
+            if let Err(error) = self.beat_one(shape, count).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(node = shape.name, error, "missed a heartbeat");
+            }
+        });
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = all => {}
+        }
+    }
+
+    async fn beat_one(&self, shape: &Shape, count: u64) -> Result<(), Error> {
+        let key = Key::new("", &shape.name);
+        let Some(node) = self.cluster.nodes.get(&key) else { return Ok(()) };
+        let now = Timestamp::now();
+        let spec = json!({
+            "holderIdentity": shape.name, "leaseDurationSeconds": 40,
+            "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        });
+        let path = format!("{LEASES}/{}", shape.name);
+        match self.cluster.write.patch_at(&path, &json!({"spec": spec})).await {
+            Err(error) if error.is_gone() => {
+                let lease = json!({
+                    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                    "metadata": {"name": shape.name, "namespace": "kube-node-lease", "ownerReferences": [{
+                        "apiVersion": "v1", "kind": "Node", "name": shape.name, "uid": node.meta.uid,
+                    }]},
+                    "spec": spec,
+                });
+                self.cluster.write.create_at(LEASES, &lease).await?;
+            }
+            other => drop(other?),
+        }
+        if count.is_multiple_of(BEATS_PER_REPORT) && count > 0 {
+            let conditions = shape.conditions(now);
+            let seen = conditions.as_array().into_iter().flatten();
+            let seen: Vec<Value> = seen
+                .map(|c| json!({"type": c["type"], "lastHeartbeatTime": c["lastHeartbeatTime"]}))
+                .collect();
+            let patch = json!({"status": {"conditions": seen}});
+            self.cluster.write.patch_as::<Node>(&key, "/status", Patch::Strategic, &patch).await?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, window: Duration) {
+        let mut pods = self.cluster.pods.all();
+        pods.retain(|pod| pod.phase == Phase::Running);
+        let nodes = self.cluster.nodes.all();
+        let nodes = nodes.iter().map(|node| node.meta.key.name.as_str());
+        let ours = nodes.filter(|name| self.shapes.contains_key(*name));
+        self.sink.take(&usage::figures(self.options.seed, ours, &pods, (Timestamp::now(), window)));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Beat {
+    Heartbeat,
+    Figures,
+}
