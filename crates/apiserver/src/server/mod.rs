@@ -3,6 +3,7 @@
 //! Everything but reading the body and streaming a watch is synchronous: a request is taken apart
 //! ([`crate::request`]), one function per verb answers it, and the answer is written out.
 
+mod admit;
 mod binding;
 mod body;
 mod collect;
@@ -23,6 +24,7 @@ mod write;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
@@ -78,7 +80,7 @@ impl Default for Config {
             token: None,
             clock: Timestamp::now,
             seed: None,
-            bookmark_every: std::time::Duration::from_secs(60),
+            bookmark_every: std::time::Duration::from_mins(1),
         }
     }
 }
@@ -93,6 +95,9 @@ struct Inner {
     store: Arc<Store>,
     registry: RwLock<Arc<Registry>>,
     rng: Mutex<StdRng>,
+    /// Addresses and node ports given to services so far.
+    addresses: AtomicU32,
+    node_ports: AtomicU32,
     shutdown: CancellationToken,
 }
 
@@ -151,7 +156,7 @@ impl ApiServer {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let now = (config.clock)();
-        let seed = config.seed.unwrap_or_else(|| now.as_nanosecond().unsigned_abs() as u64);
+        let seed = config.seed.unwrap_or_else(|| now.as_microsecond().unsigned_abs());
         let store = Arc::new(Store::new(config.log_capacity));
         let registry = Arc::new(Registry::default());
         for resource in registry.all() {
@@ -162,6 +167,8 @@ impl ApiServer {
             store,
             registry: RwLock::new(registry),
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            addresses: AtomicU32::new(0),
+            node_ports: AtomicU32::new(0),
             shutdown: CancellationToken::new(),
         }));
         server.bootstrap();

@@ -68,7 +68,7 @@ impl ApiServer {
                 PatchKind::Merge => patch::merge(&old, &document)?,
                 _ => patch::strategic(call.resource.schema(), &old, &document)?,
             };
-            let (new, warnings) = self.read_patched(call, new, strictness)?;
+            let (new, warnings) = call.read_patched(new, strictness)?;
             check_identity(call, &new, &old)?;
             let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
             let pinned = given != old["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -82,33 +82,13 @@ impl ApiServer {
         Err(Status::modified(call.resource.subject(), call.name()))
     }
 
-    /// Reads the patched object as if it had been sent whole.
-    fn read_patched(
-        &self,
-        call: &Call,
-        new: Value,
-        strictness: Strictness,
-    ) -> Result<(Value, Vec<String>), Status> {
-        let view = if call.resource.custom.is_some() { None } else { call.resource.schema() };
-        let decoded = match view {
-            None => Decoded { value: new, strict: Vec::new() },
-            Some(view) => decode::typed_value(view, new).map_err(|e| {
-                let (kind, version) = (&call.resource.kind, &call.resource.version);
-                Status::bad_request(format!(
-                    "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
-                ))
-            })?,
-        };
-        call.accept(decoded, strictness)
-    }
-
     fn apply(&self, call: &Call, config: &Value, strictness: Strictness) -> Result<Answer, Status> {
         if call.query.get("fieldManager").is_none() {
             let error = FieldError::required("fieldManager", "is required for apply patch");
             let subject = Subject { group: "meta.k8s.io", resource: "", kind: "PatchOptions" };
             return Err(Status::invalid(subject, "", &[error]));
         }
-        let (config, warnings) = self.read_config(call, config, strictness)?;
+        let (config, warnings) = call.read_config(config, strictness)?;
         let force = call.query.flag("force");
         let manager = call.manager();
         let api_version = call.resource.api_version();
@@ -146,35 +126,47 @@ impl ApiServer {
         }
         Err(Status::modified(call.resource.subject(), call.name()))
     }
+}
 
-    fn read_config(
-        &self,
-        call: &Call,
-        config: &Value,
-        strictness: Strictness,
-    ) -> Result<(Value, Vec<String>), Status> {
-        let view = call.resource.schema().filter(|_| call.resource.custom.is_none());
+impl Call {
+    /// Reads the patched object as if it had been sent whole.
+    fn read_patched(&self, new: Value, strictness: Strictness) -> Result<(Value, Vec<String>), Status> {
+        let view = if self.resource.custom.is_some() { None } else { self.resource.schema() };
+        let decoded = match view {
+            None => Decoded { value: new, strict: Vec::new() },
+            Some(view) => decode::typed_value(view, new).map_err(|e| {
+                let (kind, version) = (&self.resource.kind, &self.resource.version);
+                Status::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
+                ))
+            })?,
+        };
+        self.accept(decoded, strictness)
+    }
+
+    fn read_config(&self, config: &Value, strictness: Strictness) -> Result<(Value, Vec<String>), Status> {
+        let view = self.resource.schema().filter(|_| self.resource.custom.is_none());
         let decoded = match view {
             None => Decoded { value: config.clone(), strict: Vec::new() },
             Some(view) => decode::typed_value(view, config.clone())
                 .map_err(|e| Status::new(500, "", format!("failed to create typed patch object: {e}")))?,
         };
-        let (mut config, warnings) = call.accept(decoded, strictness)?;
+        let (mut config, warnings) = self.accept(decoded, strictness)?;
         let metadata = &mut config["metadata"];
         if !metadata.is_object() {
             *metadata = json!({});
         }
         match metadata["name"].as_str().unwrap_or_default() {
-            "" => metadata["name"] = json!(call.name()),
-            given if given != call.name() => {
+            "" => metadata["name"] = json!(self.name()),
+            given if given != self.name() => {
                 return Err(Status::bad_request(format!(
                     "the name of the object ({given}) does not match the name on the URL ({})",
-                    call.name()
+                    self.name()
                 )));
             }
             _ => {}
         }
-        if let Some(namespace) = call.namespace() {
+        if let Some(namespace) = self.namespace() {
             metadata["namespace"] = json!(namespace);
         }
         Ok((config, warnings))

@@ -135,24 +135,20 @@ impl Stream {
                 return None;
             }
             let mut out = BytesMut::new();
-            match self.cursor.poll(BATCH) {
-                Ok(events) => {
-                    for event in &events {
-                        self.put(&mut out, event);
-                    }
-                    if !out.is_empty() {
-                        return Some(out.freeze());
-                    }
-                    if events.len() == BATCH {
-                        continue;
-                    }
-                }
-                Err(_) => {
-                    // The reader was too slow, and what it missed is forgotten.
-                    self.over = true;
-                    let status = Status::expired("The resourceVersion for the provided watch is too old.");
-                    return Some(error_event(&status));
-                }
+            let Ok(events) = self.cursor.poll(BATCH) else {
+                // The reader was too slow, and what it missed is forgotten.
+                self.over = true;
+                let status = Status::expired("The resourceVersion for the provided watch is too old.");
+                return Some(error_event(&status));
+            };
+            for event in &events {
+                self.put(&mut out, event);
+            }
+            if !out.is_empty() {
+                return Some(out.freeze());
+            }
+            if events.len() == BATCH {
+                continue;
             }
             tokio::select! {
                 alive = self.cursor.changed() => self.over = !alive,

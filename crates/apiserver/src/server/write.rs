@@ -58,7 +58,7 @@ impl ApiServer {
         warnings: Vec<String>,
     ) -> Result<Written, Status> {
         let resource = &call.resource;
-        self.place(call, &mut object)?;
+        call.place(&mut object)?;
         self.open_namespace(call)?;
         if resource.custom.is_some() {
             structural_default(resource, &mut object);
@@ -66,10 +66,12 @@ impl ApiServer {
             let kind = kind_of(resource);
             builtin::default(kind, &mut object);
             builtin::normalize(kind, &mut object);
-            self.run_admission(call, &mut object)?;
+        }
+        self.write_managed_fields(call, None, &mut object);
+        if resource.custom.is_none() {
+            self.admit_create(call, &mut object)?;
         }
         self.name_it(&mut object);
-        self.write_managed_fields(call, None, &mut object);
         prepare_create(resource, &mut object);
         self.fill_metadata(&mut object);
         let errors = validate_create(resource, &object);
@@ -78,39 +80,14 @@ impl ApiServer {
             return Err(Status::invalid(resource.subject(), name, &errors));
         }
         if resource.custom.is_none() {
+            self.admit_check(call, &object, None)?;
+            self.allocate(call, &mut object);
             let kind = kind_of(resource);
+            builtin::default(kind, &mut object);
             builtin::normalize(kind, &mut object);
         }
         let created = if call.dry_run()? { self.pretend(call, &object)? } else { self.insert(call, object)? };
         Ok(Written { object: created, created: true, warnings })
-    }
-
-    /// Checks name and namespace of a new object against the path it is sent to.
-    fn place(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
-        let metadata = &mut object["metadata"];
-        if let Some(wanted) = call.namespace() {
-            match metadata["namespace"].as_str().unwrap_or_default() {
-                "" => metadata["namespace"] = json!(wanted),
-                given if given != wanted => {
-                    return Err(Status::bad_request(
-                        "the namespace of the provided object does not match the namespace sent on the request",
-                    ));
-                }
-                _ => {}
-            }
-        } else if call.resource.namespaced {
-            return Err(Status::bad_request("an empty namespace may not be set during creation"));
-        } else if let Some(metadata) = metadata.as_object_mut() {
-            if metadata.get("namespace").and_then(Value::as_str).is_some_and(|n| !n.is_empty()) {
-                return Err(Status::bad_request("namespace may not be set on a cluster-scoped object"));
-            }
-            metadata.remove("namespace");
-        }
-        let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        if !revision.is_empty() && revision != "0" {
-            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
-        }
-        Ok(())
     }
 
     /// A namespace must exist and not be going away.
@@ -132,19 +109,6 @@ impl ApiServer {
             format!("namespace {namespace} is being terminated"),
             "metadata.namespace",
         ))
-    }
-
-    fn run_admission(&self, call: &Call, object: &mut Value) -> Result<(), Status> {
-        let limits: Vec<Value> = match call.namespace() {
-            Some(namespace) if matches!(call.resource.plural.as_str(), "pods" | "persistentvolumeclaims") => {
-                self.all_of("/limitranges", Some(namespace))
-            }
-            _ => Vec::new(),
-        };
-        admission::create(kind_of(&call.resource), object, &Classes(self), &limits).map_err(|refused| {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            Status::forbidden(call.resource.subject(), name, &refused.0)
-        })
     }
 
     /// Every object of a table, as trees. For small tables only.
@@ -293,11 +257,18 @@ impl ApiServer {
         if ownership == Ownership::Track {
             self.write_managed_fields(call, Some(&old), &mut new);
         }
+        let main = resource.custom.is_none() && call.subresource().is_empty();
+        if main {
+            admission::update(kind_of(resource), &mut new, &old);
+        }
         meta::prepare_update(&mut new, &old);
         prepare_update(resource, call.subresource(), &mut new, &old);
         let errors = validate_update(resource, call.subresource(), &new, &old);
         if !errors.is_empty() {
             return Err(Status::invalid(resource.subject(), call.name(), &errors));
+        }
+        if main {
+            self.admit_check(call, &new, Some(&old))?;
         }
         if resource.custom.is_none() {
             builtin::normalize(kind_of(resource), &mut new);
@@ -549,21 +520,35 @@ fn uid(bits: u128) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// Priority classes as admission looks them up.
-struct Classes<'a>(&'a ApiServer);
-
-impl admission::PriorityClasses for Classes<'_> {
-    fn get(&self, name: &str) -> Option<Value> {
-        self.0.0.store.get("scheduling.k8s.io/priorityclasses", name).map(|o| o.value())
-    }
-
-    fn global_default(&self) -> Option<Value> {
-        let all = self.0.all_of("scheduling.k8s.io/priorityclasses", None);
-        all.into_iter().find(|class| class["globalDefault"] == true)
-    }
-}
-
 impl Call {
+    /// Checks name and namespace of a new object against the path it is sent to.
+    fn place(&self, object: &mut Value) -> Result<(), Status> {
+        let metadata = &mut object["metadata"];
+        if let Some(wanted) = self.namespace() {
+            match metadata["namespace"].as_str().unwrap_or_default() {
+                "" => metadata["namespace"] = json!(wanted),
+                given if given != wanted => {
+                    return Err(Status::bad_request(
+                        "the namespace of the provided object does not match the namespace sent on the request",
+                    ));
+                }
+                _ => {}
+            }
+        } else if self.resource.namespaced {
+            return Err(Status::bad_request("an empty namespace may not be set during creation"));
+        } else if let Some(metadata) = metadata.as_object_mut() {
+            if metadata.get("namespace").and_then(Value::as_str).is_some_and(|n| !n.is_empty()) {
+                return Err(Status::bad_request("namespace may not be set on a cluster-scoped object"));
+            }
+            metadata.remove("namespace");
+        }
+        let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        if !revision.is_empty() && revision != "0" {
+            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        Ok(())
+    }
+
     /// The same call, for another object.
     pub(super) fn for_object(resource: &Arc<Resource>, namespace: Option<&str>, name: &str) -> Self {
         Self {
