@@ -86,10 +86,16 @@ impl Default for Config {
 }
 
 /// An in-memory Kubernetes API server. Cloning gives another handle to the same server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ApiServer(Arc<Inner>);
 
-#[derive(Debug)]
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the whole world: this ends up in logs.
+        f.debug_struct("ApiServer").field("revision", &self.0.store.revision()).finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     config: Config,
     store: Arc<Store>,
