@@ -151,7 +151,7 @@ async fn count_events(http: Http, url: String, seen: Arc<AtomicUsize>) -> Result
     let (_, mut body) = send(&http, Method::GET, url, Bytes::new()).await?;
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
-            seen.fetch_add(data.iter().filter(|b| **b == b'\n').count(), Ordering::Relaxed);
+            seen.fetch_add(data.split(|b| *b == b'\n').count() - 1, Ordering::Relaxed);
         }
     }
     Ok(())
@@ -195,7 +195,7 @@ async fn measure(nodes: usize, pods: usize) -> Result<(), Error> {
     println!("{what:<52}{:>12}", format!("{rate:.0}/s"));
     println!("{:<52}{:>12}", "resident with all of it", format!("{} MiB", server.resident()?));
 
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while seen.iter().any(|s| s.load(Ordering::Relaxed) < pods) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -25,7 +25,7 @@ struct Served {
 impl Served {
     async fn start(config: Config) -> Self {
         let server = ApiServer::new(config);
-        let listening = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+        let listening = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await.expect("a free port");
         let url = listening.url();
         let stop = CancellationToken::new();
         let done = tokio::spawn(listening.serve(stop.clone().cancelled_owned()));
@@ -47,7 +47,8 @@ impl Served {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.http.request(request.body(Full::new(body.into())).unwrap()).await.unwrap()
+        let request = request.body(Full::new(body.into())).expect("written by us");
+        self.http.request(request).await.expect("the server answers")
     }
 
     async fn create_map(&self, name: &str, size: usize) -> u16 {
@@ -55,7 +56,7 @@ impl Served {
         let path = "/api/v1/namespaces/default/configmaps";
         let response = self.send(Method::POST, path, None, &map).await;
         let code = response.status().as_u16();
-        response.into_body().collect().await.unwrap();
+        response.into_body().collect().await.expect("a whole body");
         code
     }
 }
