@@ -35,7 +35,10 @@ pub struct Reply {
 
 impl Reply {
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -55,7 +58,13 @@ impl Server {
         Self { port, secure: Some((Arc::new(config), token.to_owned())) }
     }
 
-    pub fn send(&self, method: &str, path: &str, headers: &[(String, String)], body: &[u8]) -> io::Result<Reply> {
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> io::Result<Reply> {
         let mut watch = self.open(method, path, headers, body)?;
         while watch.more(PATIENCE)? {}
         Ok(Reply { status: watch.status, headers: watch.headers, body: watch.buffer })
@@ -71,7 +80,8 @@ impl Server {
     ) -> io::Result<Watch> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         socket.set_nodelay(true)?;
-        let mut head = format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{}\r\nUser-Agent: {AGENT}\r\n", self.port);
+        let mut head =
+            format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{}\r\nUser-Agent: {AGENT}\r\n", self.port);
         if let Some((_, token)) = &self.secure {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
@@ -102,7 +112,8 @@ impl Server {
         let headers = lines.filter_map(|line| line.split_once(": "));
         let headers = headers.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         buffer.drain(..end + 4);
-        let status = status.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "the answer is not HTTP"))?;
+        let status =
+            status.ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "the answer is not HTTP"))?;
         Ok(Watch { status, headers, wire, buffer })
     }
 }
@@ -169,7 +180,10 @@ impl Wire {
             }
             let sent = match &mut self.tls {
                 Some(tls) => tls.write_tls(&mut self.socket),
-                None => self.socket.write(&bytes[..bytes.len().min(64 * 1024)]).inspect(|sent| bytes = &bytes[*sent..]),
+                None => self
+                    .socket
+                    .write(&bytes[..bytes.len().min(64 * 1024)])
+                    .inspect(|sent| bytes = &bytes[*sent..]),
             };
             match sent {
                 Ok(_) if bytes.len() < 64 * 1024 => {}

@@ -7,7 +7,12 @@
 //! `LOADLINE_RECORD=1` writes the record anew. `-- --recorded` leaves the real server out; other words select cases
 //! by their name.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that cannot go on fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails by panicking"
+)]
 
 mod http;
 mod mask;
@@ -35,7 +40,8 @@ const LANES: usize = 8;
 const MOST_INTENDED: usize = 12;
 
 /// What the real control plane does on its own, and ours without controllers.
-const CONTROLLERS: &[&str] = &["garbage-collector-controller", "namespace-controller", "disruption-controller"];
+const CONTROLLERS: &[&str] =
+    &["garbage-collector-controller", "namespace-controller", "disruption-controller"];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -107,7 +113,8 @@ fn play(server: &Server, areas: &[Area]) -> Record {
         for _ in 0..LANES {
             scope.spawn(|| {
                 while let Some((area, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let at = cases.iter().position(|(_, other)| std::ptr::eq(*other, *case)).unwrap_or_default();
+                    let at =
+                        cases.iter().position(|(_, other)| std::ptr::eq(*other, *case)).unwrap_or_default();
                     let answers = run::run(server, case, &format!("conf{at:03}"));
                     record.lock().unwrap().insert(((*area).to_owned(), case.name.clone()), answers);
                 }
@@ -125,7 +132,9 @@ fn write(area: &Area, real: &Record, recorded: &Record) {
     for case in &all.cases {
         let key = (area.name.clone(), case.name.clone());
         assert!(!cases.iter().any(|(name, _)| *name == case.name), "two cases are called {}", case.name);
-        cases.extend(real.get(&key).or(recorded.get(&key)).map(|answers| (case.name.as_str(), answers.as_slice())));
+        cases.extend(
+            real.get(&key).or(recorded.get(&key)).map(|answers| (case.name.as_str(), answers.as_slice())),
+        );
     }
     record::save(&area.name, &cases);
 }
@@ -146,13 +155,15 @@ fn report(who: &str, recorded: &Record, got: &Record, areas: &[Area], ours: bool
             };
             let listed = intended.iter().find(|entry| ours && entry.case == title);
             let all = record::differences(want, &got[&key]);
-            let (covered, other): (Vec<_>, Vec<_>) = all.iter().partition(|difference| {
-                listed.is_some_and(|entry| entry.covers(&difference.path))
-            });
+            let (covered, other): (Vec<_>, Vec<_>) =
+                all.iter().partition(|difference| listed.is_some_and(|entry| entry.covers(&difference.path)));
             for difference in &other {
                 println!(
                     "{who}: {title}\n    {} {}\n    recorded {}\n    got      {}",
-                    request(case, &difference.path), difference.path, short(&difference.want), short(&difference.got)
+                    request(case, &difference.path),
+                    difference.path,
+                    short(&difference.want),
+                    short(&difference.got)
                 );
             }
             match (listed, other.is_empty(), covered.is_empty()) {

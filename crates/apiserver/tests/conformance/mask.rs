@@ -107,10 +107,16 @@ impl Mask<'_> {
                 && let Ok(number) = given.parse::<u64>()
             {
                 let rank = self.revisions.binary_search(&number).map(|at| format!("<revision {}>", at + 1));
-                let label = if moment && key == "metadata" { "<moment>".to_owned() } else { rank.unwrap_or_default() };
+                let label = if moment && key == "metadata" {
+                    "<moment>".to_owned()
+                } else {
+                    rank.unwrap_or_default()
+                };
                 part.insert("resourceVersion".to_owned(), json!(label));
             }
-            if let Some(token) = part.get_mut("continue").filter(|token| !token.as_str().unwrap_or("").is_empty()) {
+            if let Some(token) =
+                part.get_mut("continue").filter(|token| !token.as_str().unwrap_or("").is_empty())
+            {
                 *token = json!("<continue>");
             }
             if let Some(Value::Array(entries)) = part.get_mut("managedFields") {
@@ -124,7 +130,8 @@ impl Mask<'_> {
                 }
             }
         }
-        for column in object.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
+        for column in object.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten()
+        {
             // Prose of upstream's documentation.
             let described = column["description"].as_str().is_some_and(|text| !text.is_empty());
             column["description"] = json!(described);
@@ -150,9 +157,12 @@ impl Mask<'_> {
             });
             format!("<uid {}>", at + 1)
         });
-        let text = TIME.replace_all(&text, |found: &Captures<'_>| {
-            if found.get(2).is_some() { "<precise time>" } else { "<time>" }
-        });
+        let text = TIME.replace_all(
+            &text,
+            |found: &Captures<'_>| {
+                if found.get(2).is_some() { "<precise time>" } else { "<time>" }
+            },
+        );
         let text = REVISION.replace_all(&text, "$1<number>");
         ADDRESS.replace_all(&text, "<address>").replace(self.namespace, "<ns>")
     }

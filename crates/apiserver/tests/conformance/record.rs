@@ -150,6 +150,8 @@ pub fn intended() -> Vec<Intended> {
 impl Intended {
     /// Whether a difference at this path is meant.
     pub fn covers(&self, path: &str) -> bool {
-        self.paths.iter().any(|own| path == own || path.strip_prefix(own).is_some_and(|rest| rest.starts_with('/')))
+        self.paths
+            .iter()
+            .any(|own| path == own || path.strip_prefix(own).is_some_and(|rest| rest.starts_with('/')))
     }
 }

@@ -78,7 +78,8 @@ fn perform(
         let reply = reply.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let found: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let done = step.until.as_ref().is_none_or(|(pointer, goal)| {
-            let at = if pointer == "status" { Some(json!(reply.status)) } else { found.pointer(pointer).cloned() };
+            let at =
+                if pointer == "status" { Some(json!(reply.status)) } else { found.pointer(pointer).cloned() };
             match goal {
                 Goal::Absent => at.is_none(),
                 Goal::Is(want) => at == serde_json::from_slice(&expand(want, values)).ok(),
@@ -134,9 +135,9 @@ fn events(watch: &mut Watch, count: &str) -> Value {
     let mut found = Vec::new();
     while found.len() < most {
         match watch.line(EVENT) {
-            Ok(Some(line)) => found.push(serde_json::from_slice(&line).unwrap_or_else(|_| {
-                json!(String::from_utf8_lossy(&line))
-            })),
+            Ok(Some(line)) => found.push(
+                serde_json::from_slice(&line).unwrap_or_else(|_| json!(String::from_utf8_lossy(&line))),
+            ),
             Ok(None) => {
                 found.extend((most != usize::MAX).then(|| json!("the watch ended")));
                 break;
@@ -170,7 +171,10 @@ fn select(answer: &mut Value, step: &Step) {
     }
     for pointer in &step.drop {
         let parts: Vec<&str> = pointer.split('/').skip(1).collect();
-        remove(if answer.get("events").is_some() { &mut answer["events"] } else { &mut answer["body"] }, &parts);
+        remove(
+            if answer.get("events").is_some() { &mut answer["events"] } else { &mut answer["body"] },
+            &parts,
+        );
     }
     if answer["body"].is_null()
         && let Some(object) = answer.as_object_mut()
