@@ -6,11 +6,13 @@ use super::{Answer, ApiServer, Call};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Expect;
 
+/// Labels of a node that its pods get when they are bound.
+const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 const BINDING: Subject<'_> = Subject { group: "", resource: "pods/binding", kind: "Binding" };
 
 impl ApiServer {
     pub(super) fn bind(&self, call: &Call) -> Result<Answer, Status> {
-        let body: Value = serde_json::from_slice(&call.body)
+        let mut body: Value = serde_json::from_slice(&call.body)
             .map_err(|e| Status::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
         let name = match call.target.name.as_deref() {
             Some(name) => name.to_owned(),
@@ -20,7 +22,8 @@ impl ApiServer {
         if !given.is_empty() && given != name {
             return Err(Status::bad_request("name in URL does not match name in Binding object"));
         }
-        let node = checked_target(&body, &name)?;
+        let node = checked_target(&body, &name)?.to_owned();
+        self.add_topology(&mut body, &node);
         let pods = self.registry().find("", "v1", "pods").cloned();
         let Some(pods) = pods else { return Err(Status::no_such_resource()) };
         let key = crate::store::key(call.namespace(), &name);
@@ -30,13 +33,23 @@ impl ApiServer {
             let live = live.ok_or_else(|| Status::not_found(pods.subject(), &name))?;
             let mut pod = live.value();
             check_pod(&pod, &body, &name)?;
-            assign(&mut pod, &body, node, &self.now_text());
+            assign(&mut pod, &body, &node, &self.now_text());
             if dry_run || self.0.store.put(&pods.table, &key, Expect::Revision(live.revision), pod).is_ok() {
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
                 });
                 return Ok(Answer::value(201, &status));
             }
+        }
+    }
+
+    /// Has the pod labelled with where its node is.
+    fn add_topology(&self, body: &mut Value, node: &str) {
+        let Some(node) = self.0.store.get("/nodes", node) else { return };
+        let node = node.value();
+        let labels = &node["metadata"]["labels"];
+        for key in TOPOLOGY.into_iter().filter(|key| labels[*key].is_string()) {
+            body["metadata"]["labels"][key] = labels[key].clone();
         }
     }
 }
