@@ -1,0 +1,84 @@
+//! Running the real binary: started, waited for, and ended whatever happens to the test.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+/// A running `loadline up`.
+pub struct Up {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    folder: tempfile::TempDir,
+}
+
+impl Up {
+    /// Starts it and waits until it says that it is up.
+    pub fn start(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .arg("up")
+            .args(args)
+            .arg("--kubeconfig-out")
+            .arg(folder.path().join("kubeconfig"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut up = Self { child, out, folder };
+        while !up.line().contains("Ctrl-C") {}
+        up
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.out.read_line(&mut line).unwrap();
+        assert!(read > 0, "loadline up ended before it was up");
+        line
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Asks it to end, as a service manager would.
+    #[cfg(unix)]
+    pub fn terminate(&self) {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end; the rest of what it printed.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap(), rest)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// kubectl pointed at a server, with caches of its own.
+pub fn kubectl(program: &Path, kubeconfig: &Path, folder: &Path) -> Command {
+    let mut kubectl = Command::new(program);
+    kubectl.env("KUBECONFIG", kubeconfig).env("KUBECACHEDIR", folder.join("kubectl-cache"));
+    kubectl
+}
+
+/// A client as anybody would make one, except that refusals are answers, not something to try again.
+pub async fn client(kubeconfig: &Path) -> kube::Client {
+    let read = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(read, &options).await.unwrap();
+    config.default_retry = false;
+    kube::Client::try_from(config).unwrap()
+}
