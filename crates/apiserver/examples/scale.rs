@@ -1,11 +1,12 @@
 //! How large and how fast: `cargo xtask bench apiserver`.
 //!
 //! Starts the server as a process of its own, so that its memory is its own, and loads it over HTTP: 5 000 nodes,
-//! 100 000 pods of 2 KB, five watchers that read everything and one that stops reading.
-//! `-- --pods 10000` makes it smaller.
+//! 100 000 pods of 2 KB, five watchers that read everything and one that stops reading. `-- --nodes 100 --pods 2000`
+//! makes it smaller. `-- --peer` loads a real kube-apiserver with etcd in the same way, in the same run.
 
 use std::io::BufRead as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,13 +16,17 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use loadline_apiserver::ApiServer;
+use loadline_testkit::ControlPlane;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
-type Http = Client<HttpConnector, Full<Bytes>>;
 
 const NAMESPACES: usize = 100;
 const WATCHERS: usize = 5;
@@ -38,7 +43,23 @@ fn main() -> Result<(), Error> {
         let at = args.iter().position(|a| a == flag);
         at.and_then(|i| args.get(i + 1)).map_or(Ok(default), |v| Ok(v.parse()?))
     };
-    runtime.block_on(measure(number("--nodes", 5_000)?, number("--pods", 100_000)?))
+    let (nodes, pods) = (number("--nodes", 5_000)?, number("--pods", 100_000)?);
+    let server = Server::start()?;
+    let ours = Target::plain(&server)?;
+    println!("in-memory API server");
+    runtime.block_on(async {
+        measure(&ours, nodes, pods).await?;
+        stalled_watcher(&ours).await
+    })?;
+    if args.iter().any(|a| a == "--peer") {
+        drop(server);
+        // Without its limits on requests, so that it is as fast as it can be.
+        let flags = ["--enable-priority-and-fairness=false", "--max-mutating-requests-inflight=1000"];
+        let plane = ControlPlane::setup().apiserver(&flags).start()?;
+        println!("\nkube-apiserver with etcd");
+        runtime.block_on(measure(&Target::real(&plane)?, nodes, pods))?;
+    }
+    Ok(())
 }
 
 async fn serve() -> Result<(), Error> {
@@ -62,14 +83,6 @@ impl Server {
         std::io::BufReader::new(stdout).read_line(&mut url)?;
         Ok(Self { child, url: url.trim().to_owned() })
     }
-
-    /// Resident memory in MiB.
-    fn resident(&self) -> Result<u64, Error> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|l| l.starts_with("VmRSS:")).ok_or("no VmRSS")?;
-        let kib: u64 = line.split_whitespace().nth(1).ok_or("no figure")?.parse()?;
-        Ok(kib / 1024)
-    }
 }
 
 impl Drop for Server {
@@ -79,52 +92,138 @@ impl Drop for Server {
     }
 }
 
-async fn send(http: &Http, method: Method, url: String, body: Bytes) -> Result<(u16, Incoming), Error> {
-    let request = Request::builder()
-        .method(method)
-        .uri(url)
-        .header("content-type", "application/json")
-        .body(Full::new(body))?;
-    let response = http.request(request).await?;
-    Ok((response.status().as_u16(), response.into_body()))
+/// A server under load: where it is and which processes it consists of.
+struct Target {
+    base: String,
+    client: Sender,
+    processes: Vec<u32>,
 }
 
-async fn create(http: &Http, url: String, object: &Value) -> Result<(), Error> {
-    let (code, body) = send(http, Method::POST, url, object.to_string().into()).await?;
-    let body = body.collect().await?.to_bytes();
-    if code == 201 { Ok(()) } else { Err(String::from_utf8_lossy(&body).into_owned().into()) }
+#[derive(Clone)]
+struct Sender {
+    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    token: String,
 }
 
-/// Runs `count` creates from several clients and returns how many succeeded per second.
-async fn create_all(
-    http: &Http,
-    count: usize,
-    make: impl Fn(usize) -> (String, Value) + Send + Sync + 'static,
-) -> Result<f64, Error> {
-    let (next, make) = (Arc::new(AtomicUsize::new(0)), Arc::new(make));
-    let start = Instant::now();
-    let mut clients = tokio::task::JoinSet::new();
-    for _ in 0..CLIENTS {
-        let (http, next, make) = (http.clone(), next.clone(), make.clone());
-        clients.spawn(async move {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= count {
-                    return Ok::<(), Error>(());
+impl Target {
+    fn plain(server: &Server) -> Result<Self, Error> {
+        let client = Sender::new(None, String::new())?;
+        Ok(Self { base: server.url.clone(), client, processes: vec![server.child.id()] })
+    }
+
+    fn real(plane: &ControlPlane) -> Result<Self, Error> {
+        let client = Sender::new(Some(plane.ca_pem()), plane.token().to_owned())?;
+        Ok(Self { base: plane.url().to_owned(), client, processes: processes_in(plane.folder())? })
+    }
+
+    /// Resident memory in MiB.
+    fn resident(&self) -> Result<u64, Error> {
+        let mut kib = 0;
+        for id in &self.processes {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+            let line = status.lines().find(|l| l.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+            kib += line.split_whitespace().nth(1).ok_or("no figure")?.parse::<u64>()?;
+        }
+        Ok(kib / 1024)
+    }
+}
+
+/// Ids of the processes that run in a folder: the parts of a throw-away control plane.
+fn processes_in(folder: &Path) -> Result<Vec<u32>, Error> {
+    let parts = ["etcd", "kube-apiserver"];
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let Some(id) = path.file_name().and_then(|n| n.to_str()?.parse::<u32>().ok()) else { continue };
+        let here = std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+        let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        let mentions = std::fs::read(path.join("cmdline"))
+            .is_ok_and(|c| String::from_utf8_lossy(&c).contains(&*folder.to_string_lossy()));
+        if (here || mentions) && parts.contains(&name.trim()) {
+            found.push(id);
+        }
+    }
+    Ok(found)
+}
+
+impl Sender {
+    fn new(ca_pem: Option<&str>, token: String) -> Result<Self, Error> {
+        let mut roots = rustls::RootCertStore::empty();
+        if let Some(pem) = ca_pem {
+            roots.add(CertificateDer::from_pem_slice(pem.as_bytes())?)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        Ok(Self { http: Client::builder(TokioExecutor::new()).build(connector), token })
+    }
+
+    async fn send(&self, method: Method, url: String, body: Bytes) -> Result<(u16, Incoming), Error> {
+        let mut request =
+            Request::builder().method(method).uri(url).header("content-type", "application/json");
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
+        let response = self.http.request(request.body(Full::new(body))?).await?;
+        Ok((response.status().as_u16(), response.into_body()))
+    }
+
+    async fn create(&self, url: String, object: &Value) -> Result<(), Error> {
+        let (code, body) = self.send(Method::POST, url, object.to_string().into()).await?;
+        let body = body.collect().await?.to_bytes();
+        if code == 201 { Ok(()) } else { Err(String::from_utf8_lossy(&body).into_owned().into()) }
+    }
+
+    /// Runs `count` creates from several clients and returns how many succeeded per second.
+    async fn create_all(
+        &self,
+        count: usize,
+        make: impl Fn(usize) -> (String, Value) + Send + Sync + 'static,
+    ) -> Result<f64, Error> {
+        let (next, make) = (Arc::new(AtomicUsize::new(0)), Arc::new(make));
+        let start = Instant::now();
+        let mut clients = tokio::task::JoinSet::new();
+        for _ in 0..CLIENTS {
+            let (sender, next, make) = (self.clone(), next.clone(), make.clone());
+            clients.spawn(async move {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= count {
+                        return Ok::<(), Error>(());
+                    }
+                    let (url, object) = make(i);
+                    sender.create(url, &object).await?;
                 }
-                let (url, object) = make(i);
-                create(&http, url, &object).await?;
+            });
+        }
+        while let Some(done) = clients.join_next().await {
+            done??;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        Ok(count as f64 / start.elapsed().as_secs_f64())
+    }
+
+    /// Counts the events of a watch until it ends.
+    async fn count_events(self, url: String, seen: Arc<AtomicUsize>) -> Result<(), Error> {
+        let (_, mut body) = self.send(Method::GET, url, Bytes::new()).await?;
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                seen.fetch_add(data.split(|b| *b == b'\n').count() - 1, Ordering::Relaxed);
             }
-        });
+        }
+        Ok(())
     }
-    while let Some(done) = clients.join_next().await {
-        done??;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    Ok(count as f64 / start.elapsed().as_secs_f64())
 }
 
-fn pod(i: usize) -> Value {
+fn tell(what: &str, figure: &str) {
+    println!("  {what:<52}{figure:>14}");
+}
+
+fn pod(i: usize, nodes: usize) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -133,7 +232,7 @@ fn pod(i: usize) -> Value {
             "annotations": {"filler": ""},
         },
         "spec": {
-            "nodeName": format!("node-{}", i % 5_000),
+            "nodeName": format!("node-{}", i % nodes),
             "containers": [{
                 "name": "main", "image": "registry.example/app:1.2.3",
                 "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
@@ -146,102 +245,85 @@ fn pod(i: usize) -> Value {
     pod
 }
 
-/// Reads a watch to its end or until `stop` events were seen.
-async fn count_events(http: Http, url: String, seen: Arc<AtomicUsize>) -> Result<(), Error> {
-    let (_, mut body) = send(&http, Method::GET, url, Bytes::new()).await?;
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            seen.fetch_add(data.split(|b| *b == b'\n').count() - 1, Ordering::Relaxed);
-        }
-    }
-    Ok(())
-}
-
-async fn measure(nodes: usize, pods: usize) -> Result<(), Error> {
-    let server = Server::start()?;
-    let base = server.url.clone();
-    let http: Http = Client::builder(TokioExecutor::new()).build_http();
-    println!("{:<52}{:>12}", "empty server, resident", format!("{} MiB", server.resident()?));
-
+async fn measure(target: &Target, nodes: usize, pods: usize) -> Result<(), Error> {
+    let (client, base) = (&target.client, &target.base);
+    let empty = target.resident()?;
+    tell("empty, resident", &format!("{empty} MiB"));
     for i in 0..NAMESPACES {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("ns-{i}")}});
-        create(&http, format!("{base}/api/v1/namespaces"), &namespace).await?;
+        client.create(format!("{base}/api/v1/namespaces"), &namespace).await?;
     }
     let seen: Vec<Arc<AtomicUsize>> = (0..WATCHERS).map(|_| Arc::default()).collect();
     for counter in &seen {
         let url = format!("{base}/api/v1/pods?watch=true&resourceVersion=0");
-        tokio::spawn(count_events(http.clone(), url, counter.clone()));
+        tokio::spawn(client.clone().count_events(url, counter.clone()));
     }
 
     let url = base.clone();
-    let rate = create_all(&http, nodes, move |i| {
-        let node = json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": format!("node-{i}"), "labels": {"zone": format!("z{}", i % 3)}},
-            "status": {"capacity": {"cpu": "16", "memory": "64Gi", "pods": "110"}},
-        });
-        (format!("{url}/api/v1/nodes"), node)
-    })
-    .await?;
-    println!("{:<52}{:>12}", format!("create {nodes} nodes"), format!("{rate:.0}/s"));
+    let rate = client
+        .create_all(nodes, move |i| {
+            let node = json!({
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": format!("node-{i}"), "labels": {"zone": format!("z{}", i % 3)}},
+                "status": {"capacity": {"cpu": "16", "memory": "64Gi", "pods": "110"}},
+            });
+            (format!("{url}/api/v1/nodes"), node)
+        })
+        .await?;
+    tell(&format!("create {nodes} nodes"), &format!("{rate:.0}/s"));
 
     let url = base.clone();
-    let rate = create_all(&http, pods, move |i| {
-        (format!("{url}/api/v1/namespaces/ns-{}/pods", i % NAMESPACES), pod(i))
-    })
-    .await?;
-    let what = format!("create {pods} pods, {CLIENTS} clients, {WATCHERS} watchers");
-    println!("{what:<52}{:>12}", format!("{rate:.0}/s"));
-    println!("{:<52}{:>12}", "resident with all of it", format!("{} MiB", server.resident()?));
+    let rate = client
+        .create_all(pods, move |i| {
+            (format!("{url}/api/v1/namespaces/ns-{}/pods", i % NAMESPACES), pod(i, nodes))
+        })
+        .await?;
+    tell(&format!("create {pods} pods, {CLIENTS} clients, {WATCHERS} watchers"), &format!("{rate:.0}/s"));
+    let resident = target.resident()?;
+    tell("resident with all of it", &format!("{resident} MiB"));
+    let each = (resident.saturating_sub(empty) * 1024 * 10) / (nodes + pods) as u64;
+    tell("that is, per object", &format!("{}.{} KiB", each / 10, each % 10));
 
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while seen.iter().any(|s| s.load(Ordering::Relaxed) < pods) && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let complete = seen.iter().filter(|s| s.load(Ordering::Relaxed) == pods).count();
-    println!("{:<52}{:>12}", "watchers that saw every pod exactly once", format!("{complete} of {WATCHERS}"));
+    tell("watchers that saw every pod exactly once", &format!("{complete} of {WATCHERS}"));
 
     let start = Instant::now();
-    let (_, body) = send(&http, Method::GET, format!("{base}/api/v1/pods"), Bytes::new()).await?;
+    let (_, body) = client.send(Method::GET, format!("{base}/api/v1/pods"), Bytes::new()).await?;
     let bytes = body.collect().await?.to_bytes().len();
     let what = format!("list {pods} pods ({} MiB)", bytes / 1024 / 1024);
-    println!("{what:<52}{:>12}", format!("{} ms", start.elapsed().as_millis()));
+    tell(&what, &format!("{} ms", start.elapsed().as_millis()));
     let start = Instant::now();
     let url = format!("{base}/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-7");
-    let (_, body) = send(&http, Method::GET, url, Bytes::new()).await?;
+    let (_, body) = client.send(Method::GET, url, Bytes::new()).await?;
     body.collect().await?;
-    println!("{:<52}{:>12}", "list the pods of one node", format!("{} ms", start.elapsed().as_millis()));
-
-    stalled_watcher(&server, &http, &base).await
+    tell("list the pods of one node", &format!("{} ms", start.elapsed().as_millis()));
+    Ok(())
 }
 
 /// A watcher that stops reading while the world goes on: memory stays put, and it is told that it missed something.
-async fn stalled_watcher(server: &Server, http: &Http, base: &str) -> Result<(), Error> {
-    let (_, mut body) = send(
-        http,
-        Method::GET,
-        format!("{base}/api/v1/configmaps?watch=true&resourceVersion=0"),
-        Bytes::new(),
-    )
-    .await?;
-    let url = base.to_owned();
+async fn stalled_watcher(target: &Target) -> Result<(), Error> {
+    let (client, base) = (&target.client, &target.base);
+    let url = format!("{base}/api/v1/configmaps?watch=true&resourceVersion=0");
+    let (_, mut body) = client.send(Method::GET, url, Bytes::new()).await?;
+    let url = base.clone();
     let maps = 60_000;
-    let make = move |i: usize| {
-        let name = format!("map-{i}");
-        let object = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"x": "y".repeat(1800)},
-        });
-        (format!("{url}/api/v1/namespaces/ns-0/configmaps"), object)
-    };
-    let before = server.resident()?;
-    create_all(http, maps, make).await?;
-    let growth = server.resident()?.saturating_sub(before);
-    println!(
-        "{:<52}{:>12}",
-        format!("{maps} config maps of 2 KB, one watcher stalled"),
-        format!("+{growth} MiB")
-    );
+    let before = target.resident()?;
+    client
+        .create_all(maps, move |i| {
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("map-{i}")},
+                "data": {"x": "y".repeat(1800)},
+            });
+            (format!("{url}/api/v1/namespaces/ns-0/configmaps"), object)
+        })
+        .await?;
+    let growth = target.resident()?.saturating_sub(before);
+    tell(&format!("{maps} config maps of 2 KB, one watcher stalled"), &format!("+{growth} MiB"));
     let mut tail = Vec::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
@@ -250,10 +332,7 @@ async fn stalled_watcher(server: &Server, http: &Http, base: &str) -> Result<(),
     }
     let last = tail.split(|b| *b == b'\n').rfind(|l| !l.is_empty()).unwrap_or_default();
     let last: Value = serde_json::from_slice(last).unwrap_or_default();
-    println!(
-        "{:<52}{:>12}",
-        "what the stalled watcher was told in the end",
-        format!("{} {}", last["type"].as_str().unwrap_or("nothing"), last["object"]["code"])
-    );
+    let told = format!("{} {}", last["type"].as_str().unwrap_or("nothing"), last["object"]["code"]);
+    tell("what the stalled watcher was told in the end", &told);
     Ok(())
 }
