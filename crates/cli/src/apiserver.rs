@@ -9,7 +9,8 @@ use crate::{out, signal};
 pub async fn run(args: &Apiserver) -> Result<()> {
     let token = args.token_file.as_deref().map(|path| {
         let shown = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the token file {shown}"))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the token file {shown}"))?;
         let token = text.trim();
         if token.is_empty() {
             bail!("the token file {shown} is empty: expected a token");

@@ -38,10 +38,10 @@ pub struct Loadline {
 #[derive(Debug, Args)]
 pub struct Log {
     /// Tell more on stderr: once for what happens, twice for every decision
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 100)]
     pub verbose: u8,
     /// How lines on stderr are written
-    #[arg(long, value_name = "FORMAT", default_value = "text", global = true)]
+    #[arg(long, value_name = "FORMAT", default_value = "text", global = true, display_order = 101)]
     pub log_format: Format,
 }
 
@@ -149,9 +149,15 @@ mod tests {
 
     #[test]
     fn times_are_positive() {
-        for (text, expected) in
-            [("30s", Some(30)), ("5m", Some(300)), ("1h30m", Some(5400)), ("0s", None), ("-3s", None), ("soon", None), ("30", None)]
-        {
+        for (text, expected) in [
+            ("30s", Some(30)),
+            ("5m", Some(300)),
+            ("1h30m", Some(5400)),
+            ("0s", None),
+            ("-3s", None),
+            ("soon", None),
+            ("30", None),
+        ] {
             assert_eq!(duration(text).ok(), expected.map(Duration::from_secs), "{text}");
         }
     }

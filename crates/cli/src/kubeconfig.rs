@@ -26,7 +26,8 @@ impl Kubeconfig {
         let shown = path.display().to_string();
         refuse_foreign(&path)?;
         if ours && let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         replace(&path, &text(url)).with_context(|| format!("cannot write the kubeconfig {shown}"))?;
         Ok(Self { path, ours })

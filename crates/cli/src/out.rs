@@ -25,6 +25,7 @@ pub fn dim(text: &str) -> String {
 }
 
 fn styled(text: &str, style: &str) -> String {
-    let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let plain =
+        !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     if plain { text.to_owned() } else { format!("\x1b[{style}m{text}\x1b[0m") }
 }

@@ -2,6 +2,7 @@
 //! nodes and binder. Every step must end with the same exit code and print the same, after names, ages,
 //! addresses and other accidents are masked. Steps that are meant to differ are listed, with the reason, in
 //! `tour/differences.txt`.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 #[path = "common/mod.rs"]
 mod common;
@@ -62,15 +63,13 @@ fn run(command: &mut Command, input: &str) -> (Option<i32>, String) {
 /// The tour against the real control plane, with our nodes and binder as its clients.
 fn real(kubectl: &Path, plane: &ControlPlane) -> Vec<Outcome> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let options =
-        Options { nodes: NODES.parse().unwrap(), controllers: false, ..Options::default() };
+    let options = Options { nodes: NODES.parse().unwrap(), controllers: false, ..Options::default() };
     let world = runtime.block_on(async {
         let client = common::client(&plane.kubeconfig()).await;
         World::start(client, &options, Sink::none()).await.unwrap()
     });
-    let place =
-        Place { kubectl, kubeconfig: plane.kubeconfig(), folder: plane.folder().to_owned() };
-    let outcomes = place.tour();
+    let there = Place { kubectl, kubeconfig: plane.kubeconfig(), folder: plane.folder().to_owned() };
+    let outcomes = there.tour();
     runtime.block_on(world.stop());
     outcomes
 }
@@ -93,23 +92,20 @@ fn kubectl_sees_the_same_on_both_servers() {
     let Some(plane) = ControlPlane::setup().controllers(WORKLOADS).start_or_skip() else { return };
     let (ours, real) = (ours(&kubectl), real(&kubectl, &plane));
     let intended = differences();
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     for ((step, ours), real) in STEPS.iter().zip(&ours).zip(&real) {
         let differs = ours != real;
         let listed = intended.contains_key(step.name);
         if differs && !listed {
             let show = |o: &Outcome| format!("exit {:?}\n{}", o.code, o.text);
-            wrong.push_str(&format!(
-                "=== {}: kubectl {}\n--- real: {}\n--- ours: {}\n",
-                step.name, step.args, show(real), show(ours)
-            ));
+            let (real, ours) = (show(real), show(ours));
+            wrong.push(format!("{}: kubectl {}\n--- real: {real}\n--- ours: {ours}", step.name, step.args));
         } else if listed && !differs {
-            wrong.push_str(&format!("=== {} is listed as a difference and is none\n", step.name));
+            wrong.push(format!("{} is listed as a difference and is none", step.name));
         }
     }
-    for name in intended.keys().filter(|name| STEPS.iter().all(|step| step.name != **name)) {
-        wrong.push_str(&format!("=== {name} is listed as a difference and is no step\n"));
-    }
-    assert!(wrong.is_empty(), "{wrong}");
+    let unknown = intended.keys().filter(|name| STEPS.iter().all(|step| step.name != **name));
+    wrong.extend(unknown.map(|name| format!("{name} is listed as a difference and is no step")));
+    assert!(wrong.is_empty(), "\n=== {}", wrong.join("\n=== "));
     println!("{} steps the same, {} intended differences", STEPS.len() - intended.len(), intended.len());
 }

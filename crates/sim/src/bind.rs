@@ -159,8 +159,7 @@ struct State {
 
 impl Binder {
     pub fn new(cluster: Arc<Cluster>, tell: Teller, counts: Arc<Counts>) -> Arc<Self> {
-        let binder =
-            Arc::new(Self { cluster, state: Mutex::default(), queue: Arc::default(), tell, counts });
+        let binder = Arc::new(Self { cluster, state: Mutex::default(), queue: Arc::default(), tell, counts });
         binder.listen();
         binder
     }
@@ -291,7 +290,7 @@ impl Binder {
 
     fn event(&self, pod: &Pod, warning: bool, reason: &'static str, message: String) {
         let about = About { api_version: "v1", kind: "Pod", meta: &pod.meta };
-        self.tell.event(&about, Event { component: COMPONENT, host: None, warning, reason, message });
+        self.tell.event(&about, &Event { component: COMPONENT, host: None, warning, reason, message });
     }
 }
 
@@ -354,7 +353,8 @@ mod tests {
     fn nodes_refuse_for_a_reason() {
         let plain = || node("a", 1000);
         let tolerating = |effect| {
-            let toleration = Toleration { key: "k".into(), value: "v".into(), effect, ..Toleration::default() };
+            let toleration =
+                Toleration { key: "k".into(), value: "v".into(), effect, ..Toleration::default() };
             Pod { tolerations: vec![toleration], ..pod("p", 1) }
         };
         let demanding = Pod {

@@ -85,7 +85,7 @@ impl Teller {
         (Self { events, notices, serial: Arc::new(AtomicU64::new(serial)) }, seen)
     }
 
-    pub fn event(&self, about: &About<'_>, event: Event<'_>) {
+    pub fn event(&self, about: &About<'_>, event: &Event<'_>) {
         let Key { namespace, name } = &about.meta.key;
         // Events about what is in no namespace live in this one.
         let home = if namespace.is_empty() { "default" } else { namespace };

@@ -106,7 +106,8 @@ impl World {
         // Everybody listens before anything is watched, so nobody misses anything.
         let kubelets = Kubelets::new(cluster.clone(), options, sink, tell.clone(), counts.clone());
         let binder = options.binder.then(|| Binder::new(cluster.clone(), tell.clone(), counts.clone()));
-        let controllers = options.controllers.then(|| Controllers::new(cluster.clone(), tell, counts.clone()));
+        let controllers =
+            options.controllers.then(|| Controllers::new(cluster.clone(), tell, counts.clone()));
         cluster.follow_pods(&mut tasks, &stop);
         cluster.nodes.ready().await;
         cluster.pods.ready().await;

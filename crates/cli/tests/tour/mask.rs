@@ -49,7 +49,8 @@ static NODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bnode-\d\d(/172\.1
 static HOST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b172\.18\.0\.\d+\b").unwrap());
 
 pub fn apply(view: View, text: &str) -> String {
-    let masked = COMPILED.iter().fold(text.to_owned(), |text, (from, to)| from.replace_all(&text, *to).into_owned());
+    let masked =
+        COMPILED.iter().fold(text.to_owned(), |text, (from, to)| from.replace_all(&text, *to).into_owned());
     let mut lines: Vec<String> = masked.lines().map(squeeze).filter(|line| !is_noise(line)).collect();
     match view {
         View::Lines => {
@@ -60,7 +61,9 @@ pub fn apply(view: View, text: &str) -> String {
             // Which node a pod is on is up to the order in which pods were made.
             let pods = lines.first().is_some_and(|head| head.contains("NOMINATED"));
             if pods {
-                lines.iter_mut().for_each(|line| *line = NODE.replace_all(line, "NODE").into_owned());
+                for line in &mut lines {
+                    *line = NODE.replace_all(line, "NODE").into_owned();
+                }
             }
             if let Some(rows) = lines.get_mut(1..) {
                 rows.sort();
@@ -82,7 +85,9 @@ fn squeeze(line: &str) -> String {
 
 /// What depends on how long something took.
 fn is_noise(line: &str) -> bool {
-    line.contains("will retry after") || line.starts_with("evicting pod") || line.chars().all(|c| "-= ".contains(c))
+    line.contains("will retry after")
+        || line.starts_with("evicting pod")
+        || line.chars().all(|c| "-= ".contains(c))
 }
 
 /// Sections stay in order; inside events, order and repetition do not matter.

@@ -63,7 +63,7 @@ impl Cluster {
         self.follow(&self.budgets, tasks, stop);
     }
 
-    fn follow<T: Kept>(&self, shelf: &Arc<Shelf<T>>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        tasks.spawn(shelf::follow(self.write.client().clone(), shelf.clone(), stop.clone()));
+    fn follow<T: Kept>(&self, kept: &Arc<Shelf<T>>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        tasks.spawn(shelf::follow(self.write.client().clone(), kept.clone(), stop.clone()));
     }
 }

@@ -70,11 +70,7 @@ struct Inner<T> {
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
         let inner = Inner { objects: BTreeMap::new(), owned: HashMap::new(), seen: 0 };
-        Self {
-            inner: RwLock::new(inner),
-            listeners: RwLock::default(),
-            ready: watch::Sender::new(false),
-        }
+        Self { inner: RwLock::new(inner), listeners: RwLock::default(), ready: watch::Sender::new(false) }
     }
 }
 

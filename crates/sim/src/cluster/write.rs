@@ -141,8 +141,8 @@ impl Writer {
     ///
     /// # Errors
     /// When the server refuses or does not answer.
-    pub async fn patch_at(&self, path: &str, patch: &Value) -> Result<Value, Error> {
-        self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
+    pub async fn patch_at(&self, path: &str, change: &Value) -> Result<Value, Error> {
+        self.send(Method::PATCH, path, "application/merge-patch+json", change).await
     }
 
     /// Deletes the object with this identity; `grace` none leaves the time it gets to the object.

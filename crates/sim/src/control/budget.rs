@@ -110,8 +110,8 @@ fn disrupted(
 fn condition(budget: &Budget, (status, reason, message): (&str, &str, String), now: Timestamp) -> Condition {
     let before = budget.status["conditions"].as_array().into_iter().flatten();
     let before = before.filter_map(|c| serde_json::from_value::<Condition>(c.clone()).ok());
-    let before = before.filter(|c| c.r#type == "DisruptionAllowed" && c.status == status);
-    let since = before.filter_map(|c| c.last_transition_time).next();
+    let mut before = before.filter(|c| c.r#type == "DisruptionAllowed" && c.status == status);
+    let since = before.find_map(|c| c.last_transition_time);
     // The server keeps whole seconds; comparing with more would never find anything equal.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     Condition {
@@ -146,8 +146,8 @@ mod tests {
         Budget { min_available: min, max_unavailable: max, ..Budget::default() }
     }
 
-    fn share(text: &str) -> Option<Amount> {
-        Some(Amount::Share(text.into()))
+    fn share(text: &str) -> Amount {
+        Amount::Share(text.into())
     }
 
     #[test]
@@ -163,13 +163,14 @@ mod tests {
             (budget(None, count(1)), ready(4), (4, 3, 1), "one may go"),
             (budget(None, count(1)), ready(3), (4, 3, 0), "one is gone already"),
             (budget(None, count(1)), sick, (4, 3, 0), "one is not healthy"),
-            (budget(share("30%"), None), ready(4), (4, 2, 2), "shares of what must stay round up"),
-            (budget(None, share("30%")), ready(4), (4, 2, 2), "shares of what may go round up, too"),
+            (budget(Some(share("30%")), None), ready(4), (4, 2, 2), "shares of what must stay round up"),
+            (budget(None, Some(share("30%"))), ready(4), (4, 2, 2), "shares of what may go round up, too"),
             (budget(count(0), None), vec![], (0, 0, 0), "there is nothing to disrupt"),
         ];
         for (budget, pods, expected, why) in table {
             let status = plan(&budget, &pods, &|_| Ok(Some(("u".into(), 4))), at(0)).status;
-            let got = ["expectedPods", "desiredHealthy", "disruptionsAllowed"].map(|f| status[f].as_i64().unwrap());
+            let got =
+                ["expectedPods", "desiredHealthy", "disruptionsAllowed"].map(|f| status[f].as_i64().unwrap());
             assert_eq!(got, <[i64; 3]>::from(expected), "{why}");
         }
     }
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_share_of_pods_nobody_made_is_refused() {
-        let plan = plan(&budget(share("50%"), None), &[pod("lone", true)], &|_| Ok(None), at(0));
+        let plan = plan(&budget(Some(share("50%")), None), &[pod("lone", true)], &|_| Ok(None), at(0));
         assert_eq!(plan.status["disruptionsAllowed"], 0);
         assert_eq!(plan.status["conditions"][0]["reason"], "SyncFailed");
     }

@@ -1,6 +1,6 @@
 //! Which pods does a replica set make or delete, and what does it say?
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -28,10 +28,11 @@ pub struct Plan {
 /// Decides what a replica set needs, given the pods that belong to it. `related` counts, per node, the pods of
 /// all replica sets of the same Deployment: where they crowd, one is missed least.
 #[must_use]
-pub fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], related: &HashMap<String, usize>, now: Timestamp) -> Plan {
+pub fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], related: &BTreeMap<String, usize>, now: Timestamp) -> Plan {
     let mut active: Vec<_> = pods.iter().filter(|pod| pod.is_active()).cloned().collect();
     let status = status(set, &active, now);
-    let waiting = active.iter().filter(|pod| pod.ready.is_some() && !pod.is_available(set.min_ready_seconds, now));
+    let waiting =
+        active.iter().filter(|pod| pod.ready.is_some() && !pod.is_available(set.min_ready_seconds, now));
     let left = waiting.filter_map(|pod| {
         let passed = now.duration_since(pod.ready?).as_secs();
         Some((set.min_ready_seconds - passed).max(1))
@@ -53,9 +54,17 @@ pub fn plan(set: &ReplicaSet, pods: &[Arc<Pod>], related: &HashMap<String, usize
 }
 
 /// Smaller goes first: unbound, not started, not ready, cheap, crowded, ready for a short time, young.
-type Worth = (bool, u8, bool, i64, std::cmp::Reverse<usize>, std::cmp::Reverse<Option<Timestamp>>, std::cmp::Reverse<Option<Timestamp>>);
+type Worth = (
+    bool,
+    u8,
+    bool,
+    i64,
+    std::cmp::Reverse<usize>,
+    std::cmp::Reverse<Option<Timestamp>>,
+    std::cmp::Reverse<Option<Timestamp>>,
+);
 
-fn worth(pod: &Pod, related: &HashMap<String, usize>) -> Worth {
+fn worth(pod: &Pod, related: &BTreeMap<String, usize>) -> Worth {
     let phase = match pod.phase {
         Phase::Pending => 0,
         Phase::Unknown => 1,
@@ -138,7 +147,7 @@ mod tests {
 
     fn plan_of(set: &ReplicaSet, pods: Vec<Pod>) -> Plan {
         let pods: Vec<_> = pods.into_iter().map(Arc::new).collect();
-        plan(set, &pods, &HashMap::new(), at(100))
+        plan(set, &pods, &BTreeMap::new(), at(100))
     }
 
     #[test]
@@ -194,10 +203,9 @@ mod tests {
 
     #[test]
     fn crowded_nodes_give_first() {
-        let pods = [("a", "x"), ("b", "y")].map(|(name, node)| {
-            Arc::new(Pod { node: Some(node.into()), ..pod(name, Some(1)) })
-        });
-        let related = HashMap::from([("x".to_owned(), 1), ("y".to_owned(), 4)]);
+        let pods = [("a", "x"), ("b", "y")]
+            .map(|(name, node)| Arc::new(Pod { node: Some(node.into()), ..pod(name, Some(1)) }));
+        let related = BTreeMap::from([("x".to_owned(), 1), ("y".to_owned(), 4)]);
         let plan = plan(&set(1), &pods, &related, at(100));
         assert_eq!(plan.delete[0].meta.key.name, "b");
     }

@@ -1,6 +1,6 @@
 //! The loops of the controllers: what changed is looked at, what is decided is written.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,12 +53,12 @@ impl Controllers {
         self.cluster.sets.listen(move |old, new| {
             let (Some(this), Some(one)) = (this.upgrade(), new.or(old)) else { return };
             this.sets.add(one.meta.key.clone());
-            this.wake_owner(&one.meta, "Deployment", &this.deployments);
+            wake_owner(&one.meta, "Deployment", &this.deployments);
         });
         let this = Arc::downgrade(self);
         self.cluster.pods.listen(move |old, new| {
             let (Some(this), Some(pod)) = (this.upgrade(), new.or(old)) else { return };
-            this.wake_owner(&pod.meta, "ReplicaSet", &this.sets);
+            wake_owner(&pod.meta, "ReplicaSet", &this.sets);
             let budgets = this.cluster.budgets.within(&pod.meta.key.namespace);
             for budget in budgets.iter().filter(|budget| budget.selector.matches(&pod.meta.labels)) {
                 this.budgets.add(budget.meta.key.clone());
@@ -68,7 +68,7 @@ impl Controllers {
                 && let Some(owner) = &pod.meta.owner
                 && let Some(set) = this.cluster.sets.get(&Key::new(&pod.meta.key.namespace, &owner.name))
             {
-                this.wake_owner(&set.meta, "Deployment", &this.deployments);
+                wake_owner(&set.meta, "Deployment", &this.deployments);
             }
         });
         let this = Arc::downgrade(self);
@@ -76,13 +76,6 @@ impl Controllers {
             let (Some(this), Some(one)) = (this.upgrade(), new) else { return };
             this.budgets.add(one.meta.key.clone());
         });
-    }
-
-    #[expect(clippy::unused_self, reason = "called from listeners that hold self for the queue")]
-    fn wake_owner(&self, meta: &Meta, kind: &str, queue: &Queue) {
-        if let Some(owner) = meta.owner.as_ref().filter(|owner| owner.kind == kind) {
-            queue.add(Key::new(&meta.key.namespace, &owner.name));
-        }
     }
 
     pub fn start(self: &Arc<Self>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
@@ -117,7 +110,10 @@ impl Controllers {
             }
         }
         self.make(&set, plan.create).await?;
-        futures::stream::iter(plan.delete).map(Ok).try_for_each_concurrent(AT_ONCE, |pod| self.unmake(&set, pod)).await?;
+        futures::stream::iter(plan.delete)
+            .map(Ok)
+            .try_for_each_concurrent(AT_ONCE, |pod| self.unmake(&set, pod))
+            .await?;
         Ok(plan.look_again.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
     }
 
@@ -131,7 +127,12 @@ impl Controllers {
             let name = answer["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             self.cluster.pods.wrote(answer);
             self.counts.made.add();
-            self.event("replicaset-controller", ("ReplicaSet", &set.meta), "SuccessfulCreate", format!("Created pod: {name}"));
+            self.event(
+                "replicaset-controller",
+                ("ReplicaSet", &set.meta),
+                "SuccessfulCreate",
+                format!("Created pod: {name}"),
+            );
             Ok::<_, Error>(())
         });
         made.await.inspect_err(|error: &Error| {
@@ -140,7 +141,13 @@ impl Controllers {
                 let message = format!("Error creating: {}", root(error));
                 self.tell.event(
                     &about,
-                    Event { component: "replicaset-controller", host: None, warning: true, reason: "FailedCreate", message },
+                    &Event {
+                        component: "replicaset-controller",
+                        host: None,
+                        warning: true,
+                        reason: "FailedCreate",
+                        message,
+                    },
                 );
             }
         })
@@ -168,13 +175,17 @@ impl Controllers {
     }
 
     /// Pods per node over all replica sets of the same Deployment.
-    fn crowds(&self, set: &ReplicaSet) -> HashMap<String, usize> {
+    fn crowds(&self, set: &ReplicaSet) -> BTreeMap<String, usize> {
         let siblings = match &set.meta.owner {
-            Some(owner) => self.cluster.sets.owned_by(&owner.uid).iter().map(|s| s.meta.uid.clone()).collect(),
+            Some(owner) => {
+                self.cluster.sets.owned_by(&owner.uid).iter().map(|s| s.meta.uid.clone()).collect()
+            }
             None => vec![set.meta.uid.clone()],
         };
-        let mut crowds = HashMap::new();
-        for pod in siblings.iter().flat_map(|uid| self.cluster.pods.owned_by(uid)).filter(|pod| pod.is_active()) {
+        let mut crowds = BTreeMap::new();
+        for pod in
+            siblings.iter().flat_map(|uid| self.cluster.pods.owned_by(uid)).filter(|pod| pod.is_active())
+        {
             if let Some(node) = &pod.node {
                 *crowds.entry(node.clone()).or_default() += 1;
             }
@@ -290,10 +301,17 @@ impl Controllers {
     fn tell_progress(&self, d: &Deployment, status: &crate::cluster::DeploymentStatus) {
         let complete = |s: &crate::cluster::DeploymentStatus| {
             let wanted = d.replicas;
-            s.observed_generation == d.meta.generation && s.updated_replicas == wanted && s.available_replicas == wanted && s.replicas == wanted
+            s.observed_generation == d.meta.generation
+                && s.updated_replicas == wanted
+                && s.available_replicas == wanted
+                && s.replicas == wanted
         };
         if complete(status) && !complete(&d.status) {
-            self.tell.notice("deployment", &d.meta.key, format!("{} of {} available", d.replicas, d.replicas));
+            self.tell.notice(
+                "deployment",
+                &d.meta.key,
+                format!("{} of {} available", d.replicas, d.replicas),
+            );
         }
     }
 
@@ -335,7 +353,8 @@ impl Controllers {
         let set = self.cluster.sets.get(&Key::new(namespace, name)).filter(|set| set.meta.uid == *uid);
         let Some(set) = set else { return Err(format!("replica set {name} is gone")) };
         let owner = set.meta.owner.as_ref().filter(|owner| owner.kind == "Deployment");
-        let deployment = owner.and_then(|owner| self.cluster.deployments.get(&Key::new(namespace, &owner.name)));
+        let deployment =
+            owner.and_then(|owner| self.cluster.deployments.get(&Key::new(namespace, &owner.name)));
         Ok(Some(match deployment {
             Some(d) => (d.meta.uid.clone(), d.replicas),
             None => (set.meta.uid.clone(), set.replicas),
@@ -350,7 +369,14 @@ impl Controllers {
         message: String,
     ) {
         let about = About { api_version: "apps/v1", kind, meta };
-        self.tell.event(&about, Event { component, host: None, warning: false, reason, message });
+        self.tell.event(&about, &Event { component, host: None, warning: false, reason, message });
+    }
+}
+
+/// Has the controller an object belongs to looked at.
+fn wake_owner(meta: &Meta, kind: &str, queue: &Queue) {
+    if let Some(owner) = meta.owner.as_ref().filter(|owner| owner.kind == kind) {
+        queue.add(Key::new(&meta.key.namespace, &owner.name));
     }
 }
 

@@ -196,7 +196,12 @@ mod tests {
             (deleted(running(&[linger]), 20, 30), 25, Stage::Remove, "and then ends"),
             (deleted(running(&[linger]), 20, 2), 21, wait(1), "it is killed after the grace period"),
             (deleted(running(&[linger]), 20, 2), 22, Stage::Remove, "however long it would linger"),
-            (deleted(pod(Phase::Pending, &[linger]), 20, 30), 20, Stage::Remove, "nothing runs that could linger"),
+            (
+                deleted(pod(Phase::Pending, &[linger]), 20, 30),
+                20,
+                Stage::Remove,
+                "nothing runs that could linger",
+            ),
         ];
         for (pod, now, expected, why) in table {
             assert_eq!(next(&pod, Duration::from_secs(1), at(now)), expected, "{why}");

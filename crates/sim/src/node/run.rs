@@ -200,9 +200,8 @@ impl Kubelets {
 
     fn event(&self, pod: &Pod, shape: &Shape, reason: &'static str, message: String) {
         let about = About { api_version: "v1", kind: "Pod", meta: &pod.meta };
-        let event =
-            Event { component: "kubelet", host: Some(&shape.name), warning: false, reason, message };
-        self.tell.event(&about, event);
+        let event = Event { component: "kubelet", host: Some(&shape.name), warning: false, reason, message };
+        self.tell.event(&about, &event);
     }
 
     async fn beat(&self, beat: Beat, stop: &CancellationToken) {
@@ -246,8 +245,8 @@ impl Kubelets {
             "holderIdentity": shape.name, "leaseDurationSeconds": 40,
             "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
         });
-        let path = format!("{LEASES}/{}", shape.name);
-        match self.cluster.write.patch_at(&path, &json!({"spec": spec})).await {
+        let lease = format!("{LEASES}/{}", shape.name);
+        match self.cluster.write.patch_at(&lease, &json!({"spec": spec})).await {
             Err(error) if error.is_gone() => {
                 let lease = json!({
                     "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",

@@ -114,7 +114,12 @@ impl Shape {
             })
         };
         json!([
-            condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "memory is simulated and suffices"),
+            condition(
+                "MemoryPressure",
+                "False",
+                "KubeletHasSufficientMemory",
+                "memory is simulated and suffices"
+            ),
             condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "disks are simulated and suffice"),
             condition("PIDPressure", "False", "KubeletHasSufficientPID", "processes are simulated and few"),
             condition("Ready", "True", "KubeletReady", "simulated node is ready"),

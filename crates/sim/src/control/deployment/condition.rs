@@ -53,12 +53,12 @@ fn pausing(world: &World<'_>, status: &mut DeploymentStatus, now: Timestamp) {
         return;
     }
     let paused = said == "DeploymentPaused";
-    let word = match (world.deployment.paused, paused) {
+    let saying = match (world.deployment.paused, paused) {
         (true, false) => ("Unknown", "DeploymentPaused", "Deployment is paused".to_owned()),
         (false, true) => ("Unknown", "DeploymentResumed", "Deployment is resumed".to_owned()),
         _ => return,
     };
-    set(status, "Progressing", word, now);
+    set(status, "Progressing", saying, now);
 }
 
 fn progress(world: &World<'_>, created: Option<&str>, status: &mut DeploymentStatus, now: Timestamp) {
@@ -85,12 +85,12 @@ fn progress(world: &World<'_>, created: Option<&str>, status: &mut DeploymentSta
         set(status, "Progressing", ("True", "NewReplicaSetAvailable", message), now);
     } else if moved(before, status) {
         let message = format!("{what} is progressing.");
-        let word = ("True", "ReplicaSetUpdated", message);
+        let saying = ("True", "ReplicaSetUpdated", message);
         // The time of the last progress is what the deadline counts from, so it is renewed each time.
         let since = find(status, "Progressing").filter(|c| c.status == "True");
         let since = since.and_then(|c| c.last_transition_time);
         status.conditions.retain(|c| c.r#type != "Progressing");
-        set(status, "Progressing", word, now);
+        set(status, "Progressing", saying, now);
         if let (Some(since), Some(last)) = (since, status.conditions.last_mut()) {
             last.last_transition_time = Some(since);
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, DESIRED, MAX, Plan, World};
+use super::{DESIRED, MAX, Plan, World};
 use crate::cluster::{ReplicaSet, Strategy};
 
 /// Sets the size of a replica set, and notes what the size was decided for.
@@ -19,7 +19,7 @@ pub fn scale(world: &World<'_>, plan: &mut Plan, set: &ReplicaSet, replicas: i64
     if replicas == set.replicas && annotations.is_empty() {
         return;
     }
-    let change = plan.changes.entry(set.meta.key.clone()).or_insert_with(Change::default);
+    let change = plan.changes.entry(set.meta.key.clone()).or_default();
     change.annotations.extend(annotations);
     if replicas != set.replicas {
         change.replicas = Some(replicas);
@@ -106,7 +106,7 @@ pub fn resize(world: &World<'_>, plan: &mut Plan) {
         let noted = set.meta.annotation(DESIRED).and_then(|n| n.parse().ok());
         set.replicas == wanted && noted == Some(wanted) && set.status.available_replicas == wanted
     };
-    if world.new.filter(settled).is_some() {
+    if world.new.as_ref().is_some_and(settled) {
         for set in world.old.iter().filter(|set| set.replicas > 0) {
             scale(world, plan, set, 0);
         }
@@ -120,7 +120,13 @@ pub fn resize(world: &World<'_>, plan: &mut Plan) {
 /// Every set grows or shrinks by its share of the whole; what rounding leaves goes to the first.
 fn in_proportion(world: &World<'_>, mut active: Vec<&Arc<ReplicaSet>>, plan: &mut Plan) {
     let wanted = world.deployment.replicas;
-    let most = if wanted > 0 { world.most() } else { 0 };
+    if wanted == 0 {
+        for set in active {
+            scale(world, plan, set, 0);
+        }
+        return;
+    }
+    let most = world.most();
     let total: i64 = active.iter().map(|set| set.replicas).sum();
     let to_add = most - total;
     // Largest first; among equals the newest grows first, the oldest shrinks first.
@@ -131,7 +137,7 @@ fn in_proportion(world: &World<'_>, mut active: Vec<&Arc<ReplicaSet>>, plan: &mu
     let mut added = 0;
     let mut sizes = Vec::with_capacity(active.len());
     for set in active {
-        let share = if to_add == 0 { 0 } else { share(set, world.most(), to_add, added) };
+        let share = if to_add == 0 { 0 } else { share(set, most, to_add, added) };
         added += share;
         sizes.push((set, set.replicas + share));
     }

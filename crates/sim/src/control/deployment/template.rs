@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn only_the_hash_label_is_ignored() {
         let plain = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"x": 1}});
-        let labelled = json!({"metadata": {"labels": {"app": "a", "pod-template-hash": "h"}}, "spec": {"x": 1}});
+        let labelled =
+            json!({"metadata": {"labels": {"app": "a", "pod-template-hash": "h"}}, "spec": {"x": 1}});
         let other = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"x": 2}});
         assert!(same_template(&plain, &labelled));
         assert!(!same_template(&plain, &other));
