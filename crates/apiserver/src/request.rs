@@ -32,6 +32,10 @@ pub enum Path {
     Resource(Target),
     /// Nothing we know.
     Unknown,
+    /// Not a path at all: an escape is broken.
+    Malformed,
+    /// A namespaced resource with an empty namespace.
+    EmptyNamespace,
 }
 
 /// A resource, an object or something below an object.
@@ -49,22 +53,22 @@ pub struct Target {
     pub name: Option<String>,
     /// What is asked for below the object.
     pub subresource: Option<String>,
+    /// Whether the path itself asks for a watch, as `/api/v1/watch/pods` does.
+    pub watch: bool,
 }
 
 impl Path {
-    /// Takes a request path apart. Escapes are decoded per segment, so an escaped slash never splits one.
+    /// Takes a request path apart. Escapes are decoded first, as Go does: an escaped slash splits like any other.
     #[must_use]
     pub fn parse(path: &str) -> Self {
-        let parts: Option<Vec<String>> = path
-            .trim_start_matches('/')
-            .split('/')
-            .map(|p| percent_decode_str(p).decode_utf8().ok().map(std::borrow::Cow::into_owned))
-            .collect();
-        let Some(mut parts) = parts else { return Self::Unknown };
-        if parts.last().is_some_and(String::is_empty) {
-            parts.pop();
+        if !escapes_are_whole(path) {
+            return Self::Malformed;
         }
-        let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let mut words: Vec<&str> = path.strip_prefix('/').unwrap_or(&path).split('/').collect();
+        if words.last().is_some_and(|word| word.is_empty()) {
+            words.pop();
+        }
         match words.as_slice() {
             [] => Self::Root,
             ["version"] => Self::Version,
@@ -77,6 +81,9 @@ impl Path {
             ["api", version] => Self::GroupVersion(String::new(), (*version).to_owned()),
             ["apis", group] => Self::Group((*group).to_owned()),
             ["apis", group, version] => Self::GroupVersion((*group).to_owned(), (*version).to_owned()),
+            ["api", _, "namespaces", "", _, ..] | ["apis", _, _, "namespaces", "", _, ..] => {
+                Self::EmptyNamespace
+            }
             ["api", version, rest @ ..] => {
                 Target::parse("", version, rest).map_or(Self::Unknown, Self::Resource)
             }
@@ -95,6 +102,9 @@ impl Target {
         }
         let own = |s: &&str| (*s).to_owned();
         let base = Self { group: group.to_owned(), version: version.to_owned(), ..Self::default() };
+        if let ["watch", rest @ ..] = rest {
+            return Self::parse(group, version, rest).map(|target| Self { watch: true, ..target });
+        }
         Some(match rest {
             // `namespaces/x/status` and `/finalize` are below a Namespace, everything else below that namespace.
             ["namespaces", name, sub @ ("status" | "finalize")] => Self {
@@ -141,8 +151,9 @@ impl Verb {
     pub fn of(method: &Method, target: &Target, query: &Query) -> Option<Self> {
         let named = target.name.is_some();
         Some(match *method {
-            Method::GET | Method::HEAD if query.flag("watch") => Self::Watch,
+            Method::GET | Method::HEAD if target.watch => Self::Watch,
             Method::GET | Method::HEAD if named => Self::Get,
+            Method::GET | Method::HEAD if query.flag("watch") => Self::Watch,
             Method::GET | Method::HEAD => Self::List,
             Method::POST => Self::Create,
             Method::PUT if named => Self::Update,
@@ -179,7 +190,8 @@ impl Query {
     pub fn parse(text: &str) -> Self {
         let decode = |s: &str| percent_decode_str(&s.replace('+', " ")).decode_utf8_lossy().into_owned();
         let mut all = BTreeMap::new();
-        for pair in text.split('&').filter(|p| !p.is_empty()) {
+        // Go leaves out pairs with a broken escape, and says nothing.
+        for pair in text.split('&').filter(|p| !p.is_empty() && escapes_are_whole(p)) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             all.entry(decode(key)).or_insert_with(|| decode(value));
         }
@@ -208,6 +220,14 @@ impl Query {
             .map(Some)
             .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))
     }
+}
+
+/// Whether every `%` starts an escape.
+fn escapes_are_whole(text: &str) -> bool {
+    text.split('%').skip(1).all(|after| {
+        let hex = after.as_bytes().iter().take(2).filter(|byte| byte.is_ascii_hexdigit());
+        hex.count() == 2
+    })
 }
 
 #[cfg(test)]
@@ -243,14 +263,23 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_slash_stays_inside_its_segment() {
-        assert_eq!(target("/api/v1/nodes/a%2Fb").name.as_deref(), Some("a/b"));
+    fn an_escaped_slash_splits_like_any_other() {
+        let t = target("/api/v1/nodes/a%2Fb");
+        assert_eq!((t.name.as_deref(), t.subresource.as_deref()), (Some("a"), Some("b")));
+    }
+
+    #[test]
+    fn a_path_may_ask_for_a_watch() {
+        let t = target("/api/v1/watch/namespaces/a/pods/p");
+        assert_eq!((t.watch, t.plural.as_str(), t.name.as_deref()), (true, "pods", Some("p")));
     }
 
     #[test]
     fn odd_paths_are_unknown_not_errors() {
-        for path in ["/nope", "/api/v1//pods", "/apis/a/b//c", "/%ff"] {
+        for path in ["/nope", "//api/v1/pods", "/api/v1//pods", "/apis/a/b//c", "/%ff"] {
             assert_eq!(Path::parse(path), Path::Unknown, "{path}");
         }
+        assert_eq!(Path::parse("/api/v1/pods/a%zz"), Path::Malformed);
+        assert_eq!(Path::parse("/api/v1/namespaces//pods"), Path::EmptyNamespace);
     }
 }

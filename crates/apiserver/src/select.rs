@@ -47,7 +47,14 @@ impl Labels {
             return Ok(Self::default());
         }
         loop {
-            requirements.push(tokens.requirement()?);
+            match tokens.peek() {
+                Token::Word(_) | Token::Bang => {}
+                other => {
+                    return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
+                }
+            }
+            let requirement = tokens.requirement();
+            requirements.push(requirement.map_err(|why| format!("unable to parse requirement: {why}"))?);
             match tokens.next() {
                 Token::End => break,
                 Token::Comma => match tokens.peek() {
@@ -162,7 +169,7 @@ impl<'a> Tokens<'a> {
                 if problems.is_empty() {
                     Ok(word.to_owned())
                 } else {
-                    Err(format!("key: Invalid value: {word:?}: {}", problems.join("; ")))
+                    Err(format!("<nil>: Invalid value: {word:?}: {}", problems.join("; ")))
                 }
             }
             other => Err(format!("found '{}', expected: identifier", other.text())),
@@ -181,30 +188,48 @@ impl<'a> Tokens<'a> {
         }
         let operator = self.next();
         match operator {
-            Token::Equals | Token::DoubleEquals => Ok(Requirement::In(key, vec![self.value()?])),
-            Token::NotEquals => Ok(Requirement::NotIn(key, vec![self.value()?])),
-            Token::Word("in") => Ok(Requirement::In(key, self.values()?)),
-            Token::Word("notin") => Ok(Requirement::NotIn(key, self.values()?)),
-            Token::Greater => Ok(Requirement::Above(key, self.bound()?)),
-            Token::Less => Ok(Requirement::Below(key, self.bound()?)),
+            Token::Equals | Token::DoubleEquals => {
+                let value = self.value(&key)?;
+                Ok(Requirement::In(key, vec![value]))
+            }
+            Token::NotEquals => {
+                let value = self.value(&key)?;
+                Ok(Requirement::NotIn(key, vec![value]))
+            }
+            Token::Word("in") => {
+                let values = self.values(&key)?;
+                Ok(Requirement::In(key, values))
+            }
+            Token::Word("notin") => {
+                let values = self.values(&key)?;
+                Ok(Requirement::NotIn(key, values))
+            }
+            Token::Greater => {
+                let bound = self.bound(&key)?;
+                Ok(Requirement::Above(key, bound))
+            }
+            Token::Less => {
+                let bound = self.bound(&key)?;
+                Ok(Requirement::Below(key, bound))
+            }
             other => Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
         }
     }
 
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self, key: &str) -> Result<String, String> {
         match self.peek() {
             // `a=` and `a=,b` ask for the empty value.
             Token::End | Token::Comma => Ok(String::new()),
             Token::Word(word) => {
                 self.next();
-                check_value(word)
+                check_value(key, 0, word)
             }
             other => Err(format!("found '{}', expected: identifier", other.text())),
         }
     }
 
-    fn bound(&mut self) -> Result<i64, String> {
-        let value = self.value()?;
+    fn bound(&mut self, key: &str) -> Result<i64, String> {
+        let value = self.value(key)?;
         value.parse().map_err(|_| {
             format!(
                 "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
@@ -212,7 +237,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    fn values(&mut self) -> Result<Vec<String>, String> {
+    fn values(&mut self, key: &str) -> Result<Vec<String>, String> {
         match self.next() {
             Token::Open => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
@@ -221,7 +246,7 @@ impl<'a> Tokens<'a> {
         loop {
             match self.next() {
                 Token::Word(word) => {
-                    values.push(check_value(word)?);
+                    values.push(check_value(key, values.len(), word)?);
                     match self.next() {
                         Token::Comma => {
                             if self.peek() == Token::Close {
@@ -299,7 +324,7 @@ fn label_key_problems(key: &str) -> Vec<String> {
     problems
 }
 
-fn check_value(value: &str) -> Result<String, String> {
+fn check_value(key: &str, at: usize, value: &str) -> Result<String, String> {
     let mut problems = Vec::new();
     if value.len() > 63 {
         problems.push("must be no more than 63 bytes");
@@ -310,7 +335,7 @@ fn check_value(value: &str) -> Result<String, String> {
     if problems.is_empty() {
         Ok(value.to_owned())
     } else {
-        Err(format!("values[0][]: Invalid value: {value:?}: {}", problems.join("; ")))
+        Err(format!("values[{at}][{key}]: Invalid value: {value:?}: {}", problems.join("; ")))
     }
 }
 
@@ -333,11 +358,11 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// Parses `a=b,c!=d` over the selectable `fields` of a table.
+    /// Parses `a=b,c!=d` over the selectable `fields` of a table; `custom` when a definition names those.
     ///
     /// # Errors
     /// A malformed term, or a field that cannot be selected on.
-    pub fn parse(text: &str, fields: &[String]) -> Result<Self, String> {
+    pub fn parse(text: &str, fields: &[String], custom: bool) -> Result<Self, String> {
         let mut all = Vec::new();
         for term in split_terms(text) {
             if term.is_empty() {
@@ -350,6 +375,11 @@ impl Fields {
                 "metadata.namespace" => Field::Namespace,
                 other => match fields.iter().position(|f| f == other) {
                     Some(at) => Field::At(at),
+                    None if fields.is_empty() && !custom => {
+                        return Err(format!(
+                            "{other:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                        ));
+                    }
                     None => return Err(format!("field label not supported: {other}")),
                 },
             };
@@ -463,9 +493,9 @@ mod tests {
     #[test]
     fn malformed_label_selectors_say_what_was_found() {
         for (text, want) in [
-            ("a b", "found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+            ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
             ("a=b,", "found '', expected: identifier after ','"),
-            ("a in x", "found 'x' expected: '('"),
+            ("a in x", "unable to parse requirement: found 'x' expected: '('"),
             ("a=b=c", "found '=', expected: ',' or 'end of string'"),
         ] {
             assert_eq!(Labels::parse(text).err().as_deref(), Some(want), "{text}");
@@ -476,13 +506,13 @@ mod tests {
     #[test]
     fn field_selectors_take_only_known_fields() {
         let fields = ["spec.nodeName".to_owned()];
-        assert!(Fields::parse("spec.nodeName=n1,metadata.name!=a", &fields).is_ok());
+        assert!(Fields::parse("spec.nodeName=n1,metadata.name!=a", &fields, false).is_ok());
         assert_eq!(
-            Fields::parse("spec.foo=1", &fields).err().as_deref(),
+            Fields::parse("spec.foo=1", &fields, false).err().as_deref(),
             Some("field label not supported: spec.foo")
         );
         assert_eq!(
-            Fields::parse("nonsense", &fields).err().as_deref(),
+            Fields::parse("nonsense", &fields, false).err().as_deref(),
             Some("invalid selector: 'nonsense'; can't understand 'nonsense'")
         );
     }

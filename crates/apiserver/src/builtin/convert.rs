@@ -21,6 +21,13 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
             first_of(map, "podCIDR", "podCIDRs", |cidr| json!(cidr), |v| v.as_str().unwrap_or_default());
         }
         "Secret" => secret(map),
+        "DaemonSet" => {
+            // The internal form has a number here, which is never absent.
+            let annotations = child(map, "metadata").and_then(|m| child(m, "annotations"));
+            if let Some(annotations) = annotations {
+                annotations.entry("deprecated.daemonset.template.generation").or_insert_with(|| json!("0"));
+            }
+        }
         "StatefulSetSpec" => {
             let claims = map.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
             for claim in claims.into_iter().flatten().filter_map(Value::as_object_mut) {

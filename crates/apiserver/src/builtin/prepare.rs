@@ -75,7 +75,8 @@ pub(super) fn create(kind: Kind<'_>, obj: &mut Value) {
         }
         ("apps", "DaemonSet") => {
             let annotation = "deprecated.daemonset.template.generation";
-            set_annotation(obj, annotation, "1", false);
+            let chosen: i64 = text(get(get(obj, "metadata"), "annotations"), annotation).parse().unwrap_or(0);
+            set_annotation(obj, annotation, &chosen.max(1).to_string(), true);
         }
         ("batch", "Job") => job_selector(obj),
         ("coordination.k8s.io", "Lease") => drop_election(obj, &Value::Null),

@@ -25,6 +25,10 @@ pub struct Custom {
     pub scale: Option<ScalePaths>,
     /// `preserveUnknownFields` of the definition: nothing is pruned.
     pub preserve_unknown: bool,
+    /// Whether the schema has defaults, which are filled in when an object is read, too.
+    pub defaults: bool,
+    /// What to warn users of this version about.
+    pub deprecation: Option<String>,
 }
 
 /// Where the `scale` subresource of a custom resource finds its figures.
@@ -125,6 +129,8 @@ impl Resource {
             status: subs.get("status").is_some(),
             scale,
             preserve_unknown: spec["preserveUnknownFields"] == true,
+            defaults: has_default(&version["schema"]),
+            deprecation: deprecation(spec, version),
         };
         Self {
             table: format!("{group}/{plural}").into(),
@@ -152,6 +158,32 @@ impl Resource {
             custom: Some(Arc::new(custom)),
         }
     }
+}
+
+fn has_default(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("default") || map.values().any(has_default),
+        Value::Array(list) => list.iter().any(has_default),
+        _ => false,
+    }
+}
+
+/// The warning of a deprecated version: its own words, or a hint at the best one that is not.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(own) = version["deprecationWarning"].as_str() {
+        return Some(own.to_owned());
+    }
+    let name = |version: &Value| text(&version["name"]);
+    let title = |version: &str| format!("{}/{version} {}", text(&spec["group"]), text(&spec["names"]["kind"]));
+    let others = spec["versions"].as_array().into_iter().flatten();
+    let others = others.filter(|other| other["served"] == true && other["deprecated"] != true);
+    let best = others.map(name).max_by_key(|name| version_priority(name));
+    let better = best.filter(|best| version_priority(best) > version_priority(&name(version)));
+    let advice = better.map(|best| format!("; use {}", title(&best))).unwrap_or_default();
+    Some(format!("{} is deprecated{advice}", title(&name(version))))
 }
 
 /// Order of versions as Kubernetes ranks them: GA over beta over alpha, newer over older, others last.

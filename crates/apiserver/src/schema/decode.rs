@@ -150,7 +150,9 @@ fn unexpected(text: &[u8], error: &serde_json::Error) -> String {
     let found = line.get(error.column().saturating_sub(1)).copied();
     let Some(found) = found else { return error.to_string() };
     let sentence = error.to_string();
-    let place = if sentence.starts_with("trailing characters") {
+    let place = if sentence.starts_with("recursion limit") {
+        "exceeded max depth"
+    } else if sentence.starts_with("trailing characters") {
         "after top-level value"
     } else if sentence.starts_with("key must be a string") {
         "looking for beginning of object key string"

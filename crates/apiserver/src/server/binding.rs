@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::body::{Wanted, decode_as};
 use super::{Answer, ApiServer, Call};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Expect;
@@ -12,8 +13,9 @@ const BINDING: Subject<'_> = Subject { group: "", resource: "pods/binding", kind
 
 impl ApiServer {
     pub(super) fn bind(&self, call: &Call) -> Result<Answer, Status> {
-        let mut body: Value = serde_json::from_slice(&call.body)
-            .map_err(|e| Status::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
+        call.check_options("CreateOptions", Vec::new())?;
+        let wanted = Wanted { group: "", version: "v1", kind: "Binding" };
+        let (mut body, _) = decode_as(wanted, &call.text()?)?;
         let name = match call.target.name.as_deref() {
             Some(name) => name.to_owned(),
             None => body["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
@@ -22,17 +24,17 @@ impl ApiServer {
         if !given.is_empty() && given != name {
             return Err(Status::bad_request("name in URL does not match name in Binding object"));
         }
-        let node = checked_target(&body, &name)?.to_owned();
+        let node = checked_target(&body)?.to_owned();
         self.add_topology(&mut body, &node);
         let pods = self.registry().find("", "v1", "pods").cloned();
         let Some(pods) = pods else { return Err(Status::no_such_resource()) };
         let key = crate::store::key(call.namespace(), &name);
-        let dry_run = call.dry_run()?;
+        let dry_run = call.dry_run();
         loop {
             let live = self.0.store.get(&pods.table, &key);
             let live = live.ok_or_else(|| Status::not_found(pods.subject(), &name))?;
             let mut pod = live.value();
-            check_pod(&pod, &body, &name)?;
+            check_pod(call, &pod, &body, &name)?;
             assign(&mut pod, &body, &node, &self.now_text());
             if dry_run || self.0.store.put(&pods.table, &key, Expect::Revision(live.revision), pod).is_ok() {
                 let status = json!({
@@ -54,9 +56,8 @@ impl ApiServer {
     }
 }
 
-fn checked_target<'a>(body: &'a Value, name: &str) -> Result<&'a str, Status> {
+fn checked_target(body: &Value) -> Result<&str, Status> {
     let target = &body["target"];
-    let subject = Subject { group: "", resource: "bindings", kind: "Binding" };
     let mut errors = Vec::new();
     let kind = target["kind"].as_str().unwrap_or_default();
     if !kind.is_empty() && kind != "Node" {
@@ -66,16 +67,22 @@ fn checked_target<'a>(body: &'a Value, name: &str) -> Result<&'a str, Status> {
     if node.is_empty() {
         errors.push(FieldError::required("target.name", ""));
     }
-    if errors.is_empty() { Ok(node) } else { Err(Status::invalid(subject, name, &errors)) }
+    if errors.is_empty() {
+        return Ok(node);
+    }
+    // Nobody upstream turns these into a proper answer.
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let message = if errors.len() == 1 { errors.concat() } else { format!("[{}]", errors.join(", ")) };
+    Err(Status::new(500, "", message))
 }
 
-fn check_pod(pod: &Value, body: &Value, name: &str) -> Result<(), Status> {
+fn check_pod(call: &Call, pod: &Value, body: &Value, name: &str) -> Result<(), Status> {
     if let Some(uid) = body["metadata"]["uid"].as_str().filter(|u| !u.is_empty())
         && pod["metadata"]["uid"] != uid
     {
         let have = pod["metadata"]["uid"].as_str().unwrap_or_default();
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {have}");
-        return Err(Status::conflict(BINDING, name, &why));
+        let subject = Subject { group: "", resource: "pods", kind: "Pod" };
+        return Err(Status::conflict(subject, name, &call.wrong_uid(uid, have)));
     }
     if pod["metadata"].get("deletionTimestamp").is_some_and(|t| !t.is_null()) {
         let why = format!("pod {name} is being deleted, cannot be assigned to a host");
@@ -101,11 +108,8 @@ fn assign(pod: &mut Value, body: &Value, node: &str, now: &str) {
             }
         }
     }
-    let mut condition =
+    let condition =
         json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
-    if let Some(generation) = pod["metadata"]["generation"].as_i64() {
-        condition["observedGeneration"] = json!(generation);
-    }
     let conditions = &mut pod["status"]["conditions"];
     if !conditions.is_array() {
         *conditions = json!([]);

@@ -1,13 +1,21 @@
 //! Request bodies: read within a limit, decoded into objects of the resource they are sent to.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
 use super::Call;
+use super::options::Strictness;
+use crate::registry::group_version;
+use crate::schema::builtin;
 use crate::schema::decode::{self, Decoded};
 use crate::schema::structural;
-use crate::status::Status;
+use crate::status::{FieldError, Status, Subject};
+
+/// Where upstream's list of kinds is made; its errors say so.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// Reads a whole body.
 ///
@@ -31,44 +39,34 @@ fn too_large(limit: usize) -> Status {
     Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
 }
 
-/// How strictly a body is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    Ignore,
-    Warn,
-    Strict,
+/// The kind a body is to be of.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    pub group: &'a str,
+    pub version: &'a str,
+    pub kind: &'a str,
 }
 
 impl Call {
-    /// The `fieldValidation` parameter.
-    pub(super) fn strictness(&self) -> Result<Strictness, Status> {
-        match self.query.get("fieldValidation") {
-            None | Some("Warn") => Ok(Strictness::Warn),
-            Some("Ignore") => Ok(Strictness::Ignore),
-            Some("Strict") => Ok(Strictness::Strict),
-            Some(other) => Err(options_invalid(
-                self,
-                "fieldValidation",
-                &json!(other),
-                &["", "Ignore", "Strict", "Warn"],
-            )),
-        }
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted { group: &self.resource.group, version: &self.resource.version, kind: &self.resource.kind }
     }
 
-    /// Whether this is a dry run.
-    pub(super) fn dry_run(&self) -> Result<bool, Status> {
-        match self.query.get("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(options_invalid(self, "dryRun", &json!([other]), &["All"])),
+    /// The body as JSON text.
+    ///
+    /// # Errors
+    /// 415 for media types nobody here reads.
+    pub(super) fn text(&self) -> Result<Cow<'_, [u8]>, Status> {
+        match self.content_type.split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Ok(lenient(&self.body)),
+            "application/yaml" => {
+                let text = String::from_utf8_lossy(&self.body);
+                let value: Value = serde_saphyr::from_str(&text)
+                    .map_err(|e| Status::bad_request(format!("error converting YAML to JSON: {e}")))?;
+                Ok(Cow::Owned(value.to_string().into_bytes()))
+            }
+            _ => Err(unsupported(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])),
         }
-    }
-
-    /// Who writes: the `fieldManager` parameter, else the first part of the user agent.
-    pub(super) fn manager(&self) -> String {
-        let name = self.query.get("fieldManager");
-        let name = name.unwrap_or_else(|| self.user_agent.split('/').next().unwrap_or_default());
-        name.chars().take(128).collect()
     }
 
     /// The body as an object of this resource, with what strict reading objected to.
@@ -76,100 +74,126 @@ impl Call {
     /// # Errors
     /// 415 for other media types, 400 for what is not such an object.
     pub(super) fn object(&self) -> Result<(Value, Vec<String>), Status> {
-        let strictness = self.strictness()?;
-        let media = self.content_type.split(';').next().unwrap_or_default().trim();
-        if !matches!(media, "" | "application/json") {
-            return Err(unsupported(&["application/json"]));
+        let text = self.text()?;
+        let strictness = self.strictness();
+        let (kind, version) = (&self.resource.kind, &self.resource.version);
+        let refuse = |strict: String| Status::bad_request(decode::unusable(kind, version, &strict));
+        if self.resource.custom.is_none() {
+            let (value, strict) = decode_as(self.wanted(), &text)?;
+            return Ok((self.typed(value), objections(strict, strictness, refuse)?));
         }
-        let decoded = self.decode(&self.body)?;
-        self.accept(decoded, strictness)
-    }
-
-    /// A decoded object without what its schema does not know, and what strict reading objected to.
-    pub(super) fn accept(
-        &self,
-        mut decoded: Decoded,
-        strictness: Strictness,
-    ) -> Result<(Value, Vec<String>), Status> {
-        let custom = self.resource.custom.as_ref().filter(|c| !c.preserve_unknown);
-        if let Some(view) = custom.and_then(|c| c.schema()) {
-            let pruned = structural::prune(view, &mut decoded.value);
-            decoded.strict.extend(pruned.iter().map(|path| format!("unknown field {path:?}")));
+        let (api_version, given) = decode::type_meta(&text)
+            .map_err(|e| Status::bad_request(decode::unrecognized(kind, &text, &e.0)))?;
+        if given.is_empty() {
+            let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&text));
+            return Err(Status::bad_request(decode::unrecognized(kind, &text, &why)));
         }
-        let object = self.typed(decoded.value)?;
-        Ok((object, objections(decoded.strict, strictness)?))
-    }
-
-    fn decode(&self, text: &[u8]) -> Result<Decoded, Status> {
-        let kind = &self.resource.kind;
-        let view = if self.resource.custom.is_some() { None } else { self.resource.schema() };
-        // The type is checked before the fields: an object of another kind has other fields.
-        let plain = decode::untyped(text).map_err(|e| {
-            Status::bad_request(match &self.resource.custom {
-                Some(_) => e.0,
-                None => format!(
-                    "{kind} in version {:?} cannot be handled as a {kind}: {e}",
-                    self.resource.version
-                ),
-            })
-        })?;
-        self.check_type(&plain.value)?;
-        let Some(view) = view else { return Ok(plain) };
-        decode::typed(view, text).map_err(|e| {
-            let version = &self.resource.version;
-            Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {e}"))
-        })
-    }
-
-    fn check_type(&self, value: &Value) -> Result<(), Status> {
-        let (api_version, kind) = (value["apiVersion"].as_str(), value["kind"].as_str());
         let want = self.resource.api_version();
-        let custom = self.resource.custom.is_some();
-        if custom && kind.unwrap_or_default().is_empty() {
-            return Err(Status::bad_request(format!(
-                "Object 'Kind' is missing in '{}'",
-                String::from_utf8_lossy(&self.body)
-            )));
-        }
-        let kind = kind.filter(|k| !k.is_empty()).unwrap_or(&self.resource.kind);
-        let api_version = api_version.filter(|v| !v.is_empty()).unwrap_or(&want);
-        if api_version == want && kind == self.resource.kind {
-            return Ok(());
-        }
         if api_version != want {
             return Err(Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API version ({want})"
             )));
         }
-        Err(Status::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is registered for version {want:?}",
-            self.resource.version, self.resource.kind
-        )))
+        let decoded = decode::untyped(&text).map_err(|e| refuse(e.0))?;
+        if given != *kind {
+            let name = decoded.value["metadata"]["name"].as_str().unwrap_or_default();
+            let subject = Subject { group: &self.resource.group, resource: "", kind: &given };
+            let error = FieldError::invalid("kind", &json!(given), format!("must be {kind}"));
+            return Err(Status::invalid(subject, name, &[error]));
+        }
+        let (value, strict) = self.coerce(decoded).map_err(&refuse)?;
+        Ok((value, objections(strict, strictness, refuse)?))
+    }
+
+    /// A custom resource without what its schema does not know, and what strict reading objects to.
+    ///
+    /// # Errors
+    /// A field of the metadata that has the wrong type, in upstream's words.
+    pub(super) fn coerce(&self, mut decoded: Decoded) -> Result<(Value, Vec<String>), String> {
+        if decoded.value.get("metadata").is_none_or(Value::is_null) {
+            decoded.value["metadata"] = json!({});
+        }
+        let open = self.resource.custom.as_ref().is_none_or(|c| c.preserve_unknown);
+        let dropped = match self.resource.schema().filter(|_| !open) {
+            Some(view) => structural::coerce(view, &mut decoded.value),
+            None => structural::metadata(&mut decoded.value),
+        };
+        let dropped = dropped.map_err(|e| e.0)?;
+        decoded.strict.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
+        Ok((self.typed(decoded.value), decoded.strict))
     }
 
     /// Fills in the type, so that everything after can rely on it.
-    pub(super) fn typed(&self, mut value: Value) -> Result<Value, Status> {
+    pub(super) fn typed(&self, mut value: Value) -> Value {
         if !value.is_object() {
-            return Err(Status::bad_request("the object provided is not a JSON object"));
+            value = json!({});
         }
         value["apiVersion"] = json!(self.resource.api_version());
         value["kind"] = json!(self.resource.kind);
         if !value["metadata"].is_object() {
             value["metadata"] = json!({});
         }
-        Ok(value)
+        value
     }
 }
 
+/// Decodes JSON text of a built-in kind, and says what strict reading objects to.
+///
+/// # Errors
+/// 400 for what is not such an object.
+pub fn decode_as(wanted: Wanted<'_>, text: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    let Wanted { group, version, kind } = wanted;
+    let (api_version, given) = decode::type_meta(text)
+        .map_err(|e| Status::bad_request(decode::unrecognized(kind, text, &e.0)))?;
+    check_type(wanted, &api_version, &given)?;
+    let Some(view) = builtin::kind(group, version, kind) else {
+        let decoded = decode::untyped(text).map_err(|e| Status::bad_request(e.0))?;
+        return Ok((decoded.value, decoded.strict));
+    };
+    let decoded =
+        decode::typed(view, text).map_err(|e| Status::bad_request(decode::unusable(kind, version, &e.0)))?;
+    let value = if decoded.value.is_null() { json!({}) } else { decoded.value };
+    Ok((value, decoded.strict))
+}
+
+/// A body may leave out its type, but not have another one.
+fn check_type(wanted: Wanted<'_>, api_version: &str, kind: &str) -> Result<(), Status> {
+    let want = group_version(wanted.group, wanted.version);
+    let kind = if kind.is_empty() { wanted.kind } else { kind };
+    let api_version = if api_version.is_empty() { &want } else { api_version };
+    if api_version == want && kind == wanted.kind {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let why = if builtin::kind(group, version, kind).is_some() {
+        // Upstream's internal types live in a package named after the group.
+        let package = if wanted.group.is_empty() { "core" } else { wanted.group };
+        let package = package.split('.').next().unwrap_or_default();
+        format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", wanted.kind)
+    } else {
+        no_kind(kind, api_version)
+    };
+    Err(Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {why}",
+        wanted.kind
+    )))
+}
+
+/// What upstream says about a kind it does not know.
+pub fn no_kind(kind: &str, api_version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")
+}
+
 /// Turns what strict reading objected to into warnings or an error.
-fn objections(strict: Vec<String>, strictness: Strictness) -> Result<Vec<String>, Status> {
+pub fn objections(
+    strict: Vec<String>,
+    strictness: Strictness,
+    refuse: impl FnOnce(String) -> Status,
+) -> Result<Vec<String>, Status> {
     match strictness {
         Strictness::Ignore => Ok(Vec::new()),
-        Strictness::Warn => Ok(strict),
-        Strictness::Strict if strict.is_empty() => Ok(strict),
-        Strictness::Strict => {
-            Err(Status::bad_request(format!("strict decoding error: {}", strict.join(", "))))
-        }
+        Strictness::Strict if !strict.is_empty() => Err(refuse(decode::strict_error(&strict))),
+        Strictness::Warn | Strictness::Strict => Ok(strict),
     }
 }
 
@@ -185,14 +209,56 @@ pub fn unsupported(accepted: &[&str]) -> Status {
     )
 }
 
-/// 422 for a bad request parameter.
-fn options_invalid(call: &Call, field: &str, value: &Value, supported: &[&str]) -> Status {
-    use crate::status::{FieldError, Subject};
-    let kind = match call.target.name {
-        None => "CreateOptions",
-        Some(_) if call.content_type.contains("patch") => "PatchOptions",
-        Some(_) => "UpdateOptions",
+/// JSON text as Go reads it: broken UTF-8 and halves of surrogate pairs become the replacement character.
+pub fn lenient(text: &[u8]) -> Cow<'_, [u8]> {
+    let text = match String::from_utf8_lossy(text) {
+        Cow::Borrowed(whole) => Cow::Borrowed(whole.as_bytes()),
+        Cow::Owned(mended) => Cow::Owned(mended.into_bytes()),
     };
-    let subject = Subject { group: "meta.k8s.io", resource: "", kind };
-    Status::invalid(subject, "", &[FieldError::not_supported(field, value, supported)])
+    let unit = |at: usize| {
+        let hex = text.get(at + 2..at + 6).filter(|_| text[at..].starts_with(b"\\u"))?;
+        u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+    };
+    let mut lone = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        match unit(at) {
+            Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => at += 12,
+            Some(0xd800..=0xdfff) => {
+                lone.push(at);
+                at += 6;
+            }
+            _ => at += 2,
+        }
+        at = at.min(text.len());
+    }
+    if lone.is_empty() {
+        return text;
+    }
+    let mut text = text.into_owned();
+    for at in lone {
+        text[at + 2..at + 6].copy_from_slice(b"fffd");
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_text_is_mended_as_go_mends_it() {
+        for (text, want) in [
+            (&b"{\"a\":\"b\"}"[..], &b"{\"a\":\"b\"}"[..]),
+            (b"\"a\xff\"", "\"a\u{fffd}\"".as_bytes()),
+            (br#""\ud800""#, br#""\ufffd""#),
+            (br#""\ud83d\ude00""#, br#""\ud83d\ude00""#),
+            (br#""\\ud800""#, br#""\\ud800""#),
+            (br#""\udc00x"#, br#""\ufffdx"#),
+            (br#""\"#, br#""\"#),
+        ] {
+            assert_eq!(lenient(text).as_ref(), want, "{}", String::from_utf8_lossy(text));
+        }
+    }
 }

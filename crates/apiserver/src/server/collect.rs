@@ -213,8 +213,12 @@ impl ApiServer {
         }
         let Some(resource) = self.registry().find("", "v1", "namespaces").cloned() else { return };
         let written = self.rewrite(&resource.table, &Key::from(namespace), |value| {
-            if let Some(spec) = value["spec"].as_object_mut() {
-                spec.remove("finalizers");
+            let Some(spec) = value["spec"].as_object_mut() else { return };
+            if let Some(list) = spec.get_mut("finalizers").and_then(Value::as_array_mut) {
+                list.retain(|finalizer| finalizer != "kubernetes");
+                if list.is_empty() {
+                    spec.remove("finalizers");
+                }
             }
         });
         if let Some(object) = written

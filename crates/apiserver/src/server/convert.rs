@@ -6,12 +6,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::registry::Resource;
+use crate::schema::structural;
 
 /// Whether the version asked for differs from the stored one.
 #[must_use]
 pub fn needed(resource: &Resource) -> bool {
     match &resource.custom {
-        Some(custom) => !custom.storage,
+        Some(custom) => !custom.storage || custom.defaults,
         None => resource.group == "events.k8s.io",
     }
 }
@@ -26,6 +27,10 @@ pub fn from_storage(resource: &Resource, mut value: Value) -> Value {
         return rename(value, "events.k8s.io/v1", &EVENT_FIELDS);
     }
     value["apiVersion"] = json!(resource.api_version());
+    // A definition may have got defaults since the object was stored.
+    if let Some(view) = resource.schema() {
+        structural::default(view, &mut value);
+    }
     value
 }
 
@@ -63,6 +68,15 @@ fn rename(value: Value, api_version: &str, fields: &[(&str, &str)]) -> Value {
         new.insert(renamed.to_owned(), entry);
     }
     new.insert("apiVersion".to_owned(), json!(api_version));
+    // Two fields are always there in the core form, and only when they say something in the newer one.
+    let core = api_version == "v1";
+    for key in [if core { "reportingComponent" } else { "reportingController" }, "reportingInstance"] {
+        if core {
+            new.entry(key).or_insert_with(|| json!(""));
+        } else if new.get(key).is_some_and(|text| text == "") {
+            new.remove(key);
+        }
+    }
     Value::Object(new)
 }
 

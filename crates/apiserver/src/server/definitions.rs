@@ -16,18 +16,25 @@ impl ApiServer {
     pub(super) fn accept_definition(&self, resource: &Arc<Resource>, object: &Arc<Object>) {
         let now = self.now_text();
         let accepted = self.names_free(object);
+        let mut call = Call::for_object(resource, None, &object.name);
+        call.target.subresource = Some("status".to_owned());
         self.rewrite(&resource.table, &Key::from(object.name.as_ref()), |value| {
-            let names = value["spec"]["names"].clone();
+            let old = value.clone();
             let condition = |kind: &str, ok: bool, reason: &str, message: &str| {
                 json!({
                     "type": kind, "status": if ok { "True" } else { "False" }, "reason": reason, "message": message,
-                    "lastTransitionTime": now, "observedGeneration": value["metadata"]["generation"],
+                    "lastTransitionTime": now,
                 })
             };
             value["status"]["conditions"] = match &accepted {
                 Ok(()) => json!([
                     condition("NamesAccepted", true, "NoConflicts", "no conflicts found"),
-                    condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
+                    condition(
+                        "Established",
+                        true,
+                        "InitialNamesAccepted",
+                        "the initial names have been accepted"
+                    ),
                 ]),
                 Err(taken) => json!([
                     condition("NamesAccepted", false, "PluralConflict", &format!("{taken:?} is already in use")),
@@ -35,19 +42,38 @@ impl ApiServer {
                 ]),
             };
             if accepted.is_ok() {
-                value["status"]["acceptedNames"] = names;
+                value["status"]["acceptedNames"] = value["spec"]["names"].clone();
             }
-            let finalizers = &mut value["metadata"]["finalizers"];
-            if !finalizers.is_array() {
-                *finalizers = json!([]);
-            }
-            if let Some(list) = finalizers.as_array_mut()
-                && !list.contains(&json!(CLEANUP))
-            {
-                list.push(json!(CLEANUP));
-            }
+            self.write_managed_fields(&call, Some(&old), value);
         });
         self.reload_definitions();
+    }
+
+    /// What a definition that is to go says about itself while its objects go first.
+    pub(super) fn announce_end(&self, definition: &mut Value) {
+        let ending = json!({
+            "type": "Terminating", "status": "True", "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            "lastTransitionTime": self.now_text(),
+        });
+        let conditions = &mut definition["status"]["conditions"];
+        if !conditions.is_array() {
+            *conditions = json!([]);
+        }
+        if let Some(list) = conditions.as_array_mut()
+            && !list.iter().any(|c| c["type"] == "Terminating")
+        {
+            list.push(ending);
+        }
+        let finalizers = &mut definition["metadata"]["finalizers"];
+        if !finalizers.is_array() {
+            *finalizers = json!([]);
+        }
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.contains(&json!(CLEANUP))
+        {
+            list.push(json!(CLEANUP));
+        }
     }
 
     /// A changed definition may have new versions or names.

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::body::no_kind;
 use super::encode::Encoder;
+use super::options::invalid_options;
 use super::{Answer, ApiServer, Call};
 use crate::registry::Resource;
+use crate::schema::{self, decode};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::{Expect, Object, Query};
 
@@ -32,37 +35,33 @@ pub(super) enum Outcome {
 
 impl Options {
     fn of(call: &Call) -> Result<Self, Status> {
+        let dry_run = call.query.get("dryRun").map(|value| vec![value.to_owned()]).unwrap_or_default();
         if call.body.is_empty() {
             return Ok(Self {
                 grace: call.query.number("gracePeriodSeconds")?,
                 policy: call.query.get("propagationPolicy").map(str::to_owned),
                 orphan: call.query.get("orphanDependents").map(|_| call.query.flag("orphanDependents")),
-                dry_run: call.query.get("dryRun") == Some("All"),
                 ..Self::default()
             })
-            .and_then(Self::checked);
+            .and_then(|options| options.checked(&dry_run));
         }
-        let body: Value = serde_json::from_slice(&call.body)
-            .map_err(|e| Status::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
-        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
-        if kind != "DeleteOptions" {
-            return Err(Status::bad_request("decoded object cannot be converted to DeleteOptions"));
-        }
+        let body = decoded(&call.body)?;
         let text = |v: &Value| v.as_str().map(str::to_owned);
+        let given: Vec<String> = body["dryRun"].as_array().into_iter().flatten().filter_map(text).collect();
         Self {
             grace: body["gracePeriodSeconds"].as_i64(),
             uid: text(&body["preconditions"]["uid"]),
             revision: text(&body["preconditions"]["resourceVersion"]),
             policy: text(&body["propagationPolicy"]),
             orphan: body["orphanDependents"].as_bool(),
-            dry_run: body["dryRun"].as_array().is_some_and(|d| d.contains(&json!("All")))
-                || call.query.get("dryRun") == Some("All"),
+            dry_run: false,
         }
-        .checked()
+        .checked(if given.is_empty() { &dry_run } else { &given })
     }
 
-    fn checked(self) -> Result<Self, Status> {
+    fn checked(mut self, dry_run: &[String]) -> Result<Self, Status> {
         let mut errors = Vec::new();
+        self.dry_run = dry_run.iter().any(|value| value == "All");
         if let Some(policy) = self.policy.as_deref()
             && !matches!(policy, "Orphan" | "Background" | "Foreground")
         {
@@ -79,11 +78,10 @@ impl Options {
                 "orphanDependents and deletionPropagation cannot be both set",
             ));
         }
-        if errors.is_empty() {
-            return Ok(self);
+        if !self.dry_run && !dry_run.is_empty() {
+            errors.push(FieldError::not_supported("dryRun", &json!(dry_run), &["All"]));
         }
-        let subject = Subject { group: "meta.k8s.io", resource: "", kind: "DeleteOptions" };
-        Err(Status::invalid(subject, "", &errors))
+        if errors.is_empty() { Ok(self) } else { Err(invalid_options("DeleteOptions", &errors)) }
     }
 
     fn policy(&self) -> &str {
@@ -94,6 +92,20 @@ impl Options {
         }
     }
 }
+
+/// The options in the body of a deletion.
+fn decoded(body: &[u8]) -> Result<Value, Status> {
+    let (api_version, kind) = decode::type_meta(body).map_err(|e| Status::bad_request(e.0))?;
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        return Err(Status::bad_request(no_kind(&kind, &api_version)));
+    }
+    let view = schema::builtin::definitions().view("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+    let decoded = view.map_or_else(|| decode::untyped(body), |view| decode::typed(view, body));
+    Ok(decoded.map_err(|e| Status::bad_request(e.0))?.value)
+}
+
+/// Namespaces no cluster can do without.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Kinds whose deletion answers with the object rather than a `Status`.
 fn returns_object(resource: &Resource) -> bool {
@@ -118,6 +130,10 @@ fn returns_object(resource: &Resource) -> bool {
 impl ApiServer {
     pub(super) fn delete(&self, call: &Call) -> Result<Answer, Status> {
         let options = Options::of(call)?;
+        if call.resource.table.as_ref() == "/namespaces" && IMMORTAL.contains(&call.name()) {
+            let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(call.resource.subject(), call.name(), why));
+        }
         let outcome = self.delete_object(call, &options)?;
         Ok(match outcome {
             Outcome::Gone(object) if !returns_object(&call.resource) => {
@@ -154,6 +170,15 @@ impl ApiServer {
                 let seen = Arc::new(Object::freeze(&new, live.revision, &call.resource.fields));
                 return Ok(if marked { Outcome::Marked(seen) } else { Outcome::Gone(seen) });
             }
+            // A pod is marked even when it goes at once, and whoever watches it sees that.
+            if !marked && call.resource.table.as_ref() == "/pods" {
+                let put = self.0.store.put(&call.resource.table, &call.key(), Expect::Revision(live.revision), new);
+                let Ok(object) = put else { continue };
+                if self.remove(&call.resource, &call.key(), object.revision).is_some() {
+                    return Ok(Outcome::Gone(object));
+                }
+                continue;
+            }
             if !marked {
                 match self.remove(&call.resource, &call.key(), live.revision) {
                     Some(object) => return Ok(Outcome::Gone(object)),
@@ -176,6 +201,9 @@ impl ApiServer {
         let grace = grace_period(resource, value, options);
         let already = value["metadata"].get("deletionTimestamp").is_some_and(|t| !t.is_null());
         let before = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        if resource.table.as_ref() == "apiextensions.k8s.io/customresourcedefinitions" {
+            self.announce_end(value);
+        }
         set_policy_finalizers(resource, value, options);
         let held = value["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
             || value["kind"] == "Namespace"
@@ -183,7 +211,8 @@ impl ApiServer {
         if already && grace >= before && (before > 0 || held) {
             return true;
         }
-        if grace == 0 && !held {
+        let gone = grace == 0 && !held;
+        if gone && resource.table.as_ref() != "/pods" {
             return false;
         }
         let now = self.now();
@@ -191,14 +220,17 @@ impl ApiServer {
         let when = now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
         let metadata = &mut value["metadata"];
         metadata["deletionTimestamp"] = json!(when.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        metadata["deletionGracePeriodSeconds"] = json!(grace);
+        // Namespaces are marked by hand upstream, without a period.
+        if resource.table.as_ref() != "/namespaces" {
+            metadata["deletionGracePeriodSeconds"] = json!(grace);
+        }
         if let Some(generation) = metadata["generation"].as_i64().filter(|g| *g > 0 && !already) {
             metadata["generation"] = json!(generation + 1);
         }
         if value["kind"] == "Namespace" {
             value["status"]["phase"] = json!("Terminating");
         }
-        true
+        !gone
     }
 
     /// Removes an object and lets its dependents follow; `None` when somebody else changed it meanwhile.
@@ -234,21 +266,29 @@ impl ApiServer {
             }
         }
         let encoder: Encoder = self.encoder(call);
-        let meta = json!({"resourceVersion": page.revision.to_string()});
+        let mut meta = json!({"resourceVersion": page.revision.to_string()});
+        if call.resource.custom.is_some() {
+            meta["continue"] = json!("");
+        }
         Ok(Answer::Json(200, encoder.list(&page.objects, &meta), Vec::new()))
     }
 }
 
 fn check_preconditions(call: &Call, options: &Options, live: &Object) -> Result<(), Status> {
-    let subject = call.resource.subject();
+    // Here upstream names the kind where it names the resource elsewhere.
+    let subject = Subject { resource: &call.resource.kind, ..call.resource.subject() };
     if let Some(uid) = options.uid.as_deref().filter(|u| **u != *live.uid) {
-        let why =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            live.uid
+        );
         return Err(Status::conflict(subject, call.name(), &why));
     }
     if let Some(revision) = options.revision.as_deref().filter(|r| **r != live.revision.to_string()) {
         let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {}",
+            "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
             live.revision
         );
         return Err(Status::conflict(subject, call.name(), &why));

@@ -20,10 +20,14 @@ impl ApiServer {
         accept: Option<&str>,
     ) -> Result<Answer, Status> {
         let registry = self.registry();
-        if *path == Path::Unknown {
-            return Err(finish::unknown_path());
+        match path {
+            Path::Unknown => return Err(finish::unknown_path()),
+            Path::Malformed => return Err(finish::malformed_path()),
+            Path::EmptyNamespace => return Err(Status::bad_request("Namespace parameter required.")),
+            _ => {}
         }
-        if method != Method::GET && method != Method::HEAD {
+        // Upstream lists groups whatever the method is.
+        if method != Method::GET && method != Method::HEAD && *path != Path::Groups {
             return Err(Status::method_not_allowed());
         }
         let aggregated = accept.is_some_and(|a| a.split(',').any(|c| c.contains("as=APIGroupDiscoveryList")));
@@ -52,10 +56,15 @@ impl ApiServer {
                 value
             }
             Path::GroupVersion(group, version) => resource_list(&registry, group, version)?,
-            Path::OpenApiV3(None) => openapi_index(&registry),
-            Path::OpenApiV3(Some(path)) => openapi_document(&registry, path)?,
+            Path::OpenApiV3(None) => {
+                return Ok(Answer::Special("text/plain; charset=utf-8", encode::to_bytes(&openapi_index(&registry))));
+            }
+            Path::OpenApiV3(Some(path)) => match openapi_document(&registry, path) {
+                Some(document) => document,
+                None => return Ok(Answer::Bare(404)),
+            },
             Path::OpenApiV2 => openapi::v2(&served(&registry)),
-            Path::Resource(_) | Path::Unknown => return Err(finish::unknown_path()),
+            _ => return Err(finish::unknown_path()),
         };
         Ok(Answer::Json(200, encode::to_bytes(&value), Vec::new()))
     }
@@ -123,12 +132,16 @@ fn resource_list(registry: &Registry, group: &str, version: &str) -> Result<Valu
         }
     }
     if resources.is_empty() {
-        return Err(finish::unknown_path());
+        return Err(finish::no_such_resource(registry, group));
     }
-    let group_version = group_version(group, version);
-    Ok(json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
-    }))
+    let mut list = json!({
+        "kind": "APIResourceList", "groupVersion": group_version(group, version), "resources": resources,
+    });
+    // The oldest part of the API leaves this out.
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    Ok(list)
 }
 
 /// Everything about the groups that `pick` picks, in one answer.
@@ -253,7 +266,7 @@ fn openapi_index(registry: &Registry) -> Value {
     openapi::index(hashed.iter().map(|(path, hash)| (path.as_str(), hash.as_str())))
 }
 
-fn openapi_document(registry: &Registry, path: &str) -> Result<Value, Status> {
+fn openapi_document(registry: &Registry, path: &str) -> Option<Value> {
     let found = served(registry).into_iter().find(|gv| openapi_path(gv) == path);
-    found.map(|gv| openapi::document(&gv)).ok_or_else(finish::unknown_path)
+    found.map(|gv| openapi::document(&gv))
 }

@@ -18,6 +18,8 @@ pub enum Form {
     Plain,
     /// `PartialObjectMetadata`.
     Metadata,
+    /// `PartialObjectMetadataList`.
+    MetadataList,
     /// `Table`.
     Table(IncludeObject),
 }
@@ -28,12 +30,14 @@ pub enum Form {
 /// 406 when nothing acceptable is on offer.
 pub fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, Status> {
     let Some(accept) = accept.filter(|a| !a.trim().is_empty()) else { return Ok(Form::Plain) };
+    let mut readable = false;
     for clause in accept.split(',') {
         let mut parts = clause.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
         if !matches!(media, "application/json" | "*/*" | "application/*") {
             continue;
         }
+        readable = true;
         let params: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).collect();
         let param = |key: &str| params.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
         let meta = param("g") == Some("meta.k8s.io");
@@ -42,17 +46,55 @@ pub fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, St
             (Some("Table"), Some("v1")) if meta => {
                 let include = include.unwrap_or_default();
                 let include = IncludeObject::parse(include).ok_or_else(|| {
-                    Status::bad_request(format!("unrecognized includeObject value: {include:?}"))
+                    Status::bad_request(format!("Unable to convert to Table as requested: includeObject: Invalid value: {include:?}: must be \
+                         'Metadata', 'Object', 'None', or empty"))
                 })?;
                 return Ok(Form::Table(include));
             }
-            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("v1")) if meta => {
-                return Ok(Form::Metadata);
-            }
+            (Some("PartialObjectMetadata"), Some("v1")) if meta => return Ok(Form::Metadata),
+            (Some("PartialObjectMetadataList"), Some("v1")) if meta => return Ok(Form::MetadataList),
             _ => {}
         }
     }
-    Err(Status::new(406, "NotAcceptable", "only the following media types are accepted: application/json"))
+    Err(not_acceptable(readable))
+}
+
+const MEDIA: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// 406; `readable` when the media type was good and only the form was not.
+fn not_acceptable(readable: bool) -> Status {
+    if readable {
+        let message = format!("only the following media types are accepted: {MEDIA}");
+        return Status::new(406, "NotAcceptable", message);
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {MEDIA}");
+    let mut status = Status::new(406, "NotAcceptable", message);
+    status.details = Some(Box::default());
+    status
+}
+
+impl Form {
+    /// A list cannot be shown as one object, nor one object as a list.
+    ///
+    /// # Errors
+    /// 406 when that is asked for.
+    pub fn check(self, list: bool, resource: &Resource) -> Result<(), Status> {
+        let (asked, is) = match (self, list) {
+            (Self::Metadata, true) => ("PartialObjectMetadata", "a list"),
+            (Self::MetadataList, false) => ("PartialObjectMetadataList", "not a list"),
+            _ => return Ok(()),
+        };
+        let suffix = if list { "List" } else { "" };
+        let ty = match &resource.custom {
+            Some(_) => format!("unstructured.Unstructured{suffix}"),
+            None => {
+                let package = if resource.group.is_empty() { "core" } else { &resource.group };
+                format!("{}.{}{suffix}", package.split('.').next().unwrap_or_default(), resource.kind)
+            }
+        };
+        let message = format!("you requested {asked}, but the requested object is {is} (*{ty})");
+        Err(Status::new(406, "NotAcceptable", message))
+    }
 }
 
 /// Encodes objects of one resource in one form.
@@ -82,7 +124,7 @@ impl Encoder {
     pub fn shape(&mut self, value: Value) -> Value {
         match self.form {
             Form::Plain => value,
-            Form::Metadata => partial(value),
+            Form::Metadata | Form::MetadataList => partial(value),
             Form::Table(include) => {
                 let headers = if self.headers_sent { table::Headers::Omit } else { table::Headers::Show };
                 self.headers_sent = true;
@@ -116,14 +158,10 @@ impl Encoder {
         let rewritten = |o: &Arc<Object>| convert::from_storage(&self.resource, o.value());
         match self.form {
             Form::Plain => self.plain_list(objects, meta),
-            Form::Metadata => {
+            Form::Metadata | Form::MetadataList => {
                 let items: Vec<Value> = objects
                     .iter()
-                    .map(|o| {
-                        let mut item = partial(rewritten(o));
-                        strip_type(&mut item);
-                        item
-                    })
+                    .map(|o| partial(rewritten(o)))
                     .collect();
                 to_bytes(&json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
@@ -158,13 +196,14 @@ impl Encoder {
             if at > 0 {
                 out.put_u8(b',');
             }
-            if rewrite {
+            let bare = object.json.strip_prefix(prefix.as_bytes());
+            if rewrite || typed && bare.is_none() {
                 let mut value = convert::from_storage(&self.resource, object.value());
                 if typed {
                     strip_type(&mut value);
                 }
                 out.put_slice(&to_bytes(&value));
-            } else if let Some(rest) = object.json.strip_prefix(prefix.as_bytes()).filter(|_| typed) {
+            } else if let Some(rest) = bare.filter(|_| typed) {
                 out.put_u8(b'{');
                 out.put_slice(rest);
             } else {
@@ -210,7 +249,7 @@ mod tests {
             (Some("*/*"), Form::Plain),
             (Some(table), Form::Table(IncludeObject::Metadata)),
             (Some("application/vnd.kubernetes.protobuf,application/json"), Form::Plain),
-            (Some("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"), Form::Metadata),
+            (Some("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"), Form::MetadataList),
         ] {
             assert_eq!(negotiate(accept, None), Ok(want), "{accept:?}");
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::body::{Wanted, decode_as};
 use super::delete::Options;
 use super::{Answer, ApiServer, Call};
 use crate::select::Labels;
@@ -13,8 +14,9 @@ const MOST_DISRUPTED: usize = 2000;
 
 impl ApiServer {
     pub(super) fn evict(&self, call: &Call) -> Result<Answer, Status> {
-        let body: Value = serde_json::from_slice(&call.body)
-            .map_err(|e| Status::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
+        call.check_options("CreateOptions", Vec::new())?;
+        let wanted = Wanted { group: "policy", version: "v1", kind: "Eviction" };
+        let (body, _) = decode_as(wanted, &call.text()?)?;
         let given = body["metadata"]["name"].as_str().unwrap_or_default();
         if !given.is_empty() && given != call.name() {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
@@ -27,7 +29,7 @@ impl ApiServer {
             revision: text(&delete["preconditions"]["resourceVersion"]),
             policy: text(&delete["propagationPolicy"]),
             orphan: None,
-            dry_run: call.dry_run()?
+            dry_run: call.dry_run()
                 || delete["dryRun"].as_array().is_some_and(|d| d.contains(&json!("All"))),
         };
         let pod = self.existing(call)?.value();
@@ -59,7 +61,9 @@ impl ApiServer {
             [] => return Ok(()),
             [one] => one,
             _ => {
-                return Err(Status::internal(
+                return Err(Status::new(
+                    500,
+                    "",
                     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
                 ));
             }
@@ -90,13 +94,10 @@ impl ApiServer {
     fn mark_disrupted(&self, call: &Call) {
         let now = self.now_text();
         self.rewrite(&call.resource.table, &call.key(), |pod| {
-            let mut condition = json!({
+            let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
                 "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
             });
-            if let Some(generation) = pod["metadata"]["generation"].as_i64() {
-                condition["observedGeneration"] = json!(generation);
-            }
             let conditions = &mut pod["status"]["conditions"];
             if !conditions.is_array() {
                 *conditions = json!([]);

@@ -4,25 +4,30 @@ use axum::body::Body;
 use http::{HeaderValue, Response, header};
 
 use super::{Answer, encode};
+use crate::registry::Registry;
 use crate::status::Status;
 
 /// Writes an answer or a failure.
 pub fn response(answer: Result<Answer, Status>) -> Response<Body> {
+    let retry = answer.as_ref().err().and_then(|s| s.details.as_ref()?.retry_after_seconds);
     let answer = answer.unwrap_or_else(|status| failure(&status));
     let (code, media, body, warnings) = match answer {
         Answer::Json(code, body, warnings) => (code, "application/json", Body::from(body), warnings),
         Answer::Special(media, body) => (200, media, Body::from(body), Vec::new()),
         Answer::Text(code, text) => (code, "text/plain; charset=utf-8", Body::from(text), Vec::new()),
         Answer::Stream(body) => (200, "application/json", body, Vec::new()),
+        Answer::Bare(code) => (code, "", Body::empty(), Vec::new()),
     };
     let mut response = Response::new(body);
     *response.status_mut() =
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    if !media.is_empty() {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    if code == 429 {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    if let Some(seconds) = retry {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
@@ -37,7 +42,22 @@ fn failure(status: &Status) -> Answer {
     if *status == unknown_path() {
         return Answer::Text(404, "404 page not found\n".to_owned());
     }
+    if *status == malformed_path() {
+        return Answer::Text(400, "400 Bad Request".to_owned());
+    }
     Answer::Json(status.code, encode::to_bytes(&status.to_json()), Vec::new())
+}
+
+/// 400 for a path with a broken escape, which upstream's HTTP library refuses in plain text.
+pub fn malformed_path() -> Status {
+    Status::new(400, "", "400 Bad Request")
+}
+
+/// 404 for a resource that is not there. Groups of definitions are served by somebody else upstream, who says it in
+/// plain text, as does everybody about groups that do not exist.
+pub fn no_such_resource(registry: &Registry, group: &str) -> Status {
+    let built_in = registry.all().any(|r| r.group == group && r.custom.is_none());
+    if built_in { Status::no_such_resource() } else { unknown_path() }
 }
 
 /// 404 for a path that is no part of the API at all: upstream answers in plain text.

@@ -14,6 +14,7 @@ mod discovery;
 mod encode;
 mod eviction;
 mod finish;
+mod options;
 mod patch;
 mod read;
 mod reviews;
@@ -113,6 +114,8 @@ enum Answer {
     /// JSON under a media type of its own, which discovery clients insist on.
     Special(&'static str, Bytes),
     Text(u16, String),
+    /// A code and nothing else.
+    Bare(u16),
     Stream(Body),
 }
 
@@ -288,14 +291,15 @@ impl ApiServer {
         };
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let registry = self.registry();
-        let Some(resource) = registry.find(&target.group, &target.version, &target.plural).cloned() else {
-            return Err(finish::unknown_path());
-        };
+        let missing = || finish::no_such_resource(&registry, &target.group);
+        let found = registry.find(&target.group, &target.version, &target.plural);
+        let resource = found.cloned().ok_or_else(missing)?;
         if resource.namespaced && target.namespace.is_none() && target.name.is_some()
             || !resource.namespaced && target.namespace.is_some()
         {
-            return Err(Status::no_such_resource());
+            return Err(missing());
         }
+        check_segments(&target)?;
         let text = |name: header::HeaderName| {
             let value = parts.headers.get(name).and_then(|v| v.to_str().ok());
             value.unwrap_or_default().to_owned()
@@ -310,7 +314,14 @@ impl ApiServer {
             body,
             query,
         };
-        self.dispatch(&parts.method, &call)
+        let answer = self.dispatch(&parts.method, &call)?;
+        Ok(match (answer, deprecation(&call.resource)) {
+            (Answer::Json(code, body, mut warnings), Some(warning)) => {
+                warnings.insert(0, warning);
+                Answer::Json(code, body, warnings)
+            }
+            (answer, _) => answer,
+        })
     }
 
     fn dispatch(&self, method: &Method, call: &Call) -> Result<Answer, Status> {
@@ -318,14 +329,18 @@ impl ApiServer {
         if !call.subresource().is_empty() {
             return self.dispatch_below(verb, call);
         }
-        if !call.resource.allows(verb.name()) {
+        // Without a namespace one may look at namespaced objects, but not touch them.
+        let apart = call.resource.namespaced && call.namespace().is_none();
+        if !call.resource.allows(verb.name())
+            || apart && matches!(verb, Verb::Create | Verb::DeleteCollection) && !reviewed(&call.resource)
+        {
             return Err(Status::method_not_allowed());
         }
         match verb {
             Verb::Get => self.get(call),
             Verb::List => self.list(call),
             Verb::Watch => self.watch(call),
-            Verb::Create if call.resource.plural.ends_with("reviews") => self.review(call),
+            Verb::Create if reviewed(&call.resource) => self.review(call),
             Verb::Create if call.resource.plural == "bindings" => self.bind(call),
             Verb::Create if call.target.name.is_some() => Err(Status::method_not_allowed()),
             Verb::Create => self.create(call),
@@ -338,7 +353,13 @@ impl ApiServer {
 
     fn dispatch_below(&self, verb: Verb, call: &Call) -> Result<Answer, Status> {
         let Some(sub) = call.resource.subresource(call.subresource()) else {
-            return Err(Status::no_such_resource());
+            let known = matches!(call.subresource(), "status" | "scale");
+            return Err(if call.resource.custom.is_some() && known {
+                // Upstream has these paths for every custom resource, and finds nothing there.
+                Status::not_found(call.resource.subject(), call.name())
+            } else {
+                finish::no_such_resource(&self.registry(), &call.resource.group)
+            });
         };
         if !sub.verbs.iter().any(|v| v == verb.name()) {
             return Err(Status::method_not_allowed());
@@ -354,6 +375,37 @@ impl ApiServer {
             (_, Verb::Patch) => self.patch(call),
             _ => Err(Status::method_not_allowed()),
         }
+    }
+}
+
+/// Whether objects of this kind are questions, answered and not stored.
+fn reviewed(resource: &Resource) -> bool {
+    resource.plural.ends_with("reviews")
+}
+
+/// Names that would lead astray as part of a path.
+fn check_segments(target: &Target) -> Result<(), Status> {
+    let parts = [("Name", target.name.as_deref()), ("Namespace", target.namespace.as_deref())];
+    for (what, part) in parts {
+        let Some(part) = part else { continue };
+        let why = match part {
+            "." | ".." => format!("may not be '{part}'"),
+            _ if part.contains('%') => "may not contain '%'".to_owned(),
+            _ => continue,
+        };
+        return Err(Status::bad_request(format!("{what} parameter invalid: {part:?}: {why}")));
+    }
+    Ok(())
+}
+
+/// What to warn users of a resource about.
+fn deprecation(resource: &Resource) -> Option<String> {
+    match &resource.custom {
+        Some(custom) => custom.deprecation.clone(),
+        None if resource.group.is_empty() && resource.plural == "endpoints" => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
+        }
+        None => None,
     }
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Strictness, unsupported};
-use super::write::{Ownership, Written};
+use super::body::{lenient, no_kind, objections, unsupported};
+use super::write::{Ownership, Written, forget_revision, not_a_revision};
 use super::{Answer, ApiServer, Call, convert};
+use crate::patch::words;
 use crate::schema::decode::{self, Decoded};
 use crate::status::{FieldError, Status, Subject};
 use crate::{apply, patch};
@@ -34,46 +35,52 @@ impl PatchKind {
                 "application/json-patch+json",
                 "application/merge-patch+json",
                 "application/apply-patch+yaml",
-                "application/apply-patch+cbor",
             ])),
-            _ => Err(unsupported(&[
-                "application/json-patch+json",
-                "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-                "application/apply-patch+yaml",
-                "application/apply-patch+cbor",
-            ])),
+            _ => {
+                let mut status = Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+                status.details = Some(Box::default());
+                Err(status)
+            }
         }
+    }
+
+    /// Checks the parameters of a patch.
+    pub(super) fn check_options(self, call: &Call) -> Result<(), Status> {
+        let mut errors = Vec::new();
+        if self != Self::Apply && call.query.get("force").is_some() {
+            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        if self == Self::Apply && call.query.get("fieldManager").is_none() {
+            errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        call.check_options("PatchOptions", errors)
     }
 }
 
 impl ApiServer {
     pub(super) fn patch(&self, call: &Call) -> Result<Answer, Status> {
         let kind = PatchKind::of(call)?;
-        if kind != PatchKind::Apply && call.query.flag("force") {
-            let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
-            let subject = Subject { group: "meta.k8s.io", resource: "", kind: "PatchOptions" };
-            return Err(Status::invalid(subject, "", &[error]));
-        }
-        let strictness = call.strictness()?;
-        let document = parse(kind, &call.body)?;
+        kind.check_options(call)?;
         if kind == PatchKind::Apply {
-            return self.apply(call, &document, strictness);
+            return self.apply(call, &parse(kind, &call.body)?.value);
         }
         for _ in 0..TRIES {
             let live = self.existing(call)?;
             let old = convert::from_storage(&call.resource, live.value());
+            let document = parse(kind, &call.body)?;
             let new = match kind {
-                PatchKind::Json => patch::json(&old, &document)?,
-                PatchKind::Merge => patch::merge(&old, &document)?,
-                _ => patch::strategic(call.resource.schema(), &old, &document)?,
+                PatchKind::Json => patch::json(&old, &document.value)?,
+                PatchKind::Merge => patch::merge(&old, &document.value)?,
+                _ => patch::strategic(call.resource.schema(), &old, &document.value)?,
             };
-            let (new, warnings) = call.read_patched(new, strictness)?;
-            check_identity(call, &new, &old)?;
+            let (new, warnings) = read_patched(call, kind, &document, new)?;
+            call.check_name(&new)?;
             let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-            let pinned = given != old["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-            if pinned && !given.is_empty() && given != "0" {
-                return Err(Status::modified(call.resource.subject(), call.name()));
+            if !given.is_empty() && given != "0" {
+                given.parse::<u64>().map_err(|_| not_a_revision(given))?;
+                if given != old["metadata"]["resourceVersion"] {
+                    return Err(Status::modified(call.resource.subject(), call.name()));
+                }
             }
             if let Some(object) = self.replace(call, &live, new, Ownership::Track)? {
                 return Ok(self.written(call, &Written { object, created: false, warnings }));
@@ -82,31 +89,27 @@ impl ApiServer {
         Err(Status::modified(call.resource.subject(), call.name()))
     }
 
-    fn apply(&self, call: &Call, config: &Value, strictness: Strictness) -> Result<Answer, Status> {
-        if call.query.get("fieldManager").is_none() {
-            let error = FieldError::required("fieldManager", "is required for apply patch");
-            let subject = Subject { group: "meta.k8s.io", resource: "", kind: "PatchOptions" };
-            return Err(Status::invalid(subject, "", &[error]));
-        }
-        let (config, warnings) = call.read_config(config, strictness)?;
+    fn apply(&self, call: &Call, config: &Value) -> Result<Answer, Status> {
         let force = call.query.flag("force");
         let manager = call.manager();
         let api_version = call.resource.api_version();
         let write = self.write_of(call, &manager, &api_version);
         for _ in 0..TRIES {
-            let live = self.0.store.get(&call.resource.table, &call.key());
-            let Some(live) = live else {
+            let Some(live) = self.0.store.get(&call.resource.table, &call.key()) else {
                 if !call.subresource().is_empty() {
                     return Err(Status::not_found(call.resource.subject(), call.name()));
                 }
-                if !config["metadata"]["uid"].is_null() {
-                    let why =
-                        "uid mismatch: the provided object specified uid, and no existing object was found";
-                    return Err(Status::conflict(call.resource.subject(), call.name(), why));
+                let object = apply::apply(call.resource.schema(), None, config, &write, force)?;
+                let (mut object, warnings) = read_applied(call, object)?;
+                call.check_name(&object)?;
+                if let Some(uid) = object["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
+                    let why = format!(
+                        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                    );
+                    return Err(Status::conflict(call.resource.subject(), call.name(), &why));
                 }
-                let object = apply::apply(call.resource.schema(), None, &config, &write, force)?;
-                let object = call.typed(object)?;
-                match self.create_object(call, object, warnings.clone()) {
+                forget_revision(&mut object);
+                match self.create_object(call, object, warnings, Ownership::Settled) {
                     Err(status) if status.reason == "AlreadyExists" => continue,
                     created => return Ok(self.written(call, &created?)),
                 }
@@ -116,11 +119,10 @@ impl ApiServer {
             if !given.is_empty() && given != old["metadata"]["resourceVersion"].as_str().unwrap_or_default() {
                 return Err(Status::modified(call.resource.subject(), call.name()));
             }
-            let new = apply::apply(call.resource.schema(), Some(&old), &config, &write, force)?;
-            let new = call.typed(new)?;
-            check_identity(call, &new, &old)?;
+            let new = apply::apply(call.resource.schema(), Some(&old), config, &write, force)?;
+            let (new, warnings) = read_applied(call, new)?;
+            call.check_name(&new)?;
             if let Some(object) = self.replace(call, &live, new, Ownership::Settled)? {
-                let warnings = warnings.clone();
                 return Ok(self.written(call, &Written { object, created: false, warnings }));
             }
         }
@@ -128,101 +130,90 @@ impl ApiServer {
     }
 }
 
-impl Call {
-    /// Reads the patched object as if it had been sent whole.
-    fn read_patched(&self, new: Value, strictness: Strictness) -> Result<(Value, Vec<String>), Status> {
-        let view = if self.resource.custom.is_some() { None } else { self.resource.schema() };
-        let decoded = match view {
-            None => Decoded { value: new, strict: Vec::new() },
-            Some(view) => decode::typed_value(view, new).map_err(|e| {
-                let (kind, version) = (&self.resource.kind, &self.resource.version);
-                Status::bad_request(format!(
-                    "{kind} in version {version:?} cannot be handled as a {kind}: {e}"
-                ))
-            })?,
-        };
-        self.accept(decoded, strictness)
-    }
-
-    fn read_config(&self, config: &Value, strictness: Strictness) -> Result<(Value, Vec<String>), Status> {
-        let view = self.resource.schema().filter(|_| self.resource.custom.is_none());
-        let decoded = match view {
-            None => Decoded { value: config.clone(), strict: Vec::new() },
-            Some(view) => decode::typed_value(view, config.clone())
-                .map_err(|e| Status::new(500, "", format!("failed to create typed patch object: {e}")))?,
-        };
-        let (mut config, warnings) = self.accept(decoded, strictness)?;
-        let metadata = &mut config["metadata"];
-        if !metadata.is_object() {
-            *metadata = json!({});
-        }
-        match metadata["name"].as_str().unwrap_or_default() {
-            "" => metadata["name"] = json!(self.name()),
-            given if given != self.name() => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({given}) does not match the name on the URL ({})",
-                    self.name()
-                )));
+/// Reads the patched object as if it had been sent whole.
+fn read_patched(
+    call: &Call,
+    kind: PatchKind,
+    document: &Decoded,
+    new: Value,
+) -> Result<(Value, Vec<String>), Status> {
+    // Upstream shows what could not be read: the patch, or else what became of the object.
+    let shown = if kind == PatchKind::Strategic { words::plain(&document.value) } else { new.to_string() };
+    let refuse = |why: String| unreadable(kind, &shown, why);
+    let (value, mut strict) = match call.resource.schema().filter(|_| call.resource.custom.is_none()) {
+        None => call.coerce(Decoded { value: new, strict: Vec::new() }).map_err(refuse)?,
+        Some(view) => {
+            let text = |key: &str| new[key].as_str().unwrap_or_default().to_owned();
+            if text("kind") != call.resource.kind || text("apiVersion") != call.resource.api_version() {
+                return Err(refuse(no_kind(&text("kind"), &text("apiVersion"))));
             }
-            _ => {}
+            let decoded = decode::typed_value(view, new).map_err(|e| refuse(e.0))?;
+            (call.typed(decoded.value), decoded.strict)
         }
-        if let Some(namespace) = self.namespace() {
-            metadata["namespace"] = json!(namespace);
+    };
+    strict.splice(0..0, document.strict.iter().cloned());
+    Ok((value, objections(strict, call.strictness(), refuse)?))
+}
+
+/// 422 for a patch that leaves an object nobody can read.
+pub(super) fn unreadable(kind: PatchKind, shown: &str, why: String) -> Status {
+    let why = if kind == PatchKind::Strategic { restoring(&why) } else { why };
+    let subject = Subject { group: "", resource: "", kind: "" };
+    Status::invalid(subject, "", &[FieldError::invalid("patch", &json!(shown), why)])
+}
+
+/// Reads what server-side apply made of an object.
+fn read_applied(call: &Call, object: Value) -> Result<(Value, Vec<String>), Status> {
+    let fail = |why: String| Status::new(500, "", format!("failed to convert merged object: {why}"));
+    match call.resource.schema().filter(|_| call.resource.custom.is_none()) {
+        None => {
+            let (value, strict) = call.coerce(Decoded { value: object, strict: Vec::new() }).map_err(fail)?;
+            Ok((value, objections(strict, call.strictness(), Status::bad_request)?))
         }
-        Ok((config, warnings))
+        Some(view) => {
+            let decoded = decode::typed_value(view, object).map_err(|e| fail(e.0))?;
+            Ok((call.typed(decoded.value), Vec::new()))
+        }
+    }
+}
+
+/// A strategic patch goes through upstream's own converter, which words a wrong type differently.
+fn restoring(why: &str) -> String {
+    let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into Go "));
+    let Some((what, wanted)) = parts.and_then(|(what, rest)| Some((what, rest.rsplit_once(" of type ")?.1))) else {
+        return why.to_owned();
+    };
+    let what = match what {
+        "number" => "int64",
+        "object" => "map",
+        "array" => "slice",
+        other => other,
+    };
+    match wanted {
+        list if list.starts_with("[]") => format!("cannot restore slice from {what}"),
+        map if map.starts_with("map[") => format!("cannot restore map from {what}"),
+        of if of.contains('.') => format!("cannot restore struct from: {what}"),
+        scalar => format!("unrecognized type: {scalar}"),
     }
 }
 
 /// Reads the patch itself.
-pub(super) fn parse(kind: PatchKind, body: &[u8]) -> Result<Value, Status> {
-    match kind {
-        PatchKind::Apply => {
-            let text = std::str::from_utf8(body)
-                .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
-            // JSON is YAML too, and what every client of ours sends.
-            serde_json::from_str(text).or_else(|_| {
-                serde_saphyr::from_str(text)
-                    .map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))
-            })
-        }
-        _ => serde_json::from_slice(body)
-            .map_err(|e| Status::bad_request(format!("error decoding patch: {e}"))),
+pub(super) fn parse(kind: PatchKind, body: &[u8]) -> Result<Decoded, Status> {
+    let body = lenient(body);
+    if kind != PatchKind::Apply {
+        return decode::untyped(&body).map_err(|e| Status::bad_request(format!("error decoding patch: {e}")));
     }
-}
-
-/// A patch may not turn one object into another.
-fn check_identity(call: &Call, new: &Value, old: &Value) -> Result<(), Status> {
-    for (field, what) in [("apiVersion", "API version"), ("kind", "kind")] {
-        if new[field] != old[field] {
-            return Err(Status::bad_request(format!(
-                "the {what} in the data ({}) does not match the expected {what} ({})",
-                new[field].as_str().unwrap_or_default(),
-                old[field].as_str().unwrap_or_default()
-            )));
-        }
-    }
-    let given = new["metadata"]["name"].as_str().unwrap_or_default();
-    if given != call.name() {
+    // JSON is YAML too, and what every client of ours sends.
+    let value: Value = serde_json::from_slice(&body).or_else(|_| {
+        serde_saphyr::from_str(&String::from_utf8_lossy(&body))
+            .map_err(|e| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {e}")))
+    })?;
+    if !value.is_object() && !value.is_null() {
         return Err(Status::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({})",
-            call.name()
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
+             of type map[string]interface {{}}",
+            words::json_name(&value)
         )));
     }
-    let namespace = new["metadata"]["namespace"].as_str().unwrap_or_default();
-    if namespace != call.namespace().unwrap_or_default() {
-        return Err(Status::bad_request(format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
-            call.namespace().unwrap_or_default()
-        )));
-    }
-    let uid = &new["metadata"]["uid"];
-    if !uid.is_null() && *uid != old["metadata"]["uid"] {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            uid.as_str().unwrap_or_default(),
-            old["metadata"]["uid"].as_str().unwrap_or_default()
-        );
-        return Err(Status::conflict(call.resource.subject(), call.name(), &why));
-    }
-    Ok(())
+    Ok(Decoded { value, strict: Vec::new() })
 }

@@ -6,10 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::encode::Encoder;
+use super::encode::{Encoder, Form};
+use super::options::invalid_options;
 use super::{Answer, ApiServer, Call, convert};
+use crate::schema::decode;
 use crate::select::{Fields, Labels};
-use crate::status::{FieldError, Status, Subject};
+use crate::status::{FieldError, Status};
 use crate::store::{Object, Page, Query};
 
 /// Label and field selectors of one request.
@@ -36,15 +38,15 @@ impl Call {
     pub(super) fn selection(&self) -> Result<Selection, Status> {
         let labels = self.query.get("labelSelector").unwrap_or_default();
         let labels = Labels::parse(labels)
-            .map_err(|e| Status::bad_request(format!("unable to parse requirement: {e}")))?;
+            .map_err(Status::bad_request)?;
         let fields = self.query.get("fieldSelector").unwrap_or_default();
         let known: Vec<String> = self.resource.fields.to_vec();
         let fields = if self.resource.group == "events.k8s.io" {
             let renamed: Vec<String> =
                 fields.split(',').map(|f| convert::field_name(&self.resource, f)).collect();
-            Fields::parse(&renamed.join(","), &known)
+            Fields::parse(&renamed.join(","), &known, false)
         } else {
-            Fields::parse(fields, &known)
+            Fields::parse(fields, &known, self.resource.custom.is_some())
         };
         let mut fields = fields.map_err(Status::bad_request)?;
         if let Some(name) = &self.target.name {
@@ -65,7 +67,14 @@ impl ApiServer {
     }
 
     pub(super) fn get(&self, call: &Call) -> Result<Answer, Status> {
+        let asked = parse_revision(call.query.get("resourceVersion").unwrap_or_default())
+            .map_err(|why| Status::new(500, "", why))?;
+        let newest = self.0.store.revision();
+        if asked > newest {
+            return Err(too_large(asked, newest));
+        }
         let object = self.existing(call)?;
+        call.form.check(false, &call.resource)?;
         Ok(Answer::Json(200, self.encoder(call).one(&object), Vec::new()))
     }
 
@@ -76,7 +85,13 @@ impl ApiServer {
     }
 
     pub(super) fn list(&self, call: &Call) -> Result<Answer, Status> {
+        call.query.number("timeoutSeconds")?;
+        if call.query.get("sendInitialEvents").is_some() {
+            let why = "sendInitialEvents is forbidden for list";
+            return Err(invalid_options("ListOptions", &[FieldError::forbidden("sendInitialEvents", why)]));
+        }
         let (page, meta) = self.page(call)?;
+        call.form.check(true, &call.resource)?;
         Ok(Answer::Json(200, self.encoder(call).list(&page.objects, &meta), Vec::new()))
     }
 
@@ -84,7 +99,7 @@ impl ApiServer {
         let selection = call.selection()?;
         let limit = call.query.number("limit")?.unwrap_or(0).max(0);
         let newest = self.0.store.revision();
-        let start = Start::of(call, newest)?;
+        let start = Start::of(call, newest, limit)?;
         let keep = |object: &Object| selection.matches(object);
         let query = Query {
             namespace: call.namespace(),
@@ -105,6 +120,10 @@ impl ApiServer {
             }
         })?;
         let mut meta = json!({"resourceVersion": page.revision.to_string()});
+        if call.resource.custom.is_some() && call.form == Form::Plain {
+            // Lists of custom resources are maps upstream, which leave nothing out.
+            meta["continue"] = json!("");
+        }
         if let Some(last) = &page.last {
             meta["continue"] = json!(Token { revision: page.revision, start: last.to_string() }.encode());
             if let Some(remaining) = page.remaining {
@@ -122,7 +141,7 @@ struct Start {
 }
 
 impl Start {
-    fn of(call: &Call, newest: u64) -> Result<Self, Status> {
+    fn of(call: &Call, newest: u64, limit: i64) -> Result<Self, Status> {
         let version = call.query.get("resourceVersion").unwrap_or_default();
         let rule = call.query.get("resourceVersionMatch").unwrap_or_default();
         if let Some(token) = call.query.get("continue") {
@@ -136,32 +155,33 @@ impl Start {
             return Ok(Self { at, after: Some(token.start) });
         }
         check_match(call, version, rule)?;
-        let revision = parse_revision(version)?;
+        let revision = parse_revision(version)
+            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
         if revision > newest {
             return Err(too_large(revision, newest));
         }
-        let at = (rule == "Exact").then_some(revision);
+        // From before there was a rule: a revision with a limit means exactly that revision.
+        let exact = rule == "Exact" || rule.is_empty() && limit > 0 && revision > 0;
+        let at = exact.then_some(revision);
         Ok(Self { at, after: None })
     }
 }
 
 /// A revision as sent by clients; empty is 0, which means any.
-pub fn parse_revision(text: &str) -> Result<u64, Status> {
+///
+/// # Errors
+/// Upstream's words; which status they go into depends on the verb.
+pub fn parse_revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
     text.parse().map_err(|_| {
-        let error = FieldError::invalid(
-            "resourceVersion",
-            &json!(text),
-            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Status::bad_request(format!("Invalid value: {:?}: {}", text, error.detail))
+        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        FieldError::invalid("resourceVersion", &json!(text), why).to_string()
     })
 }
 
 fn check_match(_call: &Call, version: &str, rule: &str) -> Result<(), Status> {
-    let subject = Subject { group: "meta.k8s.io", resource: "", kind: "ListOptions" };
     let field = "resourceVersionMatch";
     let error = match rule {
         "" => return Ok(()),
@@ -176,7 +196,7 @@ fn check_match(_call: &Call, version: &str, rule: &str) -> Result<(), Status> {
         "Exact" | "NotOlderThan" => return Ok(()),
         other => FieldError::not_supported(field, &json!(other), &["Exact", "NotOlderThan", ""]),
     };
-    Err(Status::invalid(subject, "", &[error]))
+    Err(invalid_options("ListOptions", &[error]))
 }
 
 /// A revision from the future: the client may know more than this server does yet.
@@ -215,11 +235,14 @@ impl Token {
     }
 
     fn decode(token: &str) -> Result<Self, Status> {
-        let bad = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let bad = |why: &str| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|e| bad(&e.to_string()))?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|e| bad(&e.to_string()))?;
+        let value = decode::untyped(&bytes).map_err(|e| bad(&e.0))?.value;
         if value["v"] != "meta.k8s.io/v1" {
-            return Err(bad("server does not recognize this encoded version"));
+            let version = value["v"].as_str().unwrap_or_default();
+            return Err(bad(&format!("server does not recognize this encoded version {version}")));
         }
         let start = value["start"].as_str().unwrap_or_default();
         if start.is_empty() {

@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::patch::{PatchKind, parse};
+use super::body::{Wanted, decode_as};
+use super::patch::{PatchKind, parse, unreadable};
 use super::write::Ownership;
 use super::{Answer, ApiServer, Call};
 use crate::apply::{self, Write, scale};
 use crate::patch;
+use crate::registry::ScalePaths;
 use crate::request::Verb;
+use crate::schema::{View, decode};
 use crate::status::{FieldError, Status, Subject};
 
 /// How often a write is tried against a moving object.
@@ -23,6 +26,10 @@ impl ApiServer {
 
     pub(super) fn write_scale(&self, verb: Verb, call: &Call) -> Result<Answer, Status> {
         let kind = if verb == Verb::Update { None } else { Some(PatchKind::of(call)?) };
+        match kind {
+            Some(kind) => kind.check_options(call)?,
+            None => call.check_options("UpdateOptions", Vec::new())?,
+        }
         let path = replicas_path(call);
         for _ in 0..TRIES {
             let live = self.existing(call)?;
@@ -51,9 +58,10 @@ impl ApiServer {
             builtin: true,
             ..self.write_of(call, &manager, "autoscaling/v1")
         };
-        let document = kind.map_or_else(|| read_scale(call), |kind| parse(kind, &call.body))?;
+        let document =
+            kind.map_or_else(|| read_scale(call), |kind| parse(kind, &call.body).map(|d| d.value))?;
         let mut new = match kind {
-            None => document,
+            None => document.clone(),
             Some(PatchKind::Json) => patch::json(old, &document)?,
             Some(PatchKind::Merge) => patch::merge(old, &document)?,
             Some(PatchKind::Strategic) => patch::strategic(view, old, &document)?,
@@ -61,31 +69,40 @@ impl ApiServer {
                 return apply::apply(view, Some(old), &document, &write, call.query.flag("force"));
             }
         };
+        if let (Some(kind), Some(view)) = (kind, view) {
+            new = read_patched(kind, &document, new, view)?;
+        }
         apply::update(view, Some(old), &mut new, &write);
         Ok(new)
     }
 }
 
 fn read_scale(call: &Call) -> Result<Value, Status> {
-    let value: Value = serde_json::from_slice(&call.body).map_err(|e| Status::bad_request(e.to_string()))?;
-    let kind = value["kind"].as_str().unwrap_or("Scale");
-    if kind != "Scale" {
-        return Err(Status::bad_request(format!("unexpected kind {kind:?}, expected \"Scale\"")));
-    }
-    Ok(value)
+    let wanted = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
+    Ok(decode_as(wanted, &call.text()?)?.0)
+}
+
+fn read_patched(kind: PatchKind, document: &Value, new: Value, view: View<'_>) -> Result<Value, Status> {
+    let shown = if kind == PatchKind::Strategic { patch::words::plain(document) } else { new.to_string() };
+    let decoded = decode::typed_value(view, new).map_err(|e| unreadable(kind, &shown, e.0))?;
+    Ok(decoded.value)
+}
+
+/// Replicas a definition's paths find below zero.
+pub(super) fn negative(paths: &ScalePaths, object: &Value) -> Vec<FieldError> {
+    let fields = [&paths.spec_replicas, &paths.status_replicas];
+    let below = fields.into_iter().filter_map(|path| Some((path, at(object, path).as_i64().filter(|n| *n < 0)?)));
+    below.map(|(path, n)| FieldError::invalid(path, &json!(n), "should be a non-negative integer")).collect()
 }
 
 fn check(call: &Call, old: &Value, new: &Value) -> Result<(), Status> {
     let replicas = &new["spec"]["replicas"];
-    if let Some(negative) = replicas.as_i64().filter(|n| *n < 0) {
+    // What a custom resource makes of it is for its own rules to say.
+    let built_in = call.resource.custom.is_none();
+    if let Some(negative) = replicas.as_i64().filter(|n| *n < 0 && built_in) {
         let error =
             FieldError::invalid("spec.replicas", &json!(negative), "must be greater than or equal to 0");
         return Err(Status::invalid(SCALE, call.name(), &[error]));
-    }
-    if !replicas.is_null() && !replicas.is_i64() {
-        return Err(Status::bad_request(format!(
-            "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {replicas} into Go struct field ScaleSpec.spec.replicas of type int32"
-        )));
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
     if name != call.name() {

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::encode::{Encoder, to_bytes};
+use super::options::invalid_options;
 use super::read::{Selection, parse_revision, too_large};
 use super::{Answer, ApiServer, Call, convert};
-use crate::status::{FieldError, Status, Subject};
+use crate::status::{FieldError, Status};
 use crate::store::{Change, Cursor, Event, Object, Query};
 
 /// Events written in one piece: enough to keep a fast reader busy, little enough to hold for a slow one.
@@ -21,9 +22,10 @@ impl ApiServer {
     pub(super) fn watch(&self, call: &Call) -> Result<Answer, Status> {
         let selection = call.selection()?;
         let initial = initial_events(call)?;
-        let asked = parse_revision(call.query.get("resourceVersion").unwrap_or_default())?;
+        let asked = parse_revision(call.query.get("resourceVersion").unwrap_or_default())
+            .map_err(|why| Status::new(500, "", why))?;
         let newest = self.0.store.revision();
-        if asked > newest {
+        if initial && asked > newest {
             return Ok(Answer::Stream(once(&error_event(&too_large(asked, newest)))));
         }
         let table = &call.resource.table;
@@ -50,7 +52,7 @@ impl ApiServer {
                     put_event(&mut start, "ADDED", &encoder.one(object));
                 }
             }
-            if initial {
+            if initial && call.query.flag("allowWatchBookmarks") {
                 put_event(&mut start, "BOOKMARK", &to_bytes(&bookmark(&encoder, page.revision, true)));
             }
             page.revision
@@ -91,21 +93,27 @@ impl ApiServer {
 fn initial_events(call: &Call) -> Result<bool, Status> {
     let rule = call.query.get("resourceVersionMatch").unwrap_or_default();
     let asked = call.query.get("sendInitialEvents");
-    let subject = Subject { group: "meta.k8s.io", resource: "", kind: "ListOptions" };
-    let invalid = |error: FieldError| Err(Status::invalid(subject, "", &[error]));
+    let field = "resourceVersionMatch";
+    let invalid = |error: FieldError| Err(invalid_options("ListOptions", &[error]));
+    if call.query.get("continue").is_some() {
+        let why = "resourceVersionMatch is forbidden when continue is provided";
+        return invalid(FieldError::forbidden(field, why));
+    }
+    let required = FieldError::forbidden(
+        field,
+        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+    );
     match (asked, rule) {
         (None, "") => Ok(false),
         (None, _) => invalid(FieldError::forbidden(
-            "resourceVersionMatch",
+            field,
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         )),
-        (Some(_), "") => invalid(FieldError::forbidden(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        )),
+        (Some(_), "") => invalid(required),
         (Some(_), "NotOlderThan") => Ok(call.query.flag("sendInitialEvents")),
         (Some(_), other) => {
-            invalid(FieldError::not_supported("resourceVersionMatch", &json!(other), &["NotOlderThan"]))
+            let unknown = FieldError::not_supported(field, &json!(other), &["NotOlderThan"]);
+            Err(invalid_options("ListOptions", &[required, unknown]))
         }
     }
 }

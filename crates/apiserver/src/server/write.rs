@@ -28,8 +28,9 @@ pub(super) struct Written {
 
 impl ApiServer {
     pub(super) fn create(&self, call: &Call) -> Result<Answer, Status> {
+        call.check_options("CreateOptions", Vec::new())?;
         let (object, warnings) = call.object()?;
-        let written = self.create_object(call, object, warnings)?;
+        let written = self.create_object(call, object, warnings, Ownership::Track)?;
         Ok(self.written(call, &written))
     }
 
@@ -56,6 +57,7 @@ impl ApiServer {
         call: &Call,
         mut object: Value,
         warnings: Vec<String>,
+        ownership: Ownership,
     ) -> Result<Written, Status> {
         let resource = &call.resource;
         call.place(&mut object)?;
@@ -67,17 +69,19 @@ impl ApiServer {
             builtin::default(kind, &mut object);
             builtin::normalize(kind, &mut object);
         }
-        self.write_managed_fields(call, None, &mut object);
+        if ownership == Ownership::Track {
+            self.write_managed_fields(call, None, &mut object);
+        }
         if resource.custom.is_none() {
             self.admit_create(call, &mut object)?;
         }
         self.name_it(&mut object);
-        prepare_create(resource, &mut object);
         self.fill_metadata(&mut object);
+        prepare_create(resource, &mut object);
         let errors = validate_create(resource, &object);
         if !errors.is_empty() {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            return Err(Status::invalid(resource.subject(), name, &errors));
+            return Err(Status::invalid(invalid_subject(resource), name, &errors));
         }
         if resource.custom.is_none() {
             self.admit_check(call, &object, None)?;
@@ -86,7 +90,7 @@ impl ApiServer {
             builtin::default(kind, &mut object);
             builtin::normalize(kind, &mut object);
         }
-        let created = if call.dry_run()? { self.pretend(call, &object)? } else { self.insert(call, object)? };
+        let created = if call.dry_run() { self.pretend(call, &object)? } else { self.insert(call, object)? };
         Ok(Written { object: created, created: true, warnings })
     }
 
@@ -193,28 +197,15 @@ impl ApiServer {
     }
 
     pub(super) fn update(&self, call: &Call) -> Result<Answer, Status> {
-        let (object, warnings) = call.object()?;
-        let given = object["metadata"]["name"].as_str().unwrap_or_default();
-        if given.is_empty() {
-            return Err(Status::bad_request("name must be provided"));
-        }
-        if given != call.name() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({})",
-                call.name()
-            )));
-        }
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        if !namespace.is_empty() && Some(namespace) != call.namespace() {
-            return Err(Status::bad_request(format!(
-                "the namespace of the object ({namespace}) does not match the namespace on the URL ({})",
-                call.namespace().unwrap_or_default()
-            )));
-        }
+        call.check_options("UpdateOptions", Vec::new())?;
+        let (mut object, warnings) = call.object()?;
+        call.check_name(&object)?;
         for _ in 0..TRIES {
             let Some(live) = self.0.store.get(&call.resource.table, &call.key()) else {
                 if call.subresource().is_empty() && created_on_update(&call.resource) {
-                    let written = self.create_object(call, object, warnings)?;
+                    // What does not exist has no revision that could be wrong.
+                    forget_revision(&mut object);
+                    let written = self.create_object(call, object, warnings, Ownership::Track)?;
                     return Ok(self.written(call, &written));
                 }
                 return Err(Status::not_found(call.resource.subject(), call.name()));
@@ -247,6 +238,7 @@ impl ApiServer {
     ) -> Result<Option<Arc<Object>>, Status> {
         let resource = &call.resource;
         let old = convert::from_storage(resource, live.value());
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         if resource.custom.is_some() {
             structural_default(resource, &mut new);
         } else {
@@ -265,7 +257,7 @@ impl ApiServer {
         prepare_update(resource, call.subresource(), &mut new, &old);
         let errors = validate_update(resource, call.subresource(), &new, &old);
         if !errors.is_empty() {
-            return Err(Status::invalid(resource.subject(), call.name(), &errors));
+            return Err(Status::invalid(invalid_subject(resource), call.name(), &errors));
         }
         if main {
             self.admit_check(call, &new, Some(&old))?;
@@ -273,23 +265,22 @@ impl ApiServer {
         if resource.custom.is_none() {
             builtin::normalize(kind_of(resource), &mut new);
         }
-        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         if apply::keep_times(&old, &mut new) {
             return Ok(Some(live.clone()));
         }
-        if call.dry_run()? {
-            return Ok(Some(Arc::new(Object::freeze(&new, live.revision, &resource.fields))));
-        }
         let done = deletable(&new);
         let stored = convert::to_storage(resource, new);
+        if call.dry_run() {
+            return Ok(Some(Arc::new(Object::freeze(&stored, live.revision, &resource.fields))));
+        }
+        if done {
+            // The last finalizer is gone: the object goes as it is stored, and the answer shows what would have been.
+            let gone = self.remove(resource, &call.key(), live.revision);
+            return Ok(gone.map(|_| Arc::new(Object::freeze(&stored, live.revision, &resource.fields))));
+        }
         let put = self.0.store.put(&resource.table, &call.key(), Expect::Revision(live.revision), stored);
         let Ok(object) = put else { return Ok(None) };
-        if done {
-            // The last finalizer is gone: the object goes with it, and the answer still shows it.
-            self.remove(resource, &call.key(), object.revision);
-        } else {
-            self.after_update(resource, &object);
-        }
+        self.after_update(resource, &object);
         Ok(Some(object))
     }
 
@@ -328,14 +319,30 @@ pub(super) fn deletable(value: &Value) -> bool {
         && !namespace_held
 }
 
+/// How errors about an invalid object name its kind. Events are of the core group, whatever group they came through.
+fn invalid_subject(resource: &Resource) -> Subject<'_> {
+    let subject = resource.subject();
+    if resource.table.as_ref() == "/events" { Subject { group: "", ..subject } } else { subject }
+}
+
+/// 500, because upstream's storage only notices when it is too late.
+pub(super) fn not_a_revision(given: &str) -> Status {
+    Status::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax"))
+}
+
+/// Takes the revision out of an object that does not exist yet.
+pub(super) fn forget_revision(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+}
+
 /// Compares the revision in an update with the stored one; `true` when none was given.
 fn check_revision(call: &Call, new: &Value, live: &Object) -> Result<bool, Status> {
     let subject = call.resource.subject();
     let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
     if !uid.is_empty() && uid != live.uid.as_ref() {
-        let why =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", live.uid);
-        return Err(Status::conflict(subject, call.name(), &why));
+        return Err(Status::conflict(subject, call.name(), &call.wrong_uid(uid, &live.uid)));
     }
     let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     if given.is_empty() || given == "0" {
@@ -344,16 +351,13 @@ fn check_revision(call: &Call, new: &Value, live: &Object) -> Result<bool, Statu
         }
         let error =
             FieldError::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+        let subject = Subject { kind: subject.resource, ..subject };
         return Err(Status::invalid(subject, call.name(), &[error]));
     }
     match given.parse::<u64>() {
         Ok(revision) if revision == live.revision => Ok(false),
         Ok(_) => Err(Status::modified(subject, call.name())),
-        Err(_) => {
-            let error =
-                FieldError::invalid("metadata.resourceVersion", &json!(given), "invalid resource version");
-            Err(Status::invalid(subject, call.name(), &[error]))
-        }
+        Err(_) => Err(not_a_revision(given)),
     }
 }
 
@@ -493,6 +497,9 @@ fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     if let Some(view) = custom.schema() {
         errors.extend(structural::validate(view, object, None));
     }
+    if let Some(paths) = &custom.scale {
+        errors.extend(super::scale::negative(paths, object));
+    }
     errors
 }
 
@@ -502,10 +509,17 @@ fn validate_update(resource: &Resource, subresource: &str, new: &Value, old: &Va
         (None, "status") => builtin::validate_status_update(kind, new, old),
         (None, "finalize") => Vec::new(),
         (None, _) => builtin::validate_update(kind, new, old),
-        (Some(custom), _) => {
+        (Some(custom), subresource) => {
             let mut errors = meta::validate_update(new, old, resource.namespaced);
             if let Some(view) = custom.schema() {
-                errors.extend(structural::validate(view, new, Some(old)));
+                errors.extend(if subresource == "status" {
+                    structural::validate_status(view, new, Some(old))
+                } else {
+                    structural::validate(view, new, Some(old))
+                });
+            }
+            if let Some(paths) = &custom.scale {
+                errors.extend(super::scale::negative(paths, new));
             }
             errors
         }
@@ -537,9 +551,6 @@ impl Call {
         } else if self.resource.namespaced {
             return Err(Status::bad_request("an empty namespace may not be set during creation"));
         } else if let Some(metadata) = metadata.as_object_mut() {
-            if metadata.get("namespace").and_then(Value::as_str).is_some_and(|n| !n.is_empty()) {
-                return Err(Status::bad_request("namespace may not be set on a cluster-scoped object"));
-            }
             metadata.remove("namespace");
         }
         let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -547,6 +558,54 @@ impl Call {
             return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         Ok(())
+    }
+
+    /// An object must be the one the path names.
+    pub(super) fn check_name(&self, object: &Value) -> Result<(), Status> {
+        let wanted = self.name();
+        let given = object["metadata"]["name"].as_str().unwrap_or_default();
+        if given.is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        if given != wanted {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if self.resource.namespaced && !namespace.is_empty() && Some(namespace) != self.namespace() {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What upstream's storage says when an object was replaced by another of the same name.
+    pub(super) fn wrong_uid(&self, given: &str, found: &str) -> String {
+        format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+             failed: UID in precondition: {given}, UID in object meta: {found}",
+            self.storage_key()
+        )
+    }
+
+    /// Where upstream's storage keeps the object.
+    fn storage_key(&self) -> String {
+        let Resource { group, plural, custom, .. } = &*self.resource;
+        let prefix = match (group.as_str(), plural.as_str()) {
+            ("", "nodes") => "minions".to_owned(),
+            ("", "services") => "services/specs".to_owned(),
+            ("", "endpoints") => "services/endpoints".to_owned(),
+            ("", "replicationcontrollers") => "controllers".to_owned(),
+            ("networking.k8s.io", "ingresses") => "ingress".to_owned(),
+            ("apiextensions.k8s.io", _) => format!("{group}/{plural}"),
+            _ if custom.is_some() => format!("{group}/{plural}"),
+            _ => plural.clone(),
+        };
+        format!("/registry/{prefix}/{}", self.key())
     }
 
     /// The same call, for another object.

@@ -386,8 +386,9 @@ impl Cursor {
         table.covers(self.position)?;
         let events: Vec<Arc<Event>> = table.since(self.position).take(most).cloned().collect();
         // Revisions are global: with nothing left to read here, the cursor stands at the newest of all.
-        self.position =
-            if events.len() < most { state.revision } else { events.last().map_or(0, |e| e.revision) };
+        let seen = if events.len() < most { state.revision } else { events.last().map_or(0, |e| e.revision) };
+        // A watch may start in the future and then waits until that has come.
+        self.position = self.position.max(seen);
         Ok(events)
     }
 

@@ -22,6 +22,8 @@ static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\d+y)?(\d+d)?(\d+h)?(\d
 /// Revisions inside messages.
 static REVISION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(current: |object meta: |too old resource version: \d+ \()\d+"));
+/// A patched object inside a message, whose fields come in the order of upstream's structs.
+static PATCHED: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\.*\}": "#));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.(96|0|9)\.\d+\.\d+\b"));
 
 /// Masks all answers of one case, which ran in `namespace`.
@@ -163,6 +165,7 @@ impl Mask<'_> {
                 if found.get(2).is_some() { "<precise time>" } else { "<time>" }
             },
         );
+        let text = PATCHED.replace_all(&text, r#"Invalid value: "<the object>": "#);
         let text = REVISION.replace_all(&text, "$1<number>");
         ADDRESS.replace_all(&text, "<address>").replace(self.namespace, "<ns>")
     }

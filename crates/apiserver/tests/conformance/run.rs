@@ -163,6 +163,11 @@ fn select(answer: &mut Value, step: &Step) {
             items.retain(|item| values.iter().any(|value| item[key] == value.as_str()));
         }
     }
+    for pointer in &step.sort {
+        if let Some(Value::Array(items)) = body.pointer_mut(pointer) {
+            items.sort_by_key(Value::to_string);
+        }
+    }
     if !step.only.is_empty() {
         let kept = step.only.iter().map(|pointer| {
             (pointer.clone(), body.pointer(pointer).cloned().unwrap_or_else(|| json!("(absent)")))

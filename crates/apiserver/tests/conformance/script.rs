@@ -23,6 +23,7 @@
 //! | `@brief` | only the status code counts |
 //! | `@only /pointer …` | only these parts of the body count |
 //! | `@drop /pointer …` | these parts do not; `*` is any key or index |
+//! | `@sort /pointer …` | the order of the array there does not |
 //! | `@where /pointer key a,b` | of the array there only the elements whose `key` is one of these count |
 //!
 //! `<ns>` is the namespace of the case, `<repeat:TEXT:N>` the text N times, `<byte:ff>` one byte, `<now>` the time.
@@ -55,6 +56,7 @@ pub struct Step {
     pub brief: bool,
     pub only: Vec<String>,
     pub drop: Vec<String>,
+    pub sort: Vec<String>,
     pub keep: Vec<(String, String, Vec<String>)>,
 }
 
@@ -130,6 +132,7 @@ impl Step {
             "brief" => self.brief = true,
             "only" => self.only.extend(words()),
             "drop" => self.drop.extend(words()),
+            "sort" => self.sort.extend(words()),
             "where" => {
                 let words: Vec<String> = words().collect();
                 let values = words[2].split(',').map(str::to_owned).collect();
