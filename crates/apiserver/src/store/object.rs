@@ -39,6 +39,8 @@ pub struct Object {
     pub fields: Box<[Box<str>]>,
     /// Uids of the owners.
     pub owners: Box<[Box<str>]>,
+    /// Whether it is marked for deletion.
+    pub deleting: bool,
 }
 
 impl Object {
@@ -58,6 +60,7 @@ impl Object {
             labels: labels.map(|(k, v)| (k.as_str().into(), text(v))).collect(),
             fields: fields.iter().map(|path| field(value, path)).collect(),
             owners: owners.map(|o| text(&o["uid"])).collect(),
+            deleting: !meta["deletionTimestamp"].is_null(),
         }
     }
 
