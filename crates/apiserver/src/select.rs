@@ -50,7 +50,10 @@ impl Labels {
             match tokens.peek() {
                 Token::Word(_) | Token::Bang => {}
                 other => {
-                    return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
+                    return Err(format!(
+                        "found '{}', expected: !, identifier, or 'end of string'",
+                        other.text()
+                    ));
                 }
             }
             let requirement = tokens.requirement();

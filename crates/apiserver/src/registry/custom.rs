@@ -177,7 +177,8 @@ fn deprecation(spec: &Value, version: &Value) -> Option<String> {
         return Some(own.to_owned());
     }
     let name = |version: &Value| text(&version["name"]);
-    let title = |version: &str| format!("{}/{version} {}", text(&spec["group"]), text(&spec["names"]["kind"]));
+    let title =
+        |version: &str| format!("{}/{version} {}", text(&spec["group"]), text(&spec["names"]["kind"]));
     let others = spec["versions"].as_array().into_iter().flatten();
     let others = others.filter(|other| other["served"] == true && other["deprecated"] != true);
     let best = others.map(name).max_by_key(|name| version_priority(name));

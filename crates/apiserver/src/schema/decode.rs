@@ -67,7 +67,8 @@ pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
     let parse_error = |why: &str| DecodeError(format!("couldn't get version/kind; json parse error: {why}"));
     syntax(text).map_err(|error| parse_error(&error.0))?;
     let mut found = (String::new(), String::new());
-    let value: Value = serde_json::from_slice(text).map_err(|error| parse_error(&error.to_string()))?;
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| parse_error(&unexpected(text, &error)))?;
     let Value::Object(fields) = value else {
         let wanted = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
         let what = json_type(&value);
@@ -150,6 +151,11 @@ fn unexpected(text: &[u8], error: &serde_json::Error) -> String {
     let found = line.get(error.column().saturating_sub(1)).copied();
     let Some(found) = found else { return error.to_string() };
     let sentence = error.to_string();
+    if sentence.starts_with("expected ident")
+        && let Some(place) = literal(&line[..error.column().saturating_sub(1)])
+    {
+        return format!("invalid character '{}' {place}", char::from(found).escape_default());
+    }
     let place = if sentence.starts_with("recursion limit") {
         "exceeded max depth"
     } else if sentence.starts_with("trailing characters") {
@@ -171,6 +177,16 @@ fn unexpected(text: &[u8], error: &serde_json::Error) -> String {
         other => format!("'{}'", char::from(other).escape_default()),
     };
     format!("invalid character {shown} {place}")
+}
+
+/// Where inside `true`, `false` or `null` a text stops making sense.
+fn literal(before: &[u8]) -> Option<String> {
+    let begun = before.iter().rev().take_while(|byte| byte.is_ascii_lowercase()).count();
+    let begun = std::str::from_utf8(&before[before.len() - begun..]).ok()?;
+    let whole =
+        ["true", "false", "null"].into_iter().find(|word| !begun.is_empty() && word.starts_with(begun))?;
+    let next = whole[begun.len()..].chars().next()?;
+    Some(format!("in literal {whole} (expecting '{next}')"))
 }
 
 fn run<'de, D: serde::Deserializer<'de>>(view: Option<View<'_>>, from: D) -> Result<Decoded, DecodeError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Wanted, decode_as};
+use super::body::Wanted;
 use super::{Answer, ApiServer, Call};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Expect;
@@ -15,7 +15,7 @@ impl ApiServer {
     pub(super) fn bind(&self, call: &Call) -> Result<Answer, Status> {
         call.check_options("CreateOptions", Vec::new())?;
         let wanted = Wanted { group: "", version: "v1", kind: "Binding" };
-        let (mut body, _) = decode_as(wanted, &call.text()?)?;
+        let mut body = call.decode_as(wanted)?;
         let name = match call.target.name.as_deref() {
             Some(name) => name.to_owned(),
             None => body["metadata"]["name"].as_str().unwrap_or_default().to_owned(),

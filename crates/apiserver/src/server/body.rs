@@ -65,22 +65,24 @@ impl Call {
                     .map_err(|e| Status::bad_request(format!("error converting YAML to JSON: {e}")))?;
                 Ok(Cow::Owned(value.to_string().into_bytes()))
             }
-            _ => Err(unsupported(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])),
+            _ => Err(unsupported(&[
+                "application/json",
+                "application/yaml",
+                "application/vnd.kubernetes.protobuf",
+            ])),
         }
     }
 
-    /// The body as an object of this resource, with what strict reading objected to.
+    /// The body as an object of this resource.
     ///
     /// # Errors
     /// 415 for other media types, 400 for what is not such an object.
-    pub(super) fn object(&self) -> Result<(Value, Vec<String>), Status> {
+    pub(super) fn object(&self) -> Result<Value, Status> {
         let text = self.text()?;
-        let strictness = self.strictness();
         let (kind, version) = (&self.resource.kind, &self.resource.version);
         let refuse = |strict: String| Status::bad_request(decode::unusable(kind, version, &strict));
         if self.resource.custom.is_none() {
-            let (value, strict) = decode_as(self.wanted(), &text)?;
-            return Ok((self.typed(value), objections(strict, strictness, refuse)?));
+            return Ok(self.typed(self.decode_as(self.wanted())?));
         }
         let (api_version, given) = decode::type_meta(&text)
             .map_err(|e| Status::bad_request(decode::unrecognized(kind, &text, &e.0)))?;
@@ -102,7 +104,39 @@ impl Call {
             return Err(Status::invalid(subject, name, &[error]));
         }
         let (value, strict) = self.coerce(decoded).map_err(&refuse)?;
-        Ok((value, objections(strict, strictness, refuse)?))
+        self.object_to(strict, refuse)?;
+        Ok(value)
+    }
+
+    /// The body as an object of a built-in kind.
+    ///
+    /// # Errors
+    /// 415 for other media types, 400 for what is not such an object.
+    pub(super) fn decode_as(&self, wanted: Wanted<'_>) -> Result<Value, Status> {
+        let (value, strict) = decode_as(wanted, &self.text()?)?;
+        let refuse =
+            |strict: String| Status::bad_request(decode::unusable(wanted.kind, wanted.version, &strict));
+        self.object_to(strict, refuse)?;
+        Ok(value)
+    }
+
+    /// Turns what strict reading objects to into warnings or an error.
+    pub(super) fn object_to(
+        &self,
+        strict: Vec<String>,
+        refuse: impl FnOnce(String) -> Status,
+    ) -> Result<(), Status> {
+        match self.strictness() {
+            Strictness::Ignore => {}
+            Strictness::Strict if !strict.is_empty() => return Err(refuse(decode::strict_error(&strict))),
+            // A request that is tried again says everything again.
+            Strictness::Warn | Strictness::Strict => {
+                let mut warnings = self.warnings.borrow_mut();
+                let new: Vec<String> = strict.into_iter().filter(|text| !warnings.contains(text)).collect();
+                warnings.extend(new);
+            }
+        }
+        Ok(())
     }
 
     /// A custom resource without what its schema does not know, and what strict reading objects to.
@@ -119,6 +153,14 @@ impl Call {
             None => structural::metadata(&mut decoded.value),
         };
         let dropped = dropped.map_err(|e| e.0)?;
+        // Metadata passes through upstream's struct, which leaves empty lists and maps out.
+        if let Some(metadata) = decoded.value["metadata"].as_object_mut() {
+            metadata.retain(|_, field| match field {
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(map) => !map.is_empty(),
+                _ => true,
+            });
+        }
         decoded.strict.extend(dropped.iter().map(|path| format!("unknown field {path:?}")));
         Ok((self.typed(decoded.value), decoded.strict))
     }
@@ -141,10 +183,10 @@ impl Call {
 ///
 /// # Errors
 /// 400 for what is not such an object.
-pub fn decode_as(wanted: Wanted<'_>, text: &[u8]) -> Result<(Value, Vec<String>), Status> {
+fn decode_as(wanted: Wanted<'_>, text: &[u8]) -> Result<(Value, Vec<String>), Status> {
     let Wanted { group, version, kind } = wanted;
-    let (api_version, given) = decode::type_meta(text)
-        .map_err(|e| Status::bad_request(decode::unrecognized(kind, text, &e.0)))?;
+    let (api_version, given) =
+        decode::type_meta(text).map_err(|e| Status::bad_request(decode::unrecognized(kind, text, &e.0)))?;
     check_type(wanted, &api_version, &given)?;
     let Some(view) = builtin::kind(group, version, kind) else {
         let decoded = decode::untyped(text).map_err(|e| Status::bad_request(e.0))?;
@@ -182,19 +224,6 @@ fn check_type(wanted: Wanted<'_>, api_version: &str, kind: &str) -> Result<(), S
 /// What upstream says about a kind it does not know.
 pub fn no_kind(kind: &str, api_version: &str) -> String {
     format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")
-}
-
-/// Turns what strict reading objected to into warnings or an error.
-pub fn objections(
-    strict: Vec<String>,
-    strictness: Strictness,
-    refuse: impl FnOnce(String) -> Status,
-) -> Result<Vec<String>, Status> {
-    match strictness {
-        Strictness::Ignore => Ok(Vec::new()),
-        Strictness::Strict if !strict.is_empty() => Err(refuse(decode::strict_error(&strict))),
-        Strictness::Warn | Strictness::Strict => Ok(strict),
-    }
 }
 
 /// 415 with the media types that would do.

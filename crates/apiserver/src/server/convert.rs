@@ -106,10 +106,12 @@ mod tests {
         let core = json!({
             "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "involvedObject": {"name": "p"},
             "message": "m", "reason": "R", "source": {"component": "c"}, "count": 2, "type": "Normal",
+            "reportingComponent": "", "reportingInstance": "",
         });
         let there = from_storage(newer, core.clone());
         assert_eq!(there["regarding"]["name"], "p");
         assert_eq!(there["note"], "m");
+        assert_eq!(there.get("reportingController"), None);
         assert_eq!(there["apiVersion"], "events.k8s.io/v1");
         assert_eq!(to_storage(newer, there), core);
     }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::{ApiServer, Call};
 use crate::registry::{Registry, Resource, established};
+use crate::schema::structural;
+use crate::status::FieldError;
 use crate::store::{Key, Object, Query};
 
 /// Holds a definition until its objects are gone.
@@ -148,4 +150,29 @@ impl ApiServer {
         let registry = Arc::new(Registry::with_custom(&custom));
         *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
+}
+
+/// Whether objects of this resource define others.
+pub(super) fn defines(resource: &Resource) -> bool {
+    resource.table.as_ref() == "apiextensions.k8s.io/customresourcedefinitions"
+}
+
+/// What is wrong with the schemas of a definition.
+pub(super) fn schema_errors(definition: &Value) -> Vec<FieldError> {
+    let versions = definition["spec"]["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    let schema = |version: &Value| version["schema"]["openAPIV3Schema"].clone();
+    let Some(first) = versions.first().map(schema) else { return Vec::new() };
+    if versions.iter().all(|version| schema(version) == first) {
+        // Upstream keeps what all versions share in a place of its own, and names that.
+        return check_schema(&first, "spec.validation.openAPIV3Schema");
+    }
+    let all = versions.iter().enumerate();
+    all.flat_map(|(at, version)| {
+        check_schema(&schema(version), &format!("spec.versions[{at}].schema.openAPIV3Schema"))
+    })
+    .collect()
+}
+
+fn check_schema(schema: &Value, path: &str) -> Vec<FieldError> {
+    if schema.is_object() { structural::check(schema, path) } else { Vec::new() }
 }

@@ -152,9 +152,9 @@ impl ApiServer {
             }
             Outcome::Marked(object) => {
                 let code = if options.orphan == Some(false) { 202 } else { 200 };
-                Answer::Json(code, self.encoder(call).one(&object), Vec::new())
+                Answer::Json(code, self.encoder(call).one(&object))
             }
-            Outcome::Gone(object) => Answer::Json(200, self.encoder(call).one(&object), Vec::new()),
+            Outcome::Gone(object) => Answer::Json(200, self.encoder(call).one(&object)),
         })
     }
 
@@ -172,9 +172,10 @@ impl ApiServer {
             }
             // A pod is marked even when it goes at once, and whoever watches it sees that.
             if !marked && call.resource.table.as_ref() == "/pods" {
-                let put = self.0.store.put(&call.resource.table, &call.key(), Expect::Revision(live.revision), new);
+                let put =
+                    self.0.store.put(&call.resource.table, &call.key(), Expect::Revision(live.revision), new);
                 let Ok(object) = put else { continue };
-                if self.remove(&call.resource, &call.key(), object.revision).is_some() {
+                if let Some(object) = self.remove(&call.resource, &call.key(), object.revision) {
                     return Ok(Outcome::Gone(object));
                 }
                 continue;
@@ -270,7 +271,7 @@ impl ApiServer {
         if call.resource.custom.is_some() {
             meta["continue"] = json!("");
         }
-        Ok(Answer::Json(200, encoder.list(&page.objects, &meta), Vec::new()))
+        Ok(Answer::Json(200, encoder.list(&page.objects, &meta)))
     }
 }
 

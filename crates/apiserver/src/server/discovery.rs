@@ -57,7 +57,10 @@ impl ApiServer {
             }
             Path::GroupVersion(group, version) => resource_list(&registry, group, version)?,
             Path::OpenApiV3(None) => {
-                return Ok(Answer::Special("text/plain; charset=utf-8", encode::to_bytes(&openapi_index(&registry))));
+                return Ok(Answer::Special(
+                    "text/plain; charset=utf-8",
+                    encode::to_bytes(&openapi_index(&registry)),
+                ));
             }
             Path::OpenApiV3(Some(path)) => match openapi_document(&registry, path) {
                 Some(document) => document,
@@ -66,7 +69,7 @@ impl ApiServer {
             Path::OpenApiV2 => openapi::v2(&served(&registry)),
             _ => return Err(finish::unknown_path()),
         };
-        Ok(Answer::Json(200, encode::to_bytes(&value), Vec::new()))
+        Ok(Answer::Json(200, encode::to_bytes(&value)))
     }
 }
 

@@ -159,10 +159,7 @@ impl Encoder {
         match self.form {
             Form::Plain => self.plain_list(objects, meta),
             Form::Metadata | Form::MetadataList => {
-                let items: Vec<Value> = objects
-                    .iter()
-                    .map(|o| partial(rewritten(o)))
-                    .collect();
+                let items: Vec<Value> = objects.iter().map(|o| partial(rewritten(o))).collect();
                 to_bytes(&json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                     "metadata": meta, "items": items,

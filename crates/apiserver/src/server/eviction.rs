@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Wanted, decode_as};
+use super::body::Wanted;
 use super::delete::Options;
 use super::{Answer, ApiServer, Call};
 use crate::select::Labels;
@@ -16,7 +16,7 @@ impl ApiServer {
     pub(super) fn evict(&self, call: &Call) -> Result<Answer, Status> {
         call.check_options("CreateOptions", Vec::new())?;
         let wanted = Wanted { group: "policy", version: "v1", kind: "Eviction" };
-        let (body, _) = decode_as(wanted, &call.text()?)?;
+        let body = call.decode_as(wanted)?;
         let given = body["metadata"]["name"].as_str().unwrap_or_default();
         if !given.is_empty() && given != call.name() {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
@@ -29,8 +29,7 @@ impl ApiServer {
             revision: text(&delete["preconditions"]["resourceVersion"]),
             policy: text(&delete["propagationPolicy"]),
             orphan: None,
-            dry_run: call.dry_run()
-                || delete["dryRun"].as_array().is_some_and(|d| d.contains(&json!("All"))),
+            dry_run: call.dry_run() || delete["dryRun"].as_array().is_some_and(|d| d.contains(&json!("All"))),
         };
         let pod = self.existing(call)?.value();
         if !ignores_budgets(&pod) {

@@ -8,15 +8,15 @@ use crate::registry::Registry;
 use crate::status::Status;
 
 /// Writes an answer or a failure.
-pub fn response(answer: Result<Answer, Status>) -> Response<Body> {
+pub fn response(answer: Result<Answer, Status>, warnings: &[String]) -> Response<Body> {
     let retry = answer.as_ref().err().and_then(|s| s.details.as_ref()?.retry_after_seconds);
     let answer = answer.unwrap_or_else(|status| failure(&status));
-    let (code, media, body, warnings) = match answer {
-        Answer::Json(code, body, warnings) => (code, "application/json", Body::from(body), warnings),
-        Answer::Special(media, body) => (200, media, Body::from(body), Vec::new()),
-        Answer::Text(code, text) => (code, "text/plain; charset=utf-8", Body::from(text), Vec::new()),
-        Answer::Stream(body) => (200, "application/json", body, Vec::new()),
-        Answer::Bare(code) => (code, "", Body::empty(), Vec::new()),
+    let (code, media, body) = match answer {
+        Answer::Json(code, body) => (code, "application/json", Body::from(body)),
+        Answer::Special(media, body) => (200, media, Body::from(body)),
+        Answer::Text(code, text) => (code, "text/plain; charset=utf-8", Body::from(text)),
+        Answer::Stream(body) => (200, "application/json", body),
+        Answer::Bare(code) => (code, "", Body::empty()),
     };
     let mut response = Response::new(body);
     *response.status_mut() =
@@ -45,7 +45,7 @@ fn failure(status: &Status) -> Answer {
     if *status == malformed_path() {
         return Answer::Text(400, "400 Bad Request".to_owned());
     }
-    Answer::Json(status.code, encode::to_bytes(&status.to_json()), Vec::new())
+    Answer::Json(status.code, encode::to_bytes(&status.to_json()))
 }
 
 /// 400 for a path with a broken escape, which upstream's HTTP library refuses in plain text.

@@ -22,6 +22,7 @@ mod scale;
 mod watch;
 mod write;
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -110,7 +111,7 @@ struct Inner {
 
 /// What a handler answers.
 enum Answer {
-    Json(u16, Bytes, Vec<String>),
+    Json(u16, Bytes),
     /// JSON under a media type of its own, which discovery clients insist on.
     Special(&'static str, Bytes),
     Text(u16, String),
@@ -121,7 +122,7 @@ enum Answer {
 
 impl Answer {
     fn value(code: u16, value: &Value) -> Self {
-        Self::Json(code, encode::to_bytes(value), Vec::new())
+        Self::Json(code, encode::to_bytes(value))
     }
 }
 
@@ -134,6 +135,8 @@ struct Call {
     content_type: String,
     user_agent: String,
     body: Bytes,
+    /// What to tell the client beside the answer, be that a failure or not.
+    warnings: RefCell<Vec<String>>,
 }
 
 impl Call {
@@ -233,6 +236,7 @@ impl ApiServer {
             content_type: "application/json".to_owned(),
             user_agent: "kube-apiserver".to_owned(),
             body: encode::to_bytes(object),
+            warnings: RefCell::default(),
         };
         if let Err(status) = self.create_privileged(&call) {
             tracing::error!(%path, %status, "could not create a built-in object");
@@ -263,14 +267,15 @@ impl ApiServer {
         B::Error: std::fmt::Display,
     {
         let (parts, body) = request.into_parts();
+        let mut warnings = Vec::new();
         let answer = match self.admit(&parts.headers, &Path::parse(parts.uri.path())) {
             Ok(()) => match body::read(body, self.0.config.body_limit).await {
-                Ok(body) => self.route(&parts, body),
+                Ok(body) => self.route(&parts, body, &mut warnings),
                 Err(status) => Err(status),
             },
             Err(status) => Err(status),
         };
-        finish::response(answer)
+        finish::response(answer, &warnings)
     }
 
     fn admit(&self, headers: &HeaderMap, path: &Path) -> Result<(), Status> {
@@ -283,7 +288,12 @@ impl ApiServer {
         if same_secret(given, token) { Ok(()) } else { Err(Status::new(401, "Unauthorized", "Unauthorized")) }
     }
 
-    fn route(&self, parts: &http::request::Parts, body: Bytes) -> Result<Answer, Status> {
+    fn route(
+        &self,
+        parts: &http::request::Parts,
+        body: Bytes,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, Status> {
         let accept = parts.headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
         let path = Path::parse(parts.uri.path());
         let Path::Resource(target) = path else {
@@ -306,6 +316,7 @@ impl ApiServer {
         };
         let form = encode::negotiate(accept, query.get("includeObject"))?;
         let call = Call {
+            warnings: RefCell::new(deprecation(&resource).into_iter().collect()),
             resource,
             target,
             form,
@@ -314,14 +325,9 @@ impl ApiServer {
             body,
             query,
         };
-        let answer = self.dispatch(&parts.method, &call)?;
-        Ok(match (answer, deprecation(&call.resource)) {
-            (Answer::Json(code, body, mut warnings), Some(warning)) => {
-                warnings.insert(0, warning);
-                Answer::Json(code, body, warnings)
-            }
-            (answer, _) => answer,
-        })
+        let answer = self.dispatch(&parts.method, &call);
+        *warnings = call.warnings.into_inner();
+        answer
     }
 
     fn dispatch(&self, method: &Method, call: &Call) -> Result<Answer, Status> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::{lenient, no_kind, objections, unsupported};
+use super::body::{lenient, no_kind, unsupported};
 use super::write::{Ownership, Written, forget_revision, not_a_revision};
 use super::{Answer, ApiServer, Call, convert};
 use crate::patch::words;
@@ -73,7 +73,7 @@ impl ApiServer {
                 PatchKind::Merge => patch::merge(&old, &document.value)?,
                 _ => patch::strategic(call.resource.schema(), &old, &document.value)?,
             };
-            let (new, warnings) = read_patched(call, kind, &document, new)?;
+            let new = read_patched(call, kind, &document, new)?;
             call.check_name(&new)?;
             let given = new["metadata"]["resourceVersion"].as_str().unwrap_or_default();
             if !given.is_empty() && given != "0" {
@@ -83,7 +83,7 @@ impl ApiServer {
                 }
             }
             if let Some(object) = self.replace(call, &live, new, Ownership::Track)? {
-                return Ok(self.written(call, &Written { object, created: false, warnings }));
+                return Ok(self.written(call, &Written { object, created: false }));
             }
         }
         Err(Status::modified(call.resource.subject(), call.name()))
@@ -100,7 +100,7 @@ impl ApiServer {
                     return Err(Status::not_found(call.resource.subject(), call.name()));
                 }
                 let object = apply::apply(call.resource.schema(), None, config, &write, force)?;
-                let (mut object, warnings) = read_applied(call, object)?;
+                let mut object = read_applied(call, object)?;
                 call.check_name(&object)?;
                 if let Some(uid) = object["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()) {
                     let why = format!(
@@ -109,7 +109,7 @@ impl ApiServer {
                     return Err(Status::conflict(call.resource.subject(), call.name(), &why));
                 }
                 forget_revision(&mut object);
-                match self.create_object(call, object, warnings, Ownership::Settled) {
+                match self.create_object(call, object, Ownership::Settled) {
                     Err(status) if status.reason == "AlreadyExists" => continue,
                     created => return Ok(self.written(call, &created?)),
                 }
@@ -120,10 +120,10 @@ impl ApiServer {
                 return Err(Status::modified(call.resource.subject(), call.name()));
             }
             let new = apply::apply(call.resource.schema(), Some(&old), config, &write, force)?;
-            let (new, warnings) = read_applied(call, new)?;
+            let new = read_applied(call, new)?;
             call.check_name(&new)?;
             if let Some(object) = self.replace(call, &live, new, Ownership::Settled)? {
-                return Ok(self.written(call, &Written { object, created: false, warnings }));
+                return Ok(self.written(call, &Written { object, created: false }));
             }
         }
         Err(Status::modified(call.resource.subject(), call.name()))
@@ -131,12 +131,7 @@ impl ApiServer {
 }
 
 /// Reads the patched object as if it had been sent whole.
-fn read_patched(
-    call: &Call,
-    kind: PatchKind,
-    document: &Decoded,
-    new: Value,
-) -> Result<(Value, Vec<String>), Status> {
+fn read_patched(call: &Call, kind: PatchKind, document: &Decoded, new: Value) -> Result<Value, Status> {
     // Upstream shows what could not be read: the patch, or else what became of the object.
     let shown = if kind == PatchKind::Strategic { words::plain(&document.value) } else { new.to_string() };
     let refuse = |why: String| unreadable(kind, &shown, why);
@@ -152,7 +147,8 @@ fn read_patched(
         }
     };
     strict.splice(0..0, document.strict.iter().cloned());
-    Ok((value, objections(strict, call.strictness(), refuse)?))
+    call.object_to(strict, refuse)?;
+    Ok(value)
 }
 
 /// 422 for a patch that leaves an object nobody can read.
@@ -163,16 +159,17 @@ pub(super) fn unreadable(kind: PatchKind, shown: &str, why: String) -> Status {
 }
 
 /// Reads what server-side apply made of an object.
-fn read_applied(call: &Call, object: Value) -> Result<(Value, Vec<String>), Status> {
+fn read_applied(call: &Call, object: Value) -> Result<Value, Status> {
     let fail = |why: String| Status::new(500, "", format!("failed to convert merged object: {why}"));
     match call.resource.schema().filter(|_| call.resource.custom.is_none()) {
         None => {
             let (value, strict) = call.coerce(Decoded { value: object, strict: Vec::new() }).map_err(fail)?;
-            Ok((value, objections(strict, call.strictness(), Status::bad_request)?))
+            call.object_to(strict, Status::bad_request)?;
+            Ok(value)
         }
         Some(view) => {
             let decoded = decode::typed_value(view, object).map_err(|e| fail(e.0))?;
-            Ok((call.typed(decoded.value), Vec::new()))
+            Ok(call.typed(decoded.value))
         }
     }
 }
@@ -180,7 +177,8 @@ fn read_applied(call: &Call, object: Value) -> Result<(Value, Vec<String>), Stat
 /// A strategic patch goes through upstream's own converter, which words a wrong type differently.
 fn restoring(why: &str) -> String {
     let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| rest.split_once(" into Go "));
-    let Some((what, wanted)) = parts.and_then(|(what, rest)| Some((what, rest.rsplit_once(" of type ")?.1))) else {
+    let Some((what, wanted)) = parts.and_then(|(what, rest)| Some((what, rest.rsplit_once(" of type ")?.1)))
+    else {
         return why.to_owned();
     };
     let what = match what {
@@ -205,8 +203,9 @@ pub(super) fn parse(kind: PatchKind, body: &[u8]) -> Result<Decoded, Status> {
     }
     // JSON is YAML too, and what every client of ours sends.
     let value: Value = serde_json::from_slice(&body).or_else(|_| {
-        serde_saphyr::from_str(&String::from_utf8_lossy(&body))
-            .map_err(|e| Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {e}")))
+        serde_saphyr::from_str(&String::from_utf8_lossy(&body)).map_err(|e| {
+            Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: {e}"))
+        })
     })?;
     if !value.is_object() && !value.is_null() {
         return Err(Status::bad_request(format!(

@@ -37,8 +37,7 @@ impl Call {
     /// The selectors of the request; a named object is selected by its name.
     pub(super) fn selection(&self) -> Result<Selection, Status> {
         let labels = self.query.get("labelSelector").unwrap_or_default();
-        let labels = Labels::parse(labels)
-            .map_err(Status::bad_request)?;
+        let labels = Labels::parse(labels).map_err(Status::bad_request)?;
         let fields = self.query.get("fieldSelector").unwrap_or_default();
         let known: Vec<String> = self.resource.fields.to_vec();
         let fields = if self.resource.group == "events.k8s.io" {
@@ -75,7 +74,7 @@ impl ApiServer {
         }
         let object = self.existing(call)?;
         call.form.check(false, &call.resource)?;
-        Ok(Answer::Json(200, self.encoder(call).one(&object), Vec::new()))
+        Ok(Answer::Json(200, self.encoder(call).one(&object)))
     }
 
     /// Logs are not kept: pods here are simulated.
@@ -92,7 +91,7 @@ impl ApiServer {
         }
         let (page, meta) = self.page(call)?;
         call.form.check(true, &call.resource)?;
-        Ok(Answer::Json(200, self.encoder(call).list(&page.objects, &meta), Vec::new()))
+        Ok(Answer::Json(200, self.encoder(call).list(&page.objects, &meta)))
     }
 
     fn page(&self, call: &Call) -> Result<(Page, Value), Status> {

@@ -10,9 +10,10 @@ impl ApiServer {
     #[expect(clippy::unused_self, reason = "every verb is a method of the server")]
     pub(super) fn review(&self, call: &Call) -> Result<Answer, Status> {
         call.check_options("CreateOptions", Vec::new())?;
-        let (mut review, warnings) = call.object()?;
+        let mut review = call.object()?;
         let spec = &review["spec"];
-        let asks = ["resourceAttributes", "nonResourceAttributes"].iter().filter(|key| spec.get(**key).is_some());
+        let asks =
+            ["resourceAttributes", "nonResourceAttributes"].iter().filter(|key| spec.get(**key).is_some());
         if call.resource.kind.ends_with("AccessReview") && asks.count() != 1 {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
             let shown = spec.get("resourceAttributes").unwrap_or(&Value::Null);
@@ -30,7 +31,7 @@ impl ApiServer {
             }),
             _ => json!({"allowed": true}),
         };
-        Ok(Answer::Json(201, super::encode::to_bytes(&review), warnings))
+        Ok(Answer::Json(201, super::encode::to_bytes(&review)))
     }
 }
 

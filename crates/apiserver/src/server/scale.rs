@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::body::{Wanted, decode_as};
+use super::body::Wanted;
 use super::patch::{PatchKind, parse, unreadable};
 use super::write::Ownership;
 use super::{Answer, ApiServer, Call};
@@ -79,7 +79,7 @@ impl ApiServer {
 
 fn read_scale(call: &Call) -> Result<Value, Status> {
     let wanted = Wanted { group: "autoscaling", version: "v1", kind: "Scale" };
-    Ok(decode_as(wanted, &call.text()?)?.0)
+    call.decode_as(wanted)
 }
 
 fn read_patched(kind: PatchKind, document: &Value, new: Value, view: View<'_>) -> Result<Value, Status> {
@@ -91,7 +91,8 @@ fn read_patched(kind: PatchKind, document: &Value, new: Value, view: View<'_>) -
 /// Replicas a definition's paths find below zero.
 pub(super) fn negative(paths: &ScalePaths, object: &Value) -> Vec<FieldError> {
     let fields = [&paths.spec_replicas, &paths.status_replicas];
-    let below = fields.into_iter().filter_map(|path| Some((path, at(object, path).as_i64().filter(|n| *n < 0)?)));
+    let below =
+        fields.into_iter().filter_map(|path| Some((path, at(object, path).as_i64().filter(|n| *n < 0)?)));
     below.map(|(path, n)| FieldError::invalid(path, &json!(n), "should be a non-negative integer")).collect()
 }
 

@@ -23,20 +23,19 @@ const TRIES: usize = 20;
 pub(super) struct Written {
     pub object: Arc<Object>,
     pub created: bool,
-    pub warnings: Vec<String>,
 }
 
 impl ApiServer {
     pub(super) fn create(&self, call: &Call) -> Result<Answer, Status> {
         call.check_options("CreateOptions", Vec::new())?;
-        let (object, warnings) = call.object()?;
-        let written = self.create_object(call, object, warnings, Ownership::Track)?;
+        let object = call.object()?;
+        let written = self.create_object(call, object, Ownership::Track)?;
         Ok(self.written(call, &written))
     }
 
     /// Creates an object of the server's own, which may use reserved names.
     pub(super) fn create_privileged(&self, call: &Call) -> Result<(), Status> {
-        let (mut object, _) = call.object()?;
+        let mut object = call.object()?;
         let kind = kind_of(&call.resource);
         builtin::default(kind, &mut object);
         builtin::normalize(kind, &mut object);
@@ -49,14 +48,13 @@ impl ApiServer {
 
     pub(super) fn written(&self, call: &Call, written: &Written) -> Answer {
         let code = if written.created { 201 } else { 200 };
-        Answer::Json(code, self.encoder(call).one(&written.object), written.warnings.clone())
+        Answer::Json(code, self.encoder(call).one(&written.object))
     }
 
     pub(super) fn create_object(
         &self,
         call: &Call,
         mut object: Value,
-        warnings: Vec<String>,
         ownership: Ownership,
     ) -> Result<Written, Status> {
         let resource = &call.resource;
@@ -91,7 +89,7 @@ impl ApiServer {
             builtin::normalize(kind, &mut object);
         }
         let created = if call.dry_run() { self.pretend(call, &object)? } else { self.insert(call, object)? };
-        Ok(Written { object: created, created: true, warnings })
+        Ok(Written { object: created, created: true })
     }
 
     /// A namespace must exist and not be going away.
@@ -100,8 +98,7 @@ impl ApiServer {
         let subject = Subject { group: "", resource: "namespaces", kind: "Namespace" };
         let found = self.0.store.get("/namespaces", namespace);
         let found = found.ok_or_else(|| Status::not_found(subject, namespace))?;
-        let value = found.value();
-        if value["metadata"].get("deletionTimestamp").is_none() {
+        if !found.deleting {
             return Ok(());
         }
         let name = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
@@ -198,14 +195,14 @@ impl ApiServer {
 
     pub(super) fn update(&self, call: &Call) -> Result<Answer, Status> {
         call.check_options("UpdateOptions", Vec::new())?;
-        let (mut object, warnings) = call.object()?;
+        let mut object = call.object()?;
         call.check_name(&object)?;
         for _ in 0..TRIES {
             let Some(live) = self.0.store.get(&call.resource.table, &call.key()) else {
                 if call.subresource().is_empty() && created_on_update(&call.resource) {
                     // What does not exist has no revision that could be wrong.
                     forget_revision(&mut object);
-                    let written = self.create_object(call, object, warnings, Ownership::Track)?;
+                    let written = self.create_object(call, object, Ownership::Track)?;
                     return Ok(self.written(call, &written));
                 }
                 return Err(Status::not_found(call.resource.subject(), call.name()));
@@ -217,7 +214,7 @@ impl ApiServer {
             let unconditional = check_revision(call, &new, &live)?;
             match self.replace(call, &live, new, Ownership::Track)? {
                 Some(object) => {
-                    return Ok(self.written(call, &Written { object, created: false, warnings }));
+                    return Ok(self.written(call, &Written { object, created: false }));
                 }
                 None if !unconditional => {
                     return Err(Status::modified(call.resource.subject(), call.name()));
@@ -491,7 +488,11 @@ fn differs_beside_metadata(new: &Value, old: &Value, skip_status: bool) -> bool 
 
 fn validate_create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let Some(custom) = &resource.custom else {
-        return builtin::validate_create(kind_of(resource), object);
+        let mut errors = builtin::validate_create(kind_of(resource), object);
+        if super::definitions::defines(resource) {
+            errors.extend(super::definitions::schema_errors(object));
+        }
+        return errors;
     };
     let mut errors = meta::validate_create(object, resource.namespaced);
     if let Some(view) = custom.schema() {
@@ -508,7 +509,14 @@ fn validate_update(resource: &Resource, subresource: &str, new: &Value, old: &Va
     match (&resource.custom, subresource) {
         (None, "status") => builtin::validate_status_update(kind, new, old),
         (None, "finalize") => Vec::new(),
-        (None, _) => builtin::validate_update(kind, new, old),
+        (None, _) => {
+            let mut errors = builtin::validate_update(kind, new, old);
+            // What was accepted once is not looked at again.
+            if super::definitions::defines(resource) && new["spec"]["versions"] != old["spec"]["versions"] {
+                errors.extend(super::definitions::schema_errors(new));
+            }
+            errors
+        }
         (Some(custom), subresource) => {
             let mut errors = meta::validate_update(new, old, resource.namespaced);
             if let Some(view) = custom.schema() {
@@ -622,6 +630,7 @@ impl Call {
             content_type: String::new(),
             user_agent: "kube-apiserver".to_owned(),
             body: bytes::Bytes::new(),
+            warnings: std::cell::RefCell::default(),
         }
     }
 }

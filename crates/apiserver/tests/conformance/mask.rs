@@ -20,8 +20,9 @@ static TIME: LazyLock<Regex> =
     LazyLock::new(|| regex(r"20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"^(\d+y)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?( ago)?$"));
 /// Revisions inside messages.
-static REVISION: LazyLock<Regex> =
-    LazyLock::new(|| regex(r"(current: |object meta: |too old resource version: \d+ \()\d+"));
+static REVISION: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r"(current: |object meta: |ResourceVersion in record \(|too old resource version: \d+ \()\d+")
+});
 /// A patched object inside a message, whose fields come in the order of upstream's structs.
 static PATCHED: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\.*\}": "#));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.(96|0|9)\.\d+\.\d+\b"));
@@ -123,6 +124,8 @@ impl Mask<'_> {
             }
             if let Some(Value::Array(entries)) = part.get_mut("managedFields") {
                 entries.iter_mut().for_each(|entry| *entry = json!(owner(entry)));
+                // Their order depends on which second a write fell into.
+                entries.sort_by_key(Value::to_string);
             }
         }
         for row in object.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -160,7 +160,10 @@ fn select(answer: &mut Value, step: &Step) {
     let body = &mut answer["body"];
     for (pointer, key, values) in &step.keep {
         if let Some(Value::Array(items)) = body.pointer_mut(pointer) {
-            items.retain(|item| values.iter().any(|value| item[key] == value.as_str()));
+            let at = if key.starts_with('/') { key.clone() } else { format!("/{key}") };
+            items.retain(|item| {
+                item.pointer(&at).is_some_and(|found| values.iter().any(|value| found == value.as_str()))
+            });
         }
     }
     for pointer in &step.sort {

@@ -24,7 +24,7 @@
 //! | `@only /pointer …` | only these parts of the body count |
 //! | `@drop /pointer …` | these parts do not; `*` is any key or index |
 //! | `@sort /pointer …` | the order of the array there does not |
-//! | `@where /pointer key a,b` | of the array there only the elements whose `key` is one of these count |
+//! | `@where /pointer key a,b` | of the array there only the elements whose `key` (or pointer) is one of these count |
 //!
 //! `<ns>` is the namespace of the case, `<repeat:TEXT:N>` the text N times, `<byte:ff>` one byte, `<now>` the time.
 

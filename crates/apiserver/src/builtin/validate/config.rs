@@ -27,7 +27,8 @@ pub(super) fn config_map(obj: &Value, out: &mut Errors) {
         size += bytes(value).len();
     }
     if size > MAX_SIZE {
-        out.push(meta::too_long("", MAX_SIZE));
+        // Upstream has no path for the whole object, and prints none this way.
+        out.push(meta::too_long("[]", MAX_SIZE));
     }
 }
 
