@@ -151,10 +151,10 @@ impl Verb {
     pub fn of(method: &Method, target: &Target, query: &Query) -> Option<Self> {
         let named = target.name.is_some();
         Some(match *method {
-            Method::GET | Method::HEAD if target.watch => Self::Watch,
-            Method::GET | Method::HEAD if named => Self::Get,
-            Method::GET | Method::HEAD if query.flag("watch") => Self::Watch,
-            Method::GET | Method::HEAD => Self::List,
+            Method::GET if target.watch => Self::Watch,
+            Method::GET if named => Self::Get,
+            Method::GET if query.flag("watch") => Self::Watch,
+            Method::GET => Self::List,
             Method::POST => Self::Create,
             Method::PUT if named => Self::Update,
             Method::PATCH if named => Self::Patch,

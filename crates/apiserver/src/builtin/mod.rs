@@ -18,10 +18,13 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod warn;
 
 use serde_json::Value;
 
 use crate::status::FieldError;
+
+pub use warn::warnings;
 
 /// Which built-in kind an object is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::table::CustomColumn;
 
 /// What only resources from a definition have.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, as a definition has them")]
 pub struct Custom {
     schema: Option<Schema>,
     definitions: Definitions,

@@ -182,9 +182,14 @@ fn discovery_list(registry: &Registry, accept: Option<&str>, pick: impl Fn(&Grou
 }
 
 fn discovered(resource: &Resource) -> Value {
+    // Built-in resources leave out what is theirs anyway.
+    let (group, version) = match &resource.custom {
+        Some(_) => (resource.group.as_str(), resource.version.as_str()),
+        None => ("", ""),
+    };
     let mut entry = json!({
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": {"group": group, "version": version, "kind": resource.kind},
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular, "verbs": resource.verbs,
     });
@@ -199,9 +204,9 @@ fn discovered(resource: &Resource) -> Value {
         .iter()
         .map(|sub| {
             let (group, version) = if sub.version.is_empty() {
-                (&resource.group, &resource.version)
+                (group, version)
             } else {
-                (&sub.group, &sub.version)
+                (sub.group.as_str(), sub.version.as_str())
             };
             json!({
                 "subresource": sub.name, "verbs": sub.verbs,

@@ -85,12 +85,11 @@ impl Form {
             _ => return Ok(()),
         };
         let suffix = if list { "List" } else { "" };
-        let ty = match &resource.custom {
-            Some(_) => format!("unstructured.Unstructured{suffix}"),
-            None => {
-                let package = if resource.group.is_empty() { "core" } else { &resource.group };
-                format!("{}.{}{suffix}", package.split('.').next().unwrap_or_default(), resource.kind)
-            }
+        let ty = if resource.custom.is_some() {
+            format!("unstructured.Unstructured{suffix}")
+        } else {
+            let package = if resource.group.is_empty() { "core" } else { &resource.group };
+            format!("{}.{}{suffix}", package.split('.').next().unwrap_or_default(), resource.kind)
         };
         let message = format!("you requested {asked}, but the requested object is {is} (*{ty})");
         Err(Status::new(406, "NotAcceptable", message))

@@ -8,12 +8,13 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::encode::{Encoder, to_bytes};
+use super::encode::{Encoder, Form, to_bytes};
 use super::options::invalid_options;
 use super::read::{Selection, parse_revision, too_large};
 use super::{Answer, ApiServer, Call, convert};
 use crate::status::{FieldError, Status};
 use crate::store::{Change, Cursor, Event, Object, Query};
+use crate::table::IncludeObject;
 
 /// Events written in one piece: enough to keep a fast reader busy, little enough to hold for a slow one.
 const BATCH: usize = 128;
@@ -207,7 +208,12 @@ fn bookmark(encoder: &Encoder, revision: u64, initial_end: bool) -> Value {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
     let object = json!({"kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata});
-    encoder.clone().shape(object)
+    let mut encoder = encoder.clone();
+    if let Form::Table(IncludeObject::None) = encoder.form {
+        // A bookmark is nothing but its metadata.
+        encoder.form = Form::Table(IncludeObject::Metadata);
+    }
+    encoder.shape(object)
 }
 
 fn put_event(out: &mut BytesMut, kind: &str, object: &[u8]) {

@@ -82,6 +82,7 @@ impl ApiServer {
             return Err(Status::invalid(invalid_subject(resource), name, &errors));
         }
         if resource.custom.is_none() {
+            call.warnings.borrow_mut().extend(builtin::warnings(kind_of(resource), &object, None));
             self.admit_check(call, &object, None)?;
             self.allocate(call, &mut object);
             let kind = kind_of(resource);
@@ -186,6 +187,9 @@ impl ApiServer {
             let mut status = Status::already_exists(resource.subject(), &name);
             if !generated.is_empty() && name.starts_with(&generated) {
                 status.message.push_str(", the server was not able to generate a unique name for the object");
+                if let Some(details) = &mut status.details {
+                    details.retry_after_seconds = Some(1);
+                }
             }
             status
         })?;
@@ -257,6 +261,7 @@ impl ApiServer {
             return Err(Status::invalid(invalid_subject(resource), call.name(), &errors));
         }
         if main {
+            call.warnings.borrow_mut().extend(builtin::warnings(kind_of(resource), &new, Some(&old)));
             self.admit_check(call, &new, Some(&old))?;
         }
         if resource.custom.is_none() {

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Who every request says it comes from; field ownership shows it.
 const AGENT: &str = "conformance/1.0";
@@ -80,21 +80,20 @@ impl Server {
     ) -> io::Result<Watch> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         socket.set_nodelay(true)?;
-        let mut head =
-            format!("{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{}\r\nUser-Agent: {AGENT}\r\n", self.port);
-        if let Some((_, token)) = &self.secure {
-            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
-        }
-        for (key, value) in headers {
-            head.push_str(&format!("{key}: {value}\r\n"));
-        }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        let mut head = vec![
+            format!("{method} {path} HTTP/1.0"),
+            format!("Host: 127.0.0.1:{}", self.port),
+            format!("User-Agent: {AGENT}"),
+            format!("Content-Length: {}", body.len()),
+        ];
+        head.extend(self.secure.iter().map(|(_, token)| format!("Authorization: Bearer {token}")));
+        head.extend(headers.iter().map(|(key, value)| format!("{key}: {value}")));
         let tls = self.secure.as_ref().map(|(config, _)| {
             let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
             ClientConnection::new(config.clone(), name).unwrap()
         });
         let mut wire = Wire { socket, tls, ended: false };
-        let mut request = head.into_bytes();
+        let mut request = format!("{}\r\n\r\n", head.join("\r\n")).into_bytes();
         request.extend_from_slice(body);
         let mut buffer = wire.write(&request)?;
         let started = Instant::now();

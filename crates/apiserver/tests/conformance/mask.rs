@@ -123,7 +123,9 @@ impl Mask<'_> {
                 *token = json!("<continue>");
             }
             if let Some(Value::Array(entries)) = part.get_mut("managedFields") {
-                entries.iter_mut().for_each(|entry| *entry = json!(owner(entry)));
+                for entry in entries.iter_mut() {
+                    *entry = json!(owner(entry));
+                }
                 // Their order depends on which second a write fell into.
                 entries.sort_by_key(Value::to_string);
             }
@@ -186,7 +188,8 @@ fn owner(entry: &Value) -> String {
     for key in entry.as_object().into_iter().flat_map(Map::keys) {
         let known = ["manager", "operation", "apiVersion", "subresource", "time", "fieldsType", "fieldsV1"];
         if !known.contains(&key.as_str()) {
-            line.push_str(&format!("{key}? "));
+            line.push_str(key);
+            line.push_str("? ");
         }
     }
     if entry["time"].as_str().is_none_or(|time| !TIME.is_match(time)) {

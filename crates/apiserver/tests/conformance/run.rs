@@ -10,7 +10,7 @@ use crate::mask;
 use crate::script::{Case, Goal, Step, expand};
 
 /// How long something that happens in the background may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Pause between two looks at it.
 const PAUSE: Duration = Duration::from_millis(30);

@@ -79,7 +79,16 @@ pub fn check(
     limit_ranges: &[Value],
 ) -> Result<(), Refused> {
     match (kind.group, kind.kind) {
-        ("", "Pod") if old.is_none() => limits::pod(obj, limit_ranges),
+        ("", "Pod") if old.is_none() => {
+            let spec = get(obj, "spec");
+            let class = classes.runtime_class(text(spec, "runtimeClassName"));
+            let overhead = class.is_some_and(|class| has(get(&class, "overhead"), "podFixed"));
+            if has(spec, "overhead") && !overhead {
+                let why = "Pod Overhead set without corresponding RuntimeClass defined Overhead";
+                return Err(Refused(format!("pod rejected: {why}")));
+            }
+            limits::pod(obj, limit_ranges)
+        }
         ("", "PersistentVolumeClaim")
             if !has(get(old.unwrap_or(&Value::Null), "metadata"), "deletionTimestamp") =>
         {
@@ -151,12 +160,8 @@ fn runtime(obj: &mut Value, classes: &dyn PriorityClasses) -> Result<(), Refused
         let class = class.ok_or_else(|| Refused(format!("pod rejected: RuntimeClass {name:?} not found")))?;
         get(get(&class, "overhead"), "podFixed").clone()
     };
-    if has(spec, "overhead") && get(spec, "overhead") != &overhead {
-        let why = if overhead.is_null() {
-            "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        } else {
-            "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-        };
+    if has(spec, "overhead") && !overhead.is_null() && get(spec, "overhead") != &overhead {
+        let why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead";
         return Err(Refused(format!("pod rejected: {why}")));
     }
     if !overhead.is_null()
