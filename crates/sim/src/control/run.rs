@@ -16,6 +16,8 @@ use crate::tell::{About, Event, Teller};
 use crate::work::{self, Queue};
 use crate::world::Counts;
 
+/// News of many pods are looked at together: a thousand pods that start are a few dozen looks, not a thousand.
+const GATHER: Duration = Duration::from_millis(25);
 /// Requests under way at a time for one replica set.
 const AT_ONCE: usize = 8;
 
@@ -61,7 +63,7 @@ impl Controllers {
             wake_owner(&pod.meta, "ReplicaSet", &this.sets);
             let budgets = this.cluster.budgets.within(&pod.meta.key.namespace);
             for budget in budgets.iter().filter(|budget| budget.selector.matches(&pod.meta.labels)) {
-                this.budgets.add(budget.meta.key.clone());
+                this.budgets.add_after(budget.meta.key.clone(), GATHER);
             }
             // A Deployment that recreates waits for the last old pod.
             if new.is_none()
@@ -99,7 +101,11 @@ impl Controllers {
     async fn set(&self, key: &Key) -> Result<Option<Duration>, Error> {
         let Some(set) = self.cluster.sets.get(key) else { return Ok(None) };
         let pods = self.cluster.pods.owned_by(&set.meta.uid);
-        let plan = replica_set::plan(&set, &pods, &self.crowds(&set), Timestamp::now());
+        // Where pods crowd only matters when some have to go.
+        let too_many =
+            pods.iter().filter(|pod| pod.is_active()).count() > usize::try_from(set.replicas).unwrap_or(0);
+        let crowds = if too_many { self.crowds(&set) } else { BTreeMap::new() };
+        let plan = replica_set::plan(&set, &pods, &crowds, Timestamp::now());
         // The status first: it speaks of the pods that were seen.
         if plan.status != set.status {
             let patch = json!({"metadata": {"uid": set.meta.uid}, "status": plan.status});
@@ -376,7 +382,7 @@ impl Controllers {
 /// Has the controller an object belongs to looked at.
 fn wake_owner(meta: &Meta, kind: &str, queue: &Queue) {
     if let Some(owner) = meta.owner.as_ref().filter(|owner| owner.kind == kind) {
-        queue.add(Key::new(&meta.key.namespace, &owner.name));
+        queue.add_after(Key::new(&meta.key.namespace, &owner.name), GATHER);
     }
 }
 
