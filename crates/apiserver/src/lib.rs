@@ -10,7 +10,8 @@
 //! | what a request asks for | [`request`], [`select`] |
 //! | who answers it | [`server`] |
 //! | what a field is, and what a body may hold | [`schema`] |
-//! | what built-in kinds demand | [`builtin`] |
+//! | what a body in protobuf says | [`protobuf`] |
+//! | what built-in kinds demand, and how amounts are written | [`builtin`], [`quantity`] |
 //! | how a patch changes an object | [`patch`], [`apply`] |
 //! | what kubectl prints | [`table`], [`jsonpath`] |
 //! | how failures look | [`status`] |
@@ -25,6 +26,8 @@ pub mod jsonpath;
 pub mod listen;
 pub mod metrics;
 pub mod patch;
+pub mod protobuf;
+pub mod quantity;
 pub mod registry;
 pub mod request;
 pub mod schema;

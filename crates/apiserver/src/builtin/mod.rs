@@ -13,7 +13,6 @@ pub mod meta;
 mod names;
 pub mod pod;
 mod prepare;
-pub mod quantity;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Kind;
 use super::json::get;
-use super::quantity::Quantity;
+use crate::quantity::Quantity;
 
 /// Labels of nodes that have a successor.
 const OLD_LABELS: [(&str, &str); 8] = [

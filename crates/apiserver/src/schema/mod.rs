@@ -7,7 +7,6 @@ pub mod builtin;
 pub mod decode;
 mod gotime;
 pub mod openapi;
-pub mod quantity;
 pub mod structural;
 
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Refused, annotate};
 use crate::builtin::json::{child_of, get, list, text};
-use crate::builtin::quantity::Quantity;
 use crate::builtin::validate::check::amounts;
+use crate::quantity::Quantity;
 
 type Amounts = Vec<(String, Quantity)>;
 

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::builtin::json::{get, has, int, list, text};
 use crate::builtin::names;
-use crate::builtin::quantity::Quantity;
 use crate::builtin::validate::check::{
     Errors, amount, amounts, duplicate, each, forbidden, invalid, is_extended, is_native, may_overcommit,
     must_be, nonnegative, required, resource_name,
 };
+use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

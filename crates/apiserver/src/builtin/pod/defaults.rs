@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::builtin::json::{Object, child, set_default, text_of};
-use crate::builtin::quantity::Quantity;
+use crate::quantity::Quantity;
 
 /// Applies the defaults of one struct.
 pub(in crate::builtin) fn apply(ty: &str, map: &mut Object) {

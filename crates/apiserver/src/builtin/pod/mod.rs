@@ -10,7 +10,7 @@ pub(super) mod validate;
 use serde_json::Value;
 
 use super::json::{entries, get, has, list};
-use super::quantity::Quantity;
+use crate::quantity::Quantity;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, from the requests and limits of a pod's spec.
 #[must_use]

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::{Omit, Table, Type};
-use crate::builtin::quantity::Quantity;
+use crate::quantity::Quantity;
 
 /// Encodes a struct; fields the type does not have are dropped. What is not an object counts as the zero value.
 pub(super) fn encode_struct(table: &Table, id: usize, value: Value) -> Value {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::builtin::json::{entries, get, has, int, list, text};
-use crate::builtin::quantity::Quantity;
 use crate::builtin::{meta, names};
+use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
 
 /// Problems found so far.

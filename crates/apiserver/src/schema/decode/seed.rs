@@ -9,8 +9,9 @@ use base64::Engine as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::quantity;
 use crate::schema::gotime::{self, Precision};
-use crate::schema::{Type, View, builtin, quantity};
+use crate::schema::{Type, View, builtin};
 
 /// Upstream stops collecting strict errors here.
 const MOST_STRICT: usize = 100;

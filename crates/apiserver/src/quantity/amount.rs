@@ -1,44 +1,35 @@
-//! Resource amounts: parsing, comparing and Kubernetes' canonical spelling.
+//! An amount to compare and to add up, exact to a billionth.
 
 use std::fmt;
+
+use super::{NANO as NANO_SCALE, Unit, binary, decimal, interpret, split};
 
 const NANO: i128 = 1_000_000_000;
 const MILLI: i128 = 1_000_000;
 /// Whole units above this are cut off, as upstream does.
 const MAX: i128 = i64::MAX as i128 * NANO;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Decimal,
-    Binary,
-    Exponent,
-}
-
 /// An amount, exact to a billionth, that remembers how it was written.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
-    format: Format,
+    unit: Unit,
 }
 
 impl Quantity {
     /// Nothing.
-    pub const ZERO: Self = Self { nanos: 0, format: Format::Decimal };
+    pub const ZERO: Self = Self { nanos: 0, unit: Unit::Decimal(0) };
 
     /// Reads an amount; `None` if it is not one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let negative = text.starts_with('-');
-        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
-        let (number, suffix) = unsigned.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        if text.is_empty() {
             return None;
         }
-        let (base, power, format) = scale(suffix)?;
-        let nanos = magnitude(whole, fraction, base, power);
-        Some(Self { nanos: if negative { -nanos } else { nanos }, format })
+        let parts = split(text).ok()?;
+        let unit = interpret(parts.suffix)?;
+        let nanos = magnitude(parts.whole, parts.fraction, unit);
+        Some(Self { nanos: if parts.negative { -nanos } else { nanos }, unit })
     }
 
     /// Rounds away from zero to whole thousandths.
@@ -75,14 +66,14 @@ impl Quantity {
     /// The amount in units, as the nearest fraction.
     #[must_use]
     pub fn as_f64(self) -> f64 {
-        self.over(Self { nanos: NANO, format: Format::Decimal })
+        self.over(Self { nanos: NANO, unit: Unit::Decimal(0) })
     }
 
     /// The sum, in the spelling of `self` unless that is zero.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        let format = if self.nanos == 0 { other.format } else { self.format };
-        Self { nanos: self.nanos.saturating_add(other.nanos), format }
+        let unit = if self.nanos == 0 { other.unit } else { self.unit };
+        Self { nanos: self.nanos.saturating_add(other.nanos), unit }
     }
 }
 
@@ -106,36 +97,8 @@ impl Ord for Quantity {
     }
 }
 
-/// Base, power of that base and format of a suffix.
-fn scale(suffix: &str) -> Option<(u32, i32, Format)> {
-    const DECIMAL: [(&str, i32); 10] = [
-        ("n", -9),
-        ("u", -6),
-        ("m", -3),
-        ("", 0),
-        ("k", 3),
-        ("M", 6),
-        ("G", 9),
-        ("T", 12),
-        ("P", 15),
-        ("E", 18),
-    ];
-    const BINARY: [(&str, i32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
-    if let Some((_, power)) = DECIMAL.iter().find(|(s, _)| *s == suffix) {
-        return Some((10, *power, Format::Decimal));
-    }
-    if let Some((_, power)) = BINARY.iter().find(|(s, _)| *s == suffix) {
-        return Some((2, *power, Format::Binary));
-    }
-    let power = suffix.strip_prefix(['e', 'E'])?;
-    if power.is_empty() || !power.ends_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    Some((10, power.parse().ok()?, Format::Exponent))
-}
-
-/// Billionths of `whole.fraction × base^power`, rounded up and cut off at [`MAX`].
-fn magnitude(whole: &str, fraction: &str, base: u32, power: i32) -> i128 {
+/// Billionths of `whole.fraction` units, rounded up and cut off at [`MAX`].
+fn magnitude(whole: &str, fraction: &str, unit: Unit) -> i128 {
     let digits: String = [whole, fraction].concat();
     let digits = digits.trim_start_matches('0');
     if digits.is_empty() {
@@ -149,17 +112,18 @@ fn magnitude(whole: &str, fraction: &str, base: u32, power: i32) -> i128 {
     let tail_len = i32::try_from(tail.len()).unwrap_or(i32::MAX);
     let mut exponent = tail_len.saturating_sub(fraction_len).saturating_add(9);
     let mut up = sticky;
-    if base == 10 {
-        exponent = exponent.saturating_add(power);
-    } else {
-        for _ in 0..power {
-            // Doubling may overflow while a later division would bring it back: divide early, remember the loss.
-            while value > i128::MAX / 2 && exponent < 0 {
-                up |= value % 10 != 0;
-                value /= 10;
-                exponent += 1;
+    match unit {
+        Unit::Decimal(power) | Unit::Exponent(power) => exponent = exponent.saturating_add(power),
+        Unit::Binary(bits) => {
+            for _ in 0..bits {
+                // Doubling may overflow while a later division would bring it back: divide early, remember the loss.
+                while value > i128::MAX / 2 && exponent < 0 {
+                    up |= value % 10 != 0;
+                    value /= 10;
+                    exponent += 1;
+                }
+                value = value.saturating_mul(2);
             }
-            value = value.saturating_mul(2);
         }
     }
     while exponent > 0 && value <= MAX {
@@ -179,32 +143,11 @@ impl fmt::Display for Quantity {
         if self.nanos == 0 {
             return f.write_str("0");
         }
-        let binary = self.format == Format::Binary && self.is_whole() && self.nanos.abs() >= 1024 * NANO;
-        if binary {
-            let mut value = self.nanos / NANO;
-            let mut step = 0;
-            while value % 1024 == 0 {
-                value /= 1024;
-                step += 1;
-            }
-            let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][step.min(6)];
-            return write!(f, "{value}{suffix}");
-        }
-        let mut value = self.nanos;
-        let mut step = 0;
-        while value % 1000 == 0 {
-            value /= 1000;
-            step += 1;
-        }
-        if self.format == Format::Exponent {
-            return match step * 3 - 9 {
-                0 => write!(f, "{value}"),
-                power => write!(f, "{value}e{power}"),
-            };
-        }
-        let suffix = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-        let step = usize::try_from(step).unwrap_or_default().min(9);
-        write!(f, "{value}{}", suffix[step])
+        let sign = if self.nanos < 0 { "-" } else { "" };
+        let amount = self.nanos.abs();
+        let whole = matches!(self.unit, Unit::Binary(_)) && self.is_whole();
+        let body = whole.then(|| binary(amount, NANO_SCALE)).flatten();
+        write!(f, "{sign}{}", body.unwrap_or_else(|| decimal(amount, NANO_SCALE, self.unit)))
     }
 }
 
@@ -228,6 +171,8 @@ mod tests {
             ("1e3", "1e3", "exponents stay exponents"),
             ("10e2", "1e3", "in threes"),
             ("0Gi", "0", "zero has no suffix"),
+            (".", "0", "upstream takes no digits for none"),
+            ("e3", "0", "with any unit"),
             ("1.5", "1500m", "mixed"),
             ("100Ei", "9223372036854775807", "cut off at the largest 64-bit number"),
             ("0.1Ki", "102400m", "a fraction of a unit is shown in decimal"),
@@ -235,7 +180,7 @@ mod tests {
             let got = Quantity::parse(given).map(|q| q.to_string());
             assert_eq!(got.as_deref(), Some(want), "{given}: {why}");
         }
-        for bad in ["", "x", "1.2.3", "1 ", "1kk", "e3", ".", "1e", "--1", "1ki"] {
+        for bad in ["", "x", "1.2.3", "1 ", "1kk", "1e", "--1", "1ki"] {
             assert_eq!(Quantity::parse(bad), None, "{bad:?}");
         }
     }

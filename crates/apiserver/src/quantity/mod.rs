@@ -1,9 +1,15 @@
 //! How Kubernetes writes an amount: reading any spelling, writing the canonical one.
 //!
+//! [`canonical`] rewrites what clients send; [`Quantity`] is for comparing and adding.
+//!
 //! The server stores what it understood, not what was sent: `0.5` comes back as `500m`, `1024Mi` as `1Gi`.
 //! A spelling that is already canonical is kept as it is.
 
+mod amount;
+
 use std::fmt::Write as _;
+
+pub use amount::Quantity;
 
 /// Not an amount at all.
 const FORMAT: &str =
@@ -22,7 +28,7 @@ const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40)
 const NANO: i32 = -9;
 
 /// How the unit was written, which is how it is written back.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Decimal(i32),
     Exponent(i32),
