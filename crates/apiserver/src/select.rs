@@ -1,5 +1,6 @@
 //! Label and field selectors as they stand in a query string.
 
+use crate::builtin::names;
 use crate::store::Object;
 
 /// One requirement on a label.
@@ -168,7 +169,7 @@ impl<'a> Tokens<'a> {
     fn key(&mut self) -> Result<String, String> {
         match self.next() {
             Token::Word(word) => {
-                let problems = label_key_problems(word);
+                let problems = names::qualified(word);
                 if problems.is_empty() {
                     Ok(word.to_owned())
                 } else {
@@ -278,63 +279,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-const NAME_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-
-fn name_like(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().next_back())
-}
-
-fn subdomain(text: &str) -> bool {
-    text.split('.').all(|part| {
-        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-            && edge(part.chars().next())
-            && edge(part.chars().next_back())
-    })
-}
-
-fn label_key_problems(key: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let parts: Vec<&str> = key.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => *name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else if !subdomain(prefix) {
-                problems.push(format!("prefix part {SUBDOMAIN_RULE}"));
-            }
-            name
-        }
-        _ => {
-            return vec![format!(
-                "a qualified name {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-    };
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        problems.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !name_like(name) {
-        problems.push(NAME_RULE.to_owned());
-    }
-    problems
-}
-
 fn check_value(key: &str, at: usize, value: &str) -> Result<String, String> {
-    let mut problems = Vec::new();
-    if value.len() > 63 {
-        problems.push("must be no more than 63 bytes");
-    }
-    if !value.is_empty() && !name_like(value) {
-        problems.push(VALUE_RULE);
-    }
+    let problems = names::label_value(value);
     if problems.is_empty() {
         Ok(value.to_owned())
     } else {

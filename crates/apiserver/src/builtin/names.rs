@@ -131,7 +131,7 @@ pub(super) fn path_segment(name: &str, prefix: bool) -> Vec<String> {
 }
 
 /// What keeps a text from being a label key: an optional domain and a name.
-pub(super) fn qualified(key: &str) -> Vec<String> {
+pub(crate) fn qualified(key: &str) -> Vec<String> {
     let what = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
                 alphanumeric character";
     let spelled = shape(what, KEY, &["MyName", "my.name", "123-abc"]);
@@ -169,7 +169,7 @@ pub(super) fn qualified(key: &str) -> Vec<String> {
 }
 
 /// What keeps a text from being the value of a label.
-pub(super) fn label_value(value: &str) -> Vec<String> {
+pub(crate) fn label_value(value: &str) -> Vec<String> {
     let mut out = Vec::new();
     if value.len() > 63 {
         out.push(too_long(63, "bytes"));

@@ -12,7 +12,7 @@ use super::{Answer, ApiServer, Call};
 use crate::registry::Resource;
 use crate::schema::{self, decode};
 use crate::status::{FieldError, Status, Subject};
-use crate::store::{Expect, Object, Query};
+use crate::store::{Expect, Object};
 
 /// What a deletion asks for beside the object.
 #[derive(Debug, Clone, Default)]
@@ -244,19 +244,7 @@ impl ApiServer {
     pub(super) fn delete_collection(&self, call: &Call) -> Result<Answer, Status> {
         let options = Options::of(call)?;
         let selection = call.selection()?;
-        let keep = |object: &Object| selection.matches(object);
-        let query = Query {
-            namespace: call.namespace(),
-            after: None,
-            at: None,
-            limit: 0,
-            keep: if selection.is_empty() { None } else { Some(&keep) },
-        };
-        let page = self
-            .0
-            .store
-            .list(&call.resource.table, &query)
-            .map_err(|_| Status::internal("the list of what to delete expired"))?;
+        let page = self.matching(call, &selection)?;
         for object in &page.objects {
             let one = Call::for_object(&call.resource, object.namespace.as_deref(), &object.name);
             match self.delete_object(&one, &options) {

@@ -79,7 +79,11 @@ impl ApiServer {
 
     /// Logs are not kept: pods here are simulated.
     pub(super) fn log(&self, call: &Call) -> Result<Answer, Status> {
-        self.existing(call)?;
+        let pod = self.existing(call)?.value();
+        // Upstream has nobody to ask about a pod without a node.
+        if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+            return Ok(Answer::Bare(204));
+        }
         Ok(Answer::Text(200, String::new()))
     }
 
@@ -94,9 +98,25 @@ impl ApiServer {
         Ok(Answer::Json(200, self.encoder(call).list(&page.objects, &meta)))
     }
 
+    /// Everything the request selects, as it is now.
+    pub(super) fn matching(&self, call: &Call, selection: &Selection) -> Result<Page, Status> {
+        let keep = |object: &Object| selection.matches(object);
+        let query = Query {
+            namespace: call.namespace(),
+            after: None,
+            at: None,
+            limit: 0,
+            keep: if selection.is_empty() { None } else { Some(&keep) },
+        };
+        let page = self.0.store.list(&call.resource.table, &query);
+        page.map_err(|_| Status::internal("the present is always covered by the log"))
+    }
+
     fn page(&self, call: &Call) -> Result<(Page, Value), Status> {
         let selection = call.selection()?;
         let limit = call.query.number("limit")?.unwrap_or(0).max(0);
+        // What upstream has in its cache it hands out whole.
+        let limit = if call.query.get("resourceVersion") == Some("0") { 0 } else { limit };
         let newest = self.0.store.revision();
         let start = Start::of(call, newest, limit)?;
         let keep = |object: &Object| selection.matches(object);

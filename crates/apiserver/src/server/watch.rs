@@ -13,7 +13,7 @@ use super::options::invalid_options;
 use super::read::{Selection, parse_revision, too_large};
 use super::{Answer, ApiServer, Call, convert};
 use crate::status::{FieldError, Status};
-use crate::store::{Change, Cursor, Event, Object, Query};
+use crate::store::{Change, Cursor, Event, Object};
 use crate::table::IncludeObject;
 
 /// Events written in one piece: enough to keep a fast reader busy, little enough to hold for a slow one.
@@ -35,19 +35,7 @@ impl ApiServer {
         let mut start = BytesMut::new();
         // The snapshot and the cursor agree: the cursor starts at the revision the snapshot shows.
         let from = if asked == 0 || initial {
-            let keep = |object: &Object| selection.matches(object);
-            let query = Query {
-                namespace: namespace.as_deref(),
-                after: None,
-                at: None,
-                limit: 0,
-                keep: if selection.is_empty() { None } else { Some(&keep) },
-            };
-            let page = self
-                .0
-                .store
-                .list(table, &query)
-                .map_err(|_| Status::expired("The resourceVersion for the provided watch is too old."))?;
+            let page = self.matching(call, &selection)?;
             if initial || call.query.get("sendInitialEvents").is_none() {
                 for object in &page.objects {
                     put_event(&mut start, "ADDED", &encoder.one(object));
