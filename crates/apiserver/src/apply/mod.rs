@@ -238,12 +238,7 @@ fn record(
 /// Forgets managers of other groups and reads the rest under today's schema.
 fn prepare(shape: Shape<'_>, managers: &mut Managers, write: &Write<'_>) {
     let group = |version: &str| version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
-    // Events are one kind in two groups.
-    let ours = |version: &str| {
-        let theirs = group(version);
-        theirs == group(write.api_version) || write.kind == "Event"
-    };
-    managers.entries.retain(|_, entry| ours(&entry.version));
+    managers.entries.retain(|_, entry| group(&entry.version) == group(write.api_version));
     for entry in managers.entries.values_mut() {
         entry.fields = merge::reconciled(shape, &entry.fields);
     }

@@ -136,7 +136,19 @@ fn read_patched(call: &Call, kind: PatchKind, document: &Decoded, new: Value) ->
     let shown = if kind == PatchKind::Strategic { words::plain(&document.value) } else { new.to_string() };
     let refuse = |why: String| unreadable(kind, &shown, why);
     let (value, mut strict) = match call.resource.schema().filter(|_| call.resource.custom.is_none()) {
-        None => call.coerce(Decoded { value: new, strict: Vec::new() }).map_err(refuse)?,
+        None => {
+            let given = new["kind"].as_str().unwrap_or_default().to_owned();
+            if given != call.resource.kind {
+                let subject = Subject { kind: &given, ..call.resource.subject() };
+                let why = format!("must be {}", call.resource.kind);
+                return Err(Status::invalid(
+                    subject,
+                    call.name(),
+                    &[FieldError::invalid("kind", &json!(given), why)],
+                ));
+            }
+            call.coerce(Decoded { value: new, strict: Vec::new() }).map_err(refuse)?
+        }
         Some(view) => {
             let text = |key: &str| new[key].as_str().unwrap_or_default().to_owned();
             if text("kind") != call.resource.kind || text("apiVersion") != call.resource.api_version() {

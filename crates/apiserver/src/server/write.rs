@@ -436,6 +436,7 @@ fn prepare_create(resource: &Resource, object: &mut Value) {
 fn prepare_update(resource: &Resource, subresource: &str, new: &mut Value, old: &Value) {
     match (&resource.custom, subresource) {
         (None, "status") => builtin::prepare_status_update(kind_of(resource), new, old),
+        (None, "resize") => builtin::pod::resize::prepare(new, old),
         (None, "finalize") => {
             let finalizers = new["spec"]["finalizers"].take();
             let managed = new["metadata"]["managedFields"].take();
@@ -514,6 +515,7 @@ fn validate_update(resource: &Resource, subresource: &str, new: &Value, old: &Va
     match (&resource.custom, subresource) {
         (None, "status") => builtin::validate_status_update(kind, new, old),
         (None, "finalize") => Vec::new(),
+        (None, "resize") => builtin::pod::resize::validate(new, old),
         (None, _) => {
             let mut errors = builtin::validate_update(kind, new, old);
             // What was accepted once is not looked at again.
@@ -524,6 +526,8 @@ fn validate_update(resource: &Resource, subresource: &str, new: &Value, old: &Va
         }
         (Some(custom), subresource) => {
             let mut errors = meta::validate_update(new, old, resource.namespaced);
+            // Upstream looks at the metadata of these once more.
+            errors.extend(meta::validate_create(new, resource.namespaced));
             if let Some(view) = custom.schema() {
                 errors.extend(if subresource == "status" {
                     structural::validate_status(view, new, Some(old))

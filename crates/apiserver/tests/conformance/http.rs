@@ -15,6 +15,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Beyond this many bytes a body may be refused before it was read.
+const LONG: usize = 1 << 20;
+
 /// Who every request says it comes from; field ownership shows it.
 const AGENT: &str = "conformance/1.0";
 
@@ -65,8 +68,24 @@ impl Server {
         headers: &[(String, String)],
         body: &[u8],
     ) -> io::Result<Reply> {
-        let mut watch = self.open(method, path, headers, body)?;
-        while watch.more(PATIENCE)? {}
+        // A server that refuses a long body closes while we still write, and then its answer may get lost.
+        let mut tries = if body.len() > LONG { 5 } else { 1 };
+        let mut watch = loop {
+            tries -= 1;
+            match self.open(method, path, headers, body) {
+                Err(_) if tries > 0 => {}
+                opened => break opened?,
+            }
+        };
+        loop {
+            match watch.more(PATIENCE) {
+                Ok(true) => {}
+                Err(error) if error.kind() != ErrorKind::ConnectionReset || body.len() <= LONG => {
+                    return Err(error);
+                }
+                Ok(false) | Err(_) => break,
+            }
+        }
         Ok(Reply { status: watch.status, headers: watch.headers, body: watch.buffer })
     }
 

@@ -3,6 +3,7 @@
 mod container;
 pub(super) mod defaults;
 pub(super) mod prepare;
+pub mod resize;
 pub(super) mod scheduling;
 pub(super) mod update;
 pub(super) mod validate;

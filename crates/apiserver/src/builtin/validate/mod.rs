@@ -157,6 +157,7 @@ pub(super) fn status(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::update::status(new, old, &mut out),
         ("", "Node") => own(kind, new, Some(old), &mut out),
+        ("", "Namespace") => node::namespace_status(new, &mut out),
         ("apps", "Deployment" | "ReplicaSet") => workload::status(kind.kind, new, &mut out),
         ("policy", _) => policy::budget_status(new, &mut out),
         _ => {}

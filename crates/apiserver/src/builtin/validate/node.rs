@@ -3,10 +3,24 @@
 use serde_json::{Value, json};
 
 use super::check::{Errors, amount, amounts, each, forbidden, must_be};
-use crate::builtin::json::{get, list, text};
+use crate::builtin::json::{get, has, list, text};
 use crate::builtin::names;
 use crate::builtin::pod::scheduling::EFFECTS;
 use crate::status::{FieldError, Mistake};
+
+/// The phase says whether a namespace is going, and so does its metadata.
+pub(super) fn namespace_status(obj: &Value, out: &mut Errors) {
+    let going = has(get(obj, "metadata"), "deletionTimestamp");
+    let phase = text(get(obj, "status"), "phase");
+    let (wanted, rule) = if going {
+        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    } else {
+        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+    };
+    if phase != wanted {
+        out.push(FieldError::invalid("status.Phase", &json!(phase), rule));
+    }
+}
 
 pub(super) fn namespace(obj: &Value, out: &mut Errors) {
     for finalizer in list(get(obj, "spec"), "finalizers") {
