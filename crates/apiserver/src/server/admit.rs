@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use super::write::kind_of;
+use super::rules::kind_of;
 use super::{ApiServer, Call};
 use crate::builtin::admission::{self, PriorityClasses, Refused};
 use crate::status::Status;

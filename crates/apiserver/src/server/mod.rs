@@ -18,6 +18,7 @@ mod options;
 mod patch;
 mod read;
 mod reviews;
+mod rules;
 mod scale;
 mod watch;
 mod write;
@@ -39,6 +40,7 @@ use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::protobuf;
 use crate::registry::{Registry, Resource};
 use crate::request::{Path, Query, Target, Verb};
 use crate::status::Status;
@@ -315,12 +317,17 @@ impl ApiServer {
             value.unwrap_or_default().to_owned()
         };
         let form = encode::negotiate(accept, query.get("includeObject"))?;
+        let (mut content_type, mut body) = (text(header::CONTENT_TYPE), body);
+        let below = target.subresource.as_deref();
+        if let Some(json) = protobuf::body_text(&content_type, &parts.method, &resource, below, &body)? {
+            (content_type, body) = ("application/json".to_owned(), json);
+        }
         let call = Call {
             warnings: RefCell::new(deprecation(&resource).into_iter().collect()),
             resource,
             target,
             form,
-            content_type: text(header::CONTENT_TYPE),
+            content_type,
             user_agent: text(header::USER_AGENT),
             body,
             query,
