@@ -1,0 +1,251 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+
+use super::*;
+use crate::registry::Registry;
+
+/// A recorded object: what it shows, its protobuf and its JSON.
+struct Vector {
+    name: &'static str,
+    body: Vec<u8>,
+    json: Value,
+}
+
+fn vectors() -> Vec<Vector> {
+    let read = |line: &'static str| {
+        let mut parts = line.split('\t');
+        let mut next = || parts.next().expect("three parts");
+        let (name, body, json) = (next(), next(), next());
+        let body = STANDARD.decode(body).expect("base64");
+        Vector { name, body, json: serde_json::from_str(json).expect("JSON") }
+    };
+    include_str!("vectors.txt").lines().map(read).collect()
+}
+
+/// Without nulls: Go prints lists and times that are not there when it may not leave them out.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, field| !field.is_null());
+            map.values_mut().for_each(without_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
+#[test]
+fn recorded_objects_are_read_as_their_writer_prints_them() {
+    let vectors = vectors();
+    assert!(vectors.len() > 100);
+    for Vector { name, body, mut json } in vectors {
+        let mut read = to_json(&body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        without_nulls(&mut read);
+        without_nulls(&mut json);
+        assert_eq!(read, json, "{name}");
+    }
+}
+
+#[test]
+fn no_beginning_of_a_body_is_a_reason_to_panic() {
+    for Vector { name, body, .. } in vectors() {
+        // Long ones in steps, to end in time.
+        for end in (0..body.len()).step_by(body.len() / 500 + 1) {
+            assert!(to_json(&body[..end]).is_err() || end > MAGIC.len(), "{name} up to {end}");
+        }
+    }
+}
+
+/// A body with a message that may be anything.
+fn wrapped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let mut body = MAGIC.to_vec();
+    let mut meta = Vec::new();
+    put(&mut meta, 1, api_version.as_bytes());
+    put(&mut meta, 2, kind.as_bytes());
+    put(&mut body, 1, &meta);
+    put(&mut body, 2, raw);
+    body
+}
+
+fn put(into: &mut Vec<u8>, number: u8, bytes: &[u8]) {
+    into.push(number << 3 | wire::BYTES);
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        into.push((length % 0x80) as u8 | 0x80);
+        length /= 0x80;
+    }
+    into.push(u8::try_from(length).expect("below 128"));
+    into.extend_from_slice(bytes);
+}
+
+#[test]
+fn what_is_not_known_is_left_out() {
+    let mut raw = vec![0xf8, 0x07, 1, 0xfb, 0x07, 8, 1, 0xfc, 0x07, 0xfd, 0x07, 1, 2, 3, 4];
+    put(&mut raw, 1, b"\x0a\x01a");
+    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
+    assert_eq!(read, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}));
+}
+
+#[test]
+fn a_message_that_comes_in_parts_is_put_together() {
+    let mut raw = Vec::new();
+    put(&mut raw, 1, b"\x0a\x01a\x1a\x01b");
+    put(&mut raw, 1, b"\x0a\x01c");
+    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
+    assert_eq!(read["metadata"], json!({"name": "c", "namespace": "b"}));
+    put(&mut raw, 1, b"\x0a\x00");
+    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
+    assert_eq!(read["metadata"], json!({"namespace": "b"}), "the last name is empty");
+}
+
+#[test]
+fn numbers_of_a_list_may_be_packed_or_not() {
+    // SecurityContext of a pod: supplementalGroups is a list of numbers.
+    let pod = |groups: &[u8]| {
+        let (mut spec, mut raw) = (Vec::new(), Vec::new());
+        put(&mut spec, 14, groups);
+        put(&mut raw, 2, &spec);
+        to_json(&wrapped("v1", "Pod", &raw)).unwrap()["spec"]["securityContext"].clone()
+    };
+    assert_eq!(pod(&[0x20, 1, 0x20, 2]), json!({"supplementalGroups": [1, 2]}));
+    assert_eq!(pod(&[0x22, 2, 1, 2, 0x20, 3]), json!({"supplementalGroups": [1, 2, 3]}));
+}
+
+#[test]
+fn text_that_is_no_text_is_mended() {
+    let mut raw = Vec::new();
+    put(&mut raw, 1, b"\x0a\x01\xff");
+    assert_eq!(to_json(&wrapped("v1", "Pod", &raw)).unwrap()["metadata"]["name"], "\u{fffd}");
+}
+
+#[test]
+fn nesting_has_an_end() {
+    // A schema in a schema: `not` is field 25.
+    let mut schema = Vec::new();
+    for _ in 0..1000 {
+        let mut outer = vec![0xca, 0x01];
+        let mut length = schema.len();
+        while length >= 0x80 {
+            outer.push((length % 0x80) as u8 | 0x80);
+            length /= 0x80;
+        }
+        outer.push(length as u8);
+        outer.append(&mut schema);
+        schema = outer;
+    }
+    let (mut version, mut validation, mut spec, mut raw) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    put(&mut validation, 1, &schema);
+    put(&mut version, 4, &validation);
+    put(&mut spec, 7, &version);
+    put(&mut raw, 2, &spec);
+    let body = wrapped("apiextensions.k8s.io/v1", "CustomResourceDefinition", &raw);
+    assert_eq!(to_json(&body), Err(Error::Depth));
+}
+
+#[test]
+fn bad_bodies_are_refused_in_upstream_s_words() {
+    let registry = Registry::default();
+    let pods = registry.find("", "v1", "pods").unwrap();
+    let refused = |method: &Method, below: Option<&str>, body: &[u8]| {
+        body_text(MEDIA, method, pods, below, body).expect_err("refused").message
+    };
+    let pod = |raw: &[u8]| wrapped("v1", "Pod", raw);
+    for (body, want) in [
+        (Vec::new(), "the object provided is unrecognized (must be of type Pod): empty data (<empty>)"),
+        (
+            b"{}".to_vec(),
+            "the object provided is unrecognized (must be of type Pod): provided data does not appear to be a \
+             protobuf message, expected prefix [107 56 115 0] ({})",
+        ),
+        (
+            b"k8s\0".to_vec(),
+            "the object provided is unrecognized (must be of type Pod): empty body (6b387300)",
+        ),
+        (
+            b"k8s\0\x0a\x09".to_vec(),
+            "the object provided is unrecognized (must be of type Pod): unexpected EOF (6b3873000a09)",
+        ),
+        (pod(&[0x0a, 5]), "Pod in version \"v1\" cannot be handled as a Pod: unexpected EOF"),
+        (
+            pod(&[0x08, 5]),
+            "Pod in version \"v1\" cannot be handled as a Pod: proto: wrong wireType = 0 for field ObjectMeta",
+        ),
+        (
+            pod(&[0x02]),
+            "Pod in version \"v1\" cannot be handled as a Pod: proto: Pod: illegal tag 0 (wire type 2)",
+        ),
+    ] {
+        assert_eq!(refused(&Method::POST, None, &body), want);
+    }
+    assert_eq!(refused(&Method::DELETE, None, b"{}"), Error::Prefix.to_string());
+    assert_eq!(
+        refused(&Method::POST, Some("eviction"), &wrapped("policy/v1", "Eviction", &[4])),
+        "Eviction in version \"v1\" cannot be handled as a Eviction: proto: Eviction: wiretype end group for non-group"
+    );
+}
+
+#[test]
+fn only_bodies_that_are_protobuf_of_built_in_kinds_are_turned_into_text() {
+    let registry = Registry::default();
+    let pods = registry.find("", "v1", "pods").unwrap();
+    let body = wrapped("", "", b"");
+    let text = |media: &str, method: &Method, below: Option<&str>, body: &[u8]| {
+        body_text(media, method, pods, below, body)
+            .unwrap()
+            .map(|text| serde_json::from_slice(&text).unwrap())
+    };
+    for (media, method, below, body, want) in [
+        (MEDIA, Method::POST, None, &body[..], Some(json!({"apiVersion": "v1", "kind": "Pod"}))),
+        (
+            "application/vnd.kubernetes.protobuf;x=y",
+            Method::PUT,
+            None,
+            &body,
+            Some(json!({"apiVersion": "v1", "kind": "Pod"})),
+        ),
+        (
+            MEDIA,
+            Method::POST,
+            Some("eviction"),
+            &body,
+            Some(json!({"apiVersion": "policy/v1", "kind": "Eviction"})),
+        ),
+        (MEDIA, Method::POST, Some("binding"), &body, Some(json!({"apiVersion": "v1", "kind": "Binding"}))),
+        (MEDIA, Method::DELETE, None, &body, Some(json!({"apiVersion": "v1", "kind": "DeleteOptions"}))),
+        (MEDIA, Method::DELETE, None, b"", None),
+        (MEDIA, Method::PATCH, None, &body, None),
+        (MEDIA, Method::GET, None, b"", None),
+        (MEDIA, Method::POST, Some("nothing"), &body, None),
+        ("application/json", Method::POST, None, &body, None),
+    ] {
+        assert_eq!(text(media, &method, below, body), want, "{method} {media} {below:?}");
+    }
+    let other = wrapped("example.com/v1", "Thing", b"\xff");
+    assert_eq!(
+        text(MEDIA, &Method::POST, None, &other),
+        Some(json!({"apiVersion": "example.com/v1", "kind": "Thing"}))
+    );
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_messages_are_read_or_refused(raw in prop::collection::vec(any::<u8>(), 0..200), root in 0..1000_usize) {
+        let roots: Vec<&str> = include_str!("table.txt").lines().filter_map(|l| l.strip_prefix("root ")).collect();
+        let (version, kind) = roots[root % roots.len()].split(' ').next().unwrap().rsplit_once('/').unwrap();
+        let _ = to_json(&wrapped(version, kind, &raw));
+        let _ = to_json(&raw);
+        let _ = to_json(&[MAGIC, &raw].concat());
+    }
+
+    #[test]
+    fn a_changed_byte_is_no_reason_to_panic(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte: u8) {
+        let all = vectors();
+        let mut body = which.get(&all).body.clone();
+        let at = at.index(body.len());
+        body[at] = byte;
+        if let Ok(read) = to_json(&body) {
+            prop_assert!(read.is_object());
+        }
+    }
+}
