@@ -135,9 +135,15 @@ fn events(watch: &mut Watch, count: &str) -> Value {
     let mut found = Vec::new();
     while found.len() < most {
         match watch.line(EVENT) {
-            Ok(Some(line)) => found.push(
-                serde_json::from_slice(&line).unwrap_or_else(|_| json!(String::from_utf8_lossy(&line))),
-            ),
+            Ok(Some(line)) => {
+                let event: Value =
+                    serde_json::from_slice(&line).unwrap_or_else(|_| json!(String::from_utf8_lossy(&line)));
+                // When a server sends other bookmarks is up to the server.
+                let marked = event.to_string().contains("k8s.io/initial-events-end");
+                if event["type"] != "BOOKMARK" || marked {
+                    found.push(event);
+                }
+            }
             Ok(None) => {
                 found.extend((most != usize::MAX).then(|| json!("the watch ended")));
                 break;
