@@ -72,7 +72,7 @@ fn read_field(
             }
         }
         Type::Message(id) if field.json.is_empty() => {
-            read_into(message(*id)?, reader.bytes()?, depth, object)?
+            read_into(message(*id)?, reader.bytes()?, depth, object)?;
         }
         ty => {
             let (inner, pointer) = match ty {

@@ -191,10 +191,9 @@ pub(crate) fn body_text(
     else {
         return Ok(None);
     };
-    let refuse = |why: String| Status::bad_request(why);
     let mut envelope = Envelope::read(body).map_err(|error| {
         let why = error.to_string();
-        refuse(if deletion { why } else { decode::unrecognized(subject.kind, body, &why) })
+        Status::bad_request(if deletion { why } else { decode::unrecognized(subject.kind, body, &why) })
     })?;
     if envelope.kind.is_empty() {
         subject.kind.clone_into(&mut envelope.kind);
@@ -210,12 +209,12 @@ pub(crate) fn body_text(
             envelope.name(&mut object);
             Value::Object(object)
         }
-        Err(error) if deletion => return Err(refuse(error.to_string())),
+        Err(error) if deletion => return Err(Status::bad_request(error.to_string())),
         Err(error) => {
             let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
             let Envelope { kind, .. } = &envelope;
             let wanted = subject.kind;
-            return Err(refuse(format!(
+            return Err(Status::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {wanted}: {error}"
             )));
         }
