@@ -139,6 +139,8 @@ impl ApiServer {
 
     /// Makes the registry true again after definitions changed.
     fn reload_definitions(&self) {
+        // Held from reading to writing: of two definitions made at once, neither may be forgotten.
+        let mut registry = self.0.registry.write().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.all_of("apiextensions.k8s.io/customresourcedefinitions", None);
         let mut custom = Vec::new();
         for definition in definitions.iter().filter(|d| established(d)) {
@@ -147,8 +149,7 @@ impl ApiServer {
                 custom.push(resource);
             }
         }
-        let registry = Arc::new(Registry::with_custom(&custom));
-        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+        *registry = Arc::new(Registry::with_custom(&custom));
     }
 }
 
