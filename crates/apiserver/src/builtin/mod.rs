@@ -10,7 +10,7 @@ mod convert;
 mod defaults;
 mod json;
 pub mod meta;
-mod names;
+pub(crate) mod names;
 pub mod pod;
 mod prepare;
 mod shape;
