@@ -49,7 +49,8 @@ pub fn words(command: &Command) -> String {
 /// `loadline up ARGS`, built first. Cargo takes our place in the process table and the program takes cargo's: signals
 /// and the exit code need nobody to pass them on.
 pub fn up(args: &[String]) -> Result<ExitCode> {
-    let mut cargo = cargo(&["run", "--profile", "up", "--package", "loadline", "--bin", "loadline", "--", "up"]);
+    let mut cargo =
+        cargo(&["run", "--profile", "up", "--package", "loadline", "--bin", "loadline", "--", "up"]);
     cargo.args(args);
     // The program runs where the person is, so that relative paths in its arguments mean what they look like.
     cargo.current_dir(env::current_dir().context("cannot tell the current folder")?);

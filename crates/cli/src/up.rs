@@ -69,9 +69,7 @@ fn greet(args: &Up, url: &str, kubeconfig: &Path) {
     line("");
     line(&format!("  export KUBECONFIG={}", quoted(kubeconfig)));
     line("  kubectl get nodes");
-    line(
-        "  kubectl create deployment web --image=nginx --replicas=40 --dry-run=client -o yaml | kubectl apply -f -",
-    );
+    line("  kubectl create deployment web --image=nginx --replicas=40");
     line("  kubectl get pods -o wide --watch");
     line("");
     line(&match args.time {

@@ -3,6 +3,7 @@
 //! `kubectl` reads them to validate, to merge and to explain: it looks for operations by the kind they are about,
 //! for the parameters and body types of a patch, and for schemas by kind.
 
+pub mod gnostic;
 mod paths;
 mod v2;
 

@@ -66,7 +66,14 @@ impl ApiServer {
                 Some(document) => document,
                 None => return Ok(Answer::Bare(404)),
             },
-            Path::OpenApiV2 => openapi::v2(&served(&registry)),
+            Path::OpenApiV2 => {
+                let document = openapi::v2(&served(&registry));
+                if accept.is_some_and(|a| a.contains(openapi::gnostic::MEDIA)) {
+                    let body = openapi::gnostic::encode(&document).into();
+                    return Ok(Answer::Special(openapi::gnostic::MEDIA, body));
+                }
+                document
+            }
             _ => return Err(finish::unknown_path()),
         };
         Ok(Answer::Json(200, encode::to_bytes(&value)))
