@@ -10,9 +10,6 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Tells the test below which folder to use, in its own process.
-const FOLDER: &str = "LOADLINE_TEST_GUARD_FOLDER";
-
 fn start(folder: &Path) -> Vec<Guard> {
     let sleep = |name| Guard::start(name, folder, Path::new("sleep"), &["1000"]).unwrap();
     vec![sleep("first"), sleep("second")]
@@ -71,9 +68,9 @@ fn a_panic_ends_the_program() {
 #[test]
 fn killing_our_process_ends_the_program_and_removes_the_folder() {
     let folder = folder();
-    let mut tests = Command::new(env::current_exe().unwrap());
-    tests.args(["--exact", "holds_programs_until_killed", "--ignored", "--nocapture"]);
-    let mut child = tests.env(FOLDER, &folder).stdout(Stdio::null()).spawn().unwrap();
+    // Tests run from `deps`, examples are built beside it.
+    let hold = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("hold");
+    let mut child = Command::new(hold).arg(&folder).spawn().unwrap();
     let pids = [pid(&folder, "first"), pid(&folder, "second")];
     assert!(pids.iter().all(|pid| is_running(pid)));
 
@@ -81,17 +78,6 @@ fn killing_our_process_ends_the_program_and_removes_the_folder() {
     child.wait().unwrap();
     wait_until("the programs are gone", || !pids.iter().any(|pid| is_running(pid)));
     wait_until("the folder is gone", || !folder.exists());
-}
-
-/// Not a test of its own: the process that the test above kills.
-#[test]
-#[ignore = "started by killing_our_process_ends_the_program_and_removes_the_folder"]
-fn holds_programs_until_killed() {
-    let Some(folder) = env::var_os(FOLDER) else { return };
-    let _guards = start(Path::new(&folder));
-    loop {
-        thread::park();
-    }
 }
 
 #[test]

@@ -51,8 +51,10 @@ impl Object {
         let text = |v: &Value| v.as_str().unwrap_or_default().into();
         let labels = meta["labels"].as_object().into_iter().flatten();
         let owners = meta["ownerReferences"].as_array().into_iter().flatten();
+        // Cut to size: a grown buffer would keep up to half of its room unused for as long as the object lives.
+        let json = serde_json::to_vec(value).unwrap_or_default().into_boxed_slice();
         Self {
-            json: serde_json::to_vec(value).unwrap_or_default().into(),
+            json: json.into(),
             revision,
             namespace: meta["namespace"].as_str().map(Into::into),
             name: text(&meta["name"]),
