@@ -337,6 +337,15 @@ impl Fields {
         Ok(Self(all))
     }
 
+    /// The value the first selectable field must have, if it must have one; what the store's index is by.
+    ///
+    /// Absent fields are not in the index, so values that an absent field matches are not looked up there.
+    #[must_use]
+    pub fn indexed(&self) -> Option<&str> {
+        let found = self.0.iter().find(|(field, equal, _)| *field == Field::At(0) && *equal);
+        found.map(|(_, _, value)| value.as_str()).filter(|v| !v.is_empty() && *v != "false")
+    }
+
     /// Adds the requirement that the object has this name.
     pub fn require_name(&mut self, name: &str) {
         self.0.push((Field::Name, true, name.to_owned()));

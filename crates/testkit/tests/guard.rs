@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a helper fails its test")]
 
 use loadline_testkit::guard::Guard;
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -68,9 +67,7 @@ fn a_panic_ends_the_program() {
 #[test]
 fn killing_our_process_ends_the_program_and_removes_the_folder() {
     let folder = folder();
-    // Tests run from `deps`, examples are built beside it.
-    let hold = env::current_exe().unwrap().parent().unwrap().with_file_name("examples").join("hold");
-    let mut child = Command::new(hold).arg(&folder).spawn().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hold")).arg(&folder).spawn().unwrap();
     let pids = [pid(&folder, "first"), pid(&folder, "second")];
     assert!(pids.iter().all(|pid| is_running(pid)));
 

@@ -120,7 +120,7 @@ impl ApiServer {
     /// Deletes every object of a definition that is going away.
     pub(super) fn empty_definition(&self, object: &Arc<Object>) {
         let Some(resource) = Resource::from_definition(&object.value()).into_iter().next() else { return };
-        let query = Query { namespace: None, after: None, at: None, limit: 0, keep: None };
+        let query = Query::default();
         let Ok(page) = self.0.store.list(&resource.table, &query) else { return };
         for item in page.objects {
             let call = Call::for_object(&resource, item.namespace.as_deref(), &item.name);

@@ -103,10 +103,9 @@ impl ApiServer {
         let keep = |object: &Object| selection.matches(object);
         let query = Query {
             namespace: call.namespace(),
-            after: None,
-            at: None,
-            limit: 0,
             keep: if selection.is_empty() { None } else { Some(&keep) },
+            indexed: selection.fields.indexed(),
+            ..Query::default()
         };
         let page = self.0.store.list(&call.resource.table, &query);
         page.map_err(|_| Status::internal("the present is always covered by the log"))
@@ -126,6 +125,7 @@ impl ApiServer {
             at: start.at,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
             keep: if selection.is_empty() { None } else { Some(&keep) },
+            indexed: selection.fields.indexed(),
         };
         let page = self.0.store.list(&call.resource.table, &query).map_err(|too_old| {
             if start.after.is_some() {

@@ -118,7 +118,7 @@ impl ApiServer {
 
     /// Every object of a table, as trees. For small tables only.
     pub(super) fn all_of(&self, table: &str, namespace: Option<&str>) -> Vec<Value> {
-        let query = Query { namespace, after: None, at: None, limit: 0, keep: None };
+        let query = Query { namespace, ..Query::default() };
         let page = self.0.store.list(table, &query);
         page.map(|p| p.objects.iter().map(|o| o.value()).collect()).unwrap_or_default()
     }

@@ -70,6 +70,8 @@ pub type TableId = Arc<str>;
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     fields: Arc<[String]>,
+    /// Keys by the value of the first selectable field: for pods, by node. Whoever runs on a node asks for little else.
+    index: HashMap<Box<str>, BTreeSet<Key>>,
     log: VecDeque<Arc<Event>>,
     /// Everything up to this revision has left the log.
     forgotten: u64,
@@ -104,7 +106,8 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// Which objects of a table to read.
+/// Which objects of a table to read; all of them by default.
+#[derive(Clone, Copy, Default)]
 pub struct Query<'a> {
     /// Only this namespace.
     pub namespace: Option<&'a str>,
@@ -116,6 +119,8 @@ pub struct Query<'a> {
     pub limit: usize,
     /// Keeps an object; `None` keeps all.
     pub keep: Option<&'a dyn Fn(&Object) -> bool>,
+    /// Only objects whose first selectable field has this value. `keep` must agree: this only makes it quick.
+    pub indexed: Option<&'a str>,
 }
 
 impl Store {
@@ -143,6 +148,7 @@ impl Store {
         state.tables.entry(id.clone()).or_insert_with(|| Table {
             objects: BTreeMap::new(),
             fields: fields.into(),
+            index: HashMap::new(),
             log: VecDeque::new(),
             forgotten: revision,
             newest: watch::channel(revision).0,
@@ -187,6 +193,7 @@ impl Store {
         stamp(&mut value, state.revision);
         let object = Arc::new(Object::freeze(&value, state.revision, &table.fields));
         table.objects.insert(key.into(), object.clone());
+        table.reindex(key, before.as_deref(), Some(&object));
         reindex(&mut state.dependents, id, key, before.as_deref(), Some(&object));
         let change = if before.is_some() { Change::Modified } else { Change::Added };
         table.append(
@@ -210,6 +217,7 @@ impl Store {
         let mut value = before.value();
         stamp(&mut value, state.revision);
         let object = Arc::new(Object::freeze(&value, state.revision, &table.fields));
+        table.reindex(key, Some(&before), None);
         reindex(&mut state.dependents, id, key, Some(&before), None);
         table.append(
             Event {
@@ -263,7 +271,7 @@ impl Store {
         let prefix = query.namespace.map(|n| format!("{n}/"));
         let prefix = prefix.as_deref();
         let current = table
-            .within(prefix, query.after)
+            .reach(query.indexed, prefix, query.after)
             .filter(|(key, _)| !undo.contains_key(key.as_ref()))
             .map(|(key, object)| (key.as_ref(), object));
         let past = undo.iter().filter_map(|(key, object)| {
@@ -337,6 +345,41 @@ impl Table {
             undo.entry(event.key.as_ref()).or_insert_with(|| event.before.clone());
         }
         Ok(undo)
+    }
+
+    /// Keeps the index true after a write.
+    fn reindex(&mut self, key: &str, before: Option<&Object>, after: Option<&Object>) {
+        let value = |object: &Object| object.fields.first().filter(|v| !v.is_empty()).cloned();
+        let (old, new) = (before.and_then(value), after.and_then(value));
+        if old == new {
+            return;
+        }
+        if let Some(old) = old
+            && let Some(keys) = self.index.get_mut(&old)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.index.remove(&old);
+            }
+        }
+        if let Some(new) = new {
+            self.index.entry(new).or_default().insert(key.into());
+        }
+    }
+
+    /// As [`Table::within`], looking only at what the index has under a value if there is one.
+    fn reach<'a>(
+        &'a self,
+        indexed: Option<&str>,
+        prefix: Option<&'a str>,
+        after: Option<&'a str>,
+    ) -> Box<dyn Iterator<Item = (&'a Key, &'a Arc<Object>)> + 'a> {
+        let Some(value) = indexed else { return Box::new(self.within(prefix, after)) };
+        let keys = self.index.get(value);
+        let inside = move |key: &&Key| {
+            prefix.is_none_or(|p| key.starts_with(p)) && after.is_none_or(|a| key.as_ref() > a)
+        };
+        Box::new(keys.into_iter().flatten().filter(inside).filter_map(|key| self.objects.get_key_value(key)))
     }
 
     /// Objects whose key starts with `prefix` and follows `after`, in key order.
