@@ -20,11 +20,15 @@ pub fn names() -> Vec<&'static str> {
     BENCHES.iter().map(|bench| bench.name).collect()
 }
 
-/// Runs the one called `name`, or all.
-pub fn run(name: Option<&str>) -> Result<()> {
+/// Runs the one called `name`, or all; `args` go to the benchmark itself.
+pub fn run(name: Option<&str>, args: &[String]) -> Result<()> {
     for bench in BENCHES.iter().filter(|bench| name.is_none_or(|name| name == bench.name)) {
         eprintln!("{}: {}", bench.name, bench.about);
-        shell::run(&mut shell::cargo(bench.cargo))?;
+        let mut cargo = shell::cargo(bench.cargo);
+        if !args.is_empty() {
+            cargo.arg("--").args(args);
+        }
+        shell::run(&mut cargo)?;
     }
     Ok(())
 }

@@ -83,6 +83,9 @@ enum Chore {
         /// Which one
         #[arg(value_parser = PossibleValuesParser::new(bench::names()))]
         name: Option<String>,
+        /// What the benchmark itself takes, after `--`
+        #[arg(last = true)]
+        args: Vec<String>,
     },
 }
 
@@ -94,7 +97,7 @@ fn main() -> ExitCode {
         Chore::ControlPlane { dir: false } => control_plane::ensure().and_then(|()| control_plane::print()),
         Chore::CheckLayers => layers::check_workspace(),
         Chore::Codegen => fresh::run(&shell::root(), fresh::GENERATORS, fresh::Mode::Write),
-        Chore::Bench { name } => bench::run(name.as_deref()),
+        Chore::Bench { name, args } => bench::run(name.as_deref(), &args),
     };
     code(done.map(|()| ExitCode::SUCCESS))
 }
