@@ -68,7 +68,7 @@ impl ApiServer {
             },
             Path::OpenApiV2 => {
                 let document = openapi::v2(&served(&registry));
-                if accept.is_some_and(|a| a.contains(openapi::gnostic::MEDIA)) {
+                if accept.is_some_and(|a| openapi::gnostic::ASKED.iter().any(|media| a.contains(media))) {
                     let body = openapi::gnostic::encode(&document).into();
                     return Ok(Answer::Special(openapi::gnostic::MEDIA, body));
                 }

@@ -23,6 +23,11 @@ const WEB_CHANGED: &str = include_str!("web-changed.yaml");
 const BUDGET: &str = include_str!("budget.yaml");
 const LINGER: &str = include_str!("linger.yaml");
 const INVALID: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\nspec: {replicas: -1}\n";
+const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n\
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b}}\n\
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: two}, data: {a: b}}\n";
+const LIST_TYPO: &str = "apiVersion: v1\nkind: List\nitems:\n\
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, datta: {a: b}}\n";
 const TYPO: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: typo}\ndatta: {a: b}\n";
 
 pub const STEPS: &[Step] = &[
@@ -135,6 +140,13 @@ pub const STEPS: &[Step] = &[
     step("scale missing", "scale deployment missing --replicas=1", Lines),
     with("apply invalid", "apply -f -", INVALID, Lines),
     with("apply a typo", "apply -f -", TYPO, Lines),
+    with("apply a list", "apply -f -", LIST, Lines),
+    with("apply a list again", "apply -f -", LIST, Lines),
+    with("apply a list with a typo", "apply -f -", LIST_TYPO, Lines),
+    step("create", "create configmap three --from-literal=a=b", Lines),
+    step("create again", "create configmap three --from-literal=a=b", Lines),
+    step("create from words", "create deployment words --image=nginx --replicas=2", Lines),
+    step("delete several", "delete configmap/one configmap/two configmap/three deployment/words", Lines),
     with("apply on the server", "apply --server-side -f -", WEB_CHANGED, Lines),
     with("apply dry", "apply --dry-run=server -f -", WEB, Lines),
     step("top nodes", "top nodes", Table),

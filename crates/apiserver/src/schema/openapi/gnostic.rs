@@ -5,8 +5,10 @@
 
 use serde_json::Value;
 
-/// What kubectl calls the form.
-pub const MEDIA: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What clients ask for; older ones write `@`, which no media type may have.
+pub const ASKED: [&str; 2] = [MEDIA, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"];
+/// What the answer is called.
+pub const MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Field numbers of `openapi.v2.Document`, `Schema` and the messages inside, as gnostic has them.
 mod number {
