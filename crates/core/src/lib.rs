@@ -53,9 +53,12 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+pub mod cycle;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]
 pub mod fuzz;
+pub mod ledger;
+pub mod load;
 pub mod quantity;
 pub mod requests;
 pub mod resources;

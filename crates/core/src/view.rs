@@ -7,17 +7,21 @@
 //! Pods that have ended hold nothing: they are in the snapshot, but not among the pods of their node.
 
 use crate::requests::NonZero;
-use crate::resources::{Amounts, List, Names, Resource};
-use crate::select::node::{Preferred, Required};
-use crate::select::{Lookup, Taint, Toleration};
+use crate::resources::{Amounts, Names, Resource};
+use crate::select::{Lookup, Taint};
 use indexmap::IndexSet;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::Arc;
 
 #[cfg(any(test, feature = "test-util"))]
 pub mod build;
+mod facts;
+
+pub use facts::{
+    Budget, Hold, HostPort, NamespaceFacts, NodeFacts, Owner, Phase, PodAffinity, PodFacts, PodTerm, Spread,
+    Volume, Wants,
+};
 
 /// The number of a node in its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,52 +86,6 @@ impl Lookup for Labels {
     fn value(&self, key: &str) -> Option<&str> {
         self.0.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*self.0[i].1)
     }
-}
-
-/// Who made a pod and would make it again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
-    /// `ReplicaSet`, `DaemonSet`, `Job`, …
-    pub kind: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its identity.
-    pub uid: Arc<str>,
-}
-
-/// Where a pod is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// Not all containers run yet.
-    #[default]
-    Pending,
-    /// Running.
-    Running,
-    /// Ended well.
-    Succeeded,
-    /// Ended badly.
-    Failed,
-    /// The node does not say.
-    Unknown,
-}
-
-impl Phase {
-    /// Is it over? Then the pod holds no resources.
-    #[must_use]
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed)
-    }
-}
-
-/// What a pod wants of its node. Replicas share one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
-    /// What it demands.
-    pub required: Required,
-    /// What it likes.
-    pub preferred: Preferred,
-    /// What it puts up with.
-    pub tolerations: Vec<Toleration>,
 }
 
 /// Where a pod is.
@@ -197,54 +155,6 @@ pub struct PodView {
     pub created: Option<jiff::Timestamp>,
     /// Where it is.
     pub place: Place,
-    /// What it wants of its node.
-    pub wants: Arc<Wants>,
-}
-
-/// What is known of a node before it has a number.
-#[derive(Clone, Debug, Default)]
-pub struct NodeFacts {
-    /// Its name.
-    pub name: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-    /// Its annotations.
-    pub annotations: BTreeMap<String, String>,
-    /// Its taints.
-    pub taints: Vec<Taint>,
-    /// Is it cordoned?
-    pub unschedulable: bool,
-    /// What it has for pods.
-    pub allocatable: List,
-}
-
-/// What is known of a pod before it has a number.
-#[derive(Clone, Debug, Default)]
-pub struct PodFacts {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its identity.
-    pub uid: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-    /// Its effective requests, see [`crate::requests`].
-    pub requests: List,
-    /// What it counts as when scoring.
-    pub nonzero: NonZero,
-    /// Its priority.
-    pub priority: i32,
-    /// Who made it.
-    pub owner: Option<Owner>,
-    /// Where it is in its life.
-    pub phase: Phase,
-    /// Is it being deleted?
-    pub terminating: bool,
-    /// Since when it exists.
-    pub created: Option<jiff::Timestamp>,
-    /// The node it is on.
-    pub node: Option<String>,
     /// What it wants of its node.
     pub wants: Arc<Wants>,
 }

@@ -191,8 +191,12 @@ impl Pod {
     /// Made by that object.
     #[must_use]
     pub fn owner(mut self, kind: &str, name: &str) -> Self {
-        self.0.owner =
-            Some(Owner { kind: kind.into(), name: name.into(), uid: format!("uid-{name}").into() });
+        self.0.owner = Some(Owner {
+            group: "apps".into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: format!("uid-{name}").into(),
+        });
         self
     }
 
