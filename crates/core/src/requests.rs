@@ -187,6 +187,26 @@ pub struct NonZero {
     pub memory_bytes: i64,
 }
 
+impl NonZero {
+    /// The sum, held within `i64`.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_add(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
+        }
+    }
+
+    /// The difference, held within `i64`.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli.saturating_sub(other.cpu_milli),
+            memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
+        }
+    }
+}
+
 /// What a container that does not say is taken to need when scoring.
 pub const ASSUMED: NonZero = NonZero { cpu_milli: 100, memory_bytes: 200 << 20 };
 

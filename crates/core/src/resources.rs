@@ -30,6 +30,11 @@ impl Resource {
     /// Pods: how many a node takes, and one for each.
     pub const PODS: Self = Self(3);
 
+    /// Every index there can be, in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..=u32::MAX).map(Self)
+    }
+
     /// Position in a dense vector.
     #[must_use]
     pub fn index(self) -> usize {

@@ -102,7 +102,7 @@ impl fmt::Display for Op {
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     key: String,
     op: Op,
@@ -194,7 +194,7 @@ impl fmt::Display for Requirement {
 }
 
 /// All conditions must hold. None: everything matches; [`Selector::nothing`] matches nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
     /// `None` matches nothing.
     all: Option<Vec<Requirement>>,

@@ -7,6 +7,7 @@
 use super::Lookup;
 use super::label::{Error, Expression, Op, Requirement};
 use crate::wire::or_default;
+use fixedbitset::FixedBitSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -127,6 +128,45 @@ fn on_field(e: &Expression) -> Result<Field, Error> {
     }
 }
 
+/// Many nodes at once, by number. Answers for every node what a term would answer for one.
+pub trait Sets {
+    /// Every node.
+    fn all(&self) -> FixedBitSet;
+    /// The nodes whose labels meet a condition.
+    fn having(&self, requirement: &Requirement) -> FixedBitSet;
+    /// The node of that name.
+    fn named(&self, name: &str) -> FixedBitSet;
+}
+
+impl Ready {
+    fn nodes(&self, by: &impl Sets) -> FixedBitSet {
+        let mut out: Option<FixedBitSet> = None;
+        let mut narrow = |with: FixedBitSet| match &mut out {
+            None => out = Some(with),
+            Some(out) => out.intersect_with(&with),
+        };
+        for requirement in &self.labels {
+            narrow(by.having(requirement));
+        }
+        for field in &self.fields {
+            // A field no node has is empty everywhere.
+            let equal = match (field.is_name, field.value.is_empty()) {
+                (true, _) => by.named(&field.value),
+                (false, true) => by.all(),
+                (false, false) => FixedBitSet::new(),
+            };
+            if field.equal {
+                narrow(equal);
+            } else {
+                let mut others = by.all();
+                others.difference_with(&equal);
+                narrow(others);
+            }
+        }
+        out.unwrap_or_else(|| by.all())
+    }
+}
+
 /// What a pod demands of its node: its node selector and its required affinity, both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Required {
@@ -171,6 +211,25 @@ impl Required {
         self.terms.as_ref().is_none_or(|terms| terms.iter().any(|t| t.matches(name, labels)))
     }
 
+    /// The nodes that meet the demand; `None` when nothing is demanded.
+    pub fn nodes(&self, by: &impl Sets) -> Option<FixedBitSet> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut out = by.all();
+        for requirement in &self.selector {
+            out.intersect_with(&by.having(requirement));
+        }
+        if let Some(terms) = &self.terms {
+            let mut any = FixedBitSet::with_capacity(out.len());
+            for term in terms {
+                any.union_with(&term.nodes(by));
+            }
+            out.intersect_with(&any);
+        }
+        Some(out)
+    }
+
     /// Does this node meet the demand?
     pub fn matches<L: Lookup + ?Sized>(&self, name: &str, labels: &L) -> bool {
         self.matches_selector(labels) && self.matches_affinity(name, labels)
@@ -205,6 +264,11 @@ impl Preferred {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
+    }
+
+    /// Every term that counts: its weight, and the nodes it likes.
+    pub fn nodes(&self, by: &impl Sets) -> impl Iterator<Item = (i64, FixedBitSet)> {
+        self.terms.iter().map(|(weight, term)| (*weight, term.nodes(by)))
     }
 
     /// The weights of all terms that match this node, added up.

@@ -4,7 +4,9 @@
 
 #![expect(clippy::missing_panics_doc, reason = "the module says when builders panic")]
 
-use super::{Collect, NodeFacts, Owner, Phase, PodFacts, Snapshot, Wants};
+use super::{Live, NodeFacts, Owner, Phase, PodFacts, Snapshot, Wants};
+use crate::load::Load;
+use crate::load::estimate::Asks;
 use crate::quantity::Quantity;
 use crate::requests::{ASSUMED, NonZero};
 use crate::select::node::{NodeSelector, Preferred, Required, WeightedTerm};
@@ -32,33 +34,36 @@ pub fn pod(name: &str) -> Pod {
         namespace: "default".into(),
         name: name.into(),
         uid: format!("uid-{name}"),
+        preempts: true,
         ..PodFacts::default()
     })
 }
 
-/// Nodes and pods to be frozen.
+/// Nodes and pods, folded into a view as they come.
 #[derive(Clone, Debug, Default)]
-pub struct World(Collect);
+pub struct World(pub Live);
 
 impl World {
     /// With one more node.
     #[must_use]
     pub fn node(mut self, node: Node) -> Self {
-        self.0.node(node.0);
+        self.0.set_node(&node.facts());
         self
     }
 
     /// With one more pod.
     #[must_use]
     pub fn pod(mut self, pod: Pod) -> Self {
-        self.0.pod(pod.facts());
+        let facts = pod.facts();
+        let view = self.0.view(&facts, facts.asks.effective);
+        self.0.set_pod(view, facts.node.as_deref());
         self
     }
 
-    /// Frozen, as generation 1.
+    /// As it is now.
     #[must_use]
-    pub fn snapshot(self) -> Snapshot {
-        self.0.freeze(1)
+    pub fn snapshot(mut self) -> Snapshot {
+        self.0.snapshot().clone()
     }
 }
 
@@ -105,6 +110,15 @@ impl Node {
     pub fn taint(mut self, key: &str, value: &str, effect: Effect) -> Self {
         self.0.taints.push(Taint { key: key.into(), value: value.into(), effect, time_added: None });
         self
+    }
+
+    /// The facts; capacity is what is allocatable unless said otherwise.
+    #[must_use]
+    pub fn facts(mut self) -> NodeFacts {
+        if self.0.capacity.is_empty() {
+            self.0.capacity = self.0.allocatable.clone();
+        }
+        self.0
     }
 
     /// Closed for new pods.
@@ -235,6 +249,14 @@ impl Pod {
     pub fn facts(self) -> PodFacts {
         let mut facts = self.0;
         let asked = &facts.requests;
+        let effective = Load::new(
+            asked
+                .get("cpu")
+                .and_then(Quantity::nano_value)
+                .map_or(0, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+            asked.get("memory").map_or(0, Quantity::value),
+        );
+        facts.asks = Arc::new(Asks { effective, ..Asks::default() });
         facts.nonzero = NonZero {
             cpu_milli: asked.get("cpu").map_or(ASSUMED.cpu_milli, Quantity::milli_value),
             memory_bytes: asked.get("memory").map_or(ASSUMED.memory_bytes, Quantity::value),

@@ -48,7 +48,7 @@ impl Phase {
 }
 
 /// Which other pods, and how near is "together": one term of an affinity between pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodTerm {
     /// Pods of these namespaces; the pod's own is already among them if the term named none.
     pub namespaces: Vec<Arc<str>>,
@@ -69,7 +69,7 @@ impl PodTerm {
 }
 
 /// A liking for, or a dislike of, places where other pods are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodAffinity {
     /// Every one must hold.
     pub required: Vec<PodTerm>,

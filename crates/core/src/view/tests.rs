@@ -1,5 +1,8 @@
 use super::build::{node, pod, world};
 use super::*;
+use crate::load::Load;
+use crate::resources::Resource;
+use crate::select::Selector;
 
 #[test]
 fn a_node_knows_what_its_pods_take_and_what_is_left() {
@@ -14,24 +17,57 @@ fn a_node_knows_what_its_pods_take_and_what_is_left() {
         .snapshot();
     let n1 = at.find_node("n1").unwrap();
     let gpu = at.names().find("example.com/gpu").unwrap();
-    assert_eq!(n1.id, NodeId(0), "numbered by name, not by arrival");
-    assert_eq!(n1.free.get(Resource::CPU), 2500, "4000 - 1500; the finished pod holds nothing");
-    assert_eq!(n1.free.get(Resource::PODS), 108, "110 - 2");
-    assert_eq!(n1.free.get(gpu), -1, "more was promised than there is, and it shows");
+    let free = n1.free();
+    assert_eq!(free.get(Resource::CPU), 2500, "4000 - 1500; the finished pod holds nothing");
+    assert_eq!(free.get(Resource::PODS), 108, "110 - 2");
+    assert_eq!(free.get(gpu), -1, "more was promised than there is, and it shows");
+    assert_eq!(at.columns().free_of(gpu)[n1.id.index()], -1, "and the column says the same");
     assert_eq!(n1.nonzero.cpu_milli, 1600, "1500 + 100 assumed");
     let on_n1: Vec<&str> = at.pods_on(n1.id).map(|p| &*p.name).collect();
-    assert_eq!(on_n1, ["gpu", "web"]);
-    assert_eq!(at.find_pod("default", "lost").unwrap().place, Place::Gone("n9".into()));
-    assert_eq!(at.find_pod("default", "new").unwrap().place, Place::Unbound);
-    assert!(at.find_pod("other", "new").is_none() && at.find_node("n9").is_none());
+    assert_eq!(on_n1, ["web", "gpu"]);
+    assert_eq!(at.nodes().map(|n| &*n.name).collect::<Vec<_>>(), ["n1", "n2"], "by name; n9 is not there");
+    assert!(at.find_node("n9").is_none());
 }
 
 #[test]
-fn order_of_arrival_does_not_matter_and_the_last_of_a_name_wins() {
-    let (a, b) = (node("a").cpu("1"), node("b").cpu("2"));
-    let one = world().node(a.clone()).node(b.clone()).pod(pod("p").on("b")).snapshot();
-    let two = world().pod(pod("p").on("b")).node(node("b").cpu("7")).node(b).node(a).snapshot();
-    assert_eq!(format!("{one:?}"), format!("{two:?}"));
+fn a_pod_may_come_before_its_node_and_a_repeated_event_changes_nothing() {
+    let mut live = world().pod(pod("p").cpu("1").on("b")).0;
+    assert_eq!(live.snapshot().nodes().count(), 0);
+    let node = node("b").cpu("4").label("zone", "z").facts();
+    let id = live.set_node(&node);
+    assert_eq!(live.set_node(&node), id);
+    let again = live.view(&pod("p").cpu("1").on("b").facts(), Load::ZERO);
+    live.set_pod(again, Some("b"));
+    let at = live.snapshot().clone();
+    assert_eq!(at.columns().free_of(Resource::CPU)[id.index()], 3000);
+    assert_eq!(at[id].pods.len(), 1);
+    assert_eq!(
+        at.groups().of_namespace("default", &Selector::everything()).flat_map(|g| g.nodes()).count(),
+        1
+    );
+}
+
+#[test]
+fn a_snapshot_does_not_change_when_the_cluster_does() {
+    let mut live = world().node(node("a").cpu("4")).0;
+    let before = live.snapshot().clone();
+    let view = live.view(&pod("p").cpu("1").on("a").facts(), Load::ZERO);
+    live.set_pod(view, Some("a"));
+    live.remove_node("a");
+    assert_eq!(before.columns().free_of(Resource::CPU), [4000]);
+    assert_eq!(before.nodes().count(), 1);
+    assert_eq!(live.snapshot().nodes().count(), 0);
+}
+
+#[test]
+fn a_number_is_given_out_again_when_node_and_pods_are_gone() {
+    let mut live = world().node(node("a")).pod(pod("p").on("a")).0;
+    let id = live.id("a").unwrap();
+    live.remove_node("a");
+    assert_eq!(live.id("a"), Some(id), "its pod still holds it");
+    live.remove_pod("uid-p");
+    assert_eq!(live.id("a"), None);
+    assert_eq!(live.set_node(&node("b").facts()), id);
 }
 
 #[test]

@@ -1,0 +1,217 @@
+//! Which pods are where? Pods that look the same to others are counted together.
+//!
+//! Spreading and affinity between pods ask for all pods with certain labels. Replicas share namespace, labels
+//! and affinity, so pods are kept in groups, each with a count per node; a question costs as much as there are
+//! groups that match, not pods.
+
+use super::{Labels, NodeId, PodAffinity, PodView};
+use crate::select::Selector;
+use crate::select::label::Op;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What makes pods look the same to others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    namespace: Arc<str>,
+    labels: Labels,
+    affinity: PodAffinity,
+    anti_affinity: PodAffinity,
+    terminating: bool,
+}
+
+/// Pods that look the same to others.
+#[derive(Clone, Debug)]
+pub struct Group {
+    key: Key,
+    /// How many on which node.
+    nodes: BTreeMap<u32, u32>,
+}
+
+impl Group {
+    /// Their namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.key.namespace
+    }
+
+    /// Their labels.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.key.labels
+    }
+
+    /// Near which pods they want to be.
+    #[must_use]
+    pub fn affinity(&self) -> &PodAffinity {
+        &self.key.affinity
+    }
+
+    /// Away from which pods they want to be.
+    #[must_use]
+    pub fn anti_affinity(&self) -> &PodAffinity {
+        &self.key.anti_affinity
+    }
+
+    /// Are they being deleted?
+    #[must_use]
+    pub fn is_terminating(&self) -> bool {
+        self.key.terminating
+    }
+
+    /// On which nodes, and how many on each.
+    pub fn nodes(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.nodes.iter().map(|(node, count)| (*node as usize, *count))
+    }
+}
+
+/// All groups.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    slots: Vec<Option<Arc<Group>>>,
+    free: Vec<u32>,
+    ids: FxHashMap<Key, u32>,
+    namespaces: FxHashMap<Arc<str>, Vec<u32>>,
+    labels: FxHashMap<(Arc<str>, Arc<str>), Vec<u32>>,
+    /// Groups with terms of their own, required anti-affinity first of all.
+    repelling: Vec<u32>,
+    opinionated: Vec<u32>,
+}
+
+impl Groups {
+    pub(super) fn add(&mut self, pod: &PodView, node: NodeId) {
+        let key = key(pod);
+        let id = self.ids.get(&key).copied().unwrap_or_else(|| self.make(key));
+        if let Some(Some(group)) = self.slots.get_mut(id as usize) {
+            *Arc::make_mut(group).nodes.entry(node.0).or_default() += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, pod: &PodView, node: NodeId) {
+        let key = key(pod);
+        let Some(id) = self.ids.get(&key).copied() else { return };
+        let Some(Some(group)) = self.slots.get_mut(id as usize) else { return };
+        let nodes = &mut Arc::make_mut(group).nodes;
+        if let Some(count) = nodes.get_mut(&node.0) {
+            *count -= 1;
+            if *count == 0 {
+                nodes.remove(&node.0);
+            }
+        }
+        if nodes.is_empty() {
+            self.drop(id, &key);
+        }
+    }
+
+    fn make(&mut self, key: Key) -> u32 {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            // More groups than u32 holds cannot exist: every one has a pod.
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.ids.insert(key.clone(), id);
+        self.namespaces.entry(key.namespace.clone()).or_default().push(id);
+        for (k, v) in key.labels.shared() {
+            self.labels.entry((k.clone(), v.clone())).or_default().push(id);
+        }
+        if !key.anti_affinity.required.is_empty() {
+            self.repelling.push(id);
+        }
+        if !key.affinity.is_empty() || !key.anti_affinity.preferred.is_empty() {
+            self.opinionated.push(id);
+        }
+        self.slots[id as usize] = Some(Arc::new(Group { key, nodes: BTreeMap::new() }));
+        id
+    }
+
+    fn drop(&mut self, id: u32, key: &Key) {
+        self.ids.remove(key);
+        let without = |list: &mut Vec<u32>| {
+            list.retain(|i| *i != id);
+            list.is_empty()
+        };
+        if self.namespaces.get_mut(&key.namespace).is_some_and(without) {
+            self.namespaces.remove(&key.namespace);
+        }
+        for (k, v) in key.labels.shared() {
+            let label = (k.clone(), v.clone());
+            if self.labels.get_mut(&label).is_some_and(without) {
+                self.labels.remove(&label);
+            }
+        }
+        without(&mut self.repelling);
+        without(&mut self.opinionated);
+        self.slots[id as usize] = None;
+        self.free.push(id);
+    }
+
+    fn get(&self, id: u32) -> Option<&Group> {
+        self.slots.get(id as usize).and_then(|g| g.as_deref())
+    }
+
+    /// Groups that may match a selector: the fewest some condition of it leaves.
+    fn candidates<'a>(&'a self, selector: &Selector, namespace: Option<&str>) -> Vec<&'a [u32]> {
+        let Some(requirements) = selector.requirements() else { return Vec::new() };
+        let mut best: Option<(usize, Vec<&'a [u32]>)> = None;
+        let mut offer = |lists: Vec<&'a [u32]>| {
+            let size = lists.iter().map(|l| l.len()).sum();
+            if best.as_ref().is_none_or(|(least, _)| size < *least) {
+                best = Some((size, lists));
+            }
+        };
+        if let Some(namespace) = namespace {
+            offer(self.namespaces.get(namespace).map(Vec::as_slice).into_iter().collect());
+        }
+        for r in requirements {
+            if matches!(r.op(), Op::Equals | Op::DoubleEquals | Op::In) {
+                let list =
+                    |v: &String| self.labels.get(&(r.key().into(), v.as_str().into())).map(Vec::as_slice);
+                offer(r.values().iter().filter_map(list).collect());
+            }
+        }
+        match best {
+            Some((_, lists)) => lists,
+            None => self.namespaces.values().map(Vec::as_slice).collect(),
+        }
+    }
+
+    /// The groups of one namespace whose labels match.
+    pub fn of_namespace<'a>(
+        &'a self,
+        namespace: &'a str,
+        selector: &'a Selector,
+    ) -> impl Iterator<Item = &'a Group> {
+        self.matching(selector, Some(namespace)).filter(move |g| g.namespace() == namespace)
+    }
+
+    /// The groups whose labels match; with a namespace as a hint where to look, the caller still checks it.
+    pub fn matching<'a>(
+        &'a self,
+        selector: &'a Selector,
+        hint: Option<&str>,
+    ) -> impl Iterator<Item = &'a Group> {
+        let lists = self.candidates(selector, hint);
+        lists.into_iter().flatten().filter_map(|id| self.get(*id)).filter(|g| selector.matches(g.labels()))
+    }
+
+    /// Groups that keep others away.
+    pub fn repelling(&self) -> impl Iterator<Item = &Group> {
+        self.repelling.iter().filter_map(|id| self.get(*id))
+    }
+
+    /// Groups that like or dislike others near them, or need them.
+    pub fn opinionated(&self) -> impl Iterator<Item = &Group> {
+        self.opinionated.iter().filter_map(|id| self.get(*id))
+    }
+}
+
+fn key(pod: &PodView) -> Key {
+    Key {
+        namespace: pod.namespace.clone(),
+        labels: pod.labels.clone(),
+        affinity: pod.wants.affinity.clone(),
+        anti_affinity: pod.wants.anti_affinity.clone(),
+        terminating: pod.terminating,
+    }
+}

@@ -1,0 +1,339 @@
+//! Keeping the view current: every event changes what it touches and nothing else.
+
+use super::snapshot::{NodeView, PodView, Snapshot};
+use super::{Labels, NamespaceFacts, NodeFacts, NodeId, Phase, PodFacts, Texts};
+use crate::load::Load;
+use crate::quantity::Quantity;
+use crate::requests::NonZero;
+use crate::resources::{Amounts, Resource};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where a pod was and where it is now.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// The pod as it is now.
+    pub pod: Arc<PodView>,
+    /// The node it was counted on.
+    pub from: Option<NodeId>,
+    /// The node it is counted on.
+    pub to: Option<NodeId>,
+}
+
+/// The cluster as the events so far tell it.
+///
+/// Applying the same event twice changes nothing; the order of events about different objects does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    now: Snapshot,
+    texts: Texts,
+    slots: FxHashMap<Arc<str>, NodeId>,
+    free: Vec<NodeId>,
+    pods: FxHashMap<Arc<str>, (NodeId, Arc<PodView>)>,
+    unordered: bool,
+}
+
+impl Live {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The cluster now. A clone of it stays as it is.
+    pub fn snapshot(&mut self) -> &Snapshot {
+        if self.unordered {
+            self.unordered = false;
+            let nodes = &self.now.nodes;
+            let mut order: Vec<NodeId> = nodes.iter().filter(|n| n.present).map(|n| n.id).collect();
+            order.sort_unstable_by(|a, b| nodes[a.index()].name.cmp(&nodes[b.index()].name));
+            let mut rank = vec![u32::MAX; nodes.len()];
+            for (id, at) in order.iter().zip(0..) {
+                rank[id.index()] = at;
+            }
+            self.now.order = order.into();
+            self.now.rank = rank.into();
+        }
+        &self.now
+    }
+
+    /// The number of a node, if it has one.
+    #[must_use]
+    pub fn id(&self, node: &str) -> Option<NodeId> {
+        self.slots.get(node).copied()
+    }
+
+    /// A node is there, and this is what it is like.
+    pub fn set_node(&mut self, facts: &NodeFacts) -> NodeId {
+        let id = self.slot(&facts.name);
+        let names = Arc::make_mut(&mut self.now.names);
+        let allocatable = names.amounts(&facts.allocatable);
+        let resources = names.len();
+        let labels = Labels::new(&facts.labels, &mut self.texts);
+        let node = self.node_mut(id);
+        let (before, was) = (node.labels.clone(), node.present);
+        node.present = true;
+        node.labels = labels.clone();
+        node.annotations = Labels::plain(&facts.annotations);
+        node.taints = facts.taints.as_slice().into();
+        node.unschedulable = facts.unschedulable;
+        node.allocatable = allocatable;
+        node.allocatable_load = loads(&facts.allocatable);
+        node.capacity_load = loads(&facts.capacity);
+        node.attach_limits = Arc::new(facts.attach_limits.clone());
+        let (name, taints) = (node.name.clone(), node.taints.clone());
+        if !was || before != labels {
+            let index = Arc::make_mut(&mut self.now.labels);
+            if was {
+                index.remove(id, &name, &before);
+            }
+            index.add(id, &name, &labels);
+        }
+        self.unordered |= !was;
+        let class = self.taint_class(&taints);
+        let width = self.now.nodes.len();
+        let columns = Arc::make_mut(&mut self.now.columns);
+        columns.grow(width, resources);
+        columns.taints[id.index()] = class;
+        columns.unschedulable[id.index()] = facts.unschedulable;
+        self.write(id);
+        id
+    }
+
+    /// A node is gone. Its pods stay counted there until they are gone, too.
+    pub fn remove_node(&mut self, name: &str) -> Option<NodeId> {
+        let id = self.id(name)?;
+        let node = self.node_mut(id);
+        if !node.present {
+            return None;
+        }
+        node.present = false;
+        node.allocatable = Amounts::default();
+        (node.allocatable_load, node.capacity_load) = Default::default();
+        let labels = std::mem::take(&mut node.labels);
+        Arc::make_mut(&mut self.now.labels).remove(id, name, &labels);
+        self.unordered = true;
+        self.write(id);
+        self.release(id);
+        Some(id)
+    }
+
+    /// What a pod looks like to decisions. Does not count it anywhere.
+    pub fn view(&mut self, facts: &PodFacts, estimate: Load) -> PodView {
+        let names = Arc::make_mut(&mut self.now.names);
+        let requests = names.amounts(&facts.requests).with(Resource::PODS, 1);
+        let (resources, width) = (names.len(), self.now.nodes.len());
+        if resources > self.now.columns.free.len() {
+            Arc::make_mut(&mut self.now.columns).grow(width, resources);
+        }
+        let namespace = self.texts.share(&facts.namespace);
+        let name: Arc<str> = facts.name.as_str().into();
+        // Objects written by hand have no uid; their name is identity enough then.
+        let uid = if facts.uid.is_empty() {
+            format!("{namespace}/{name}").into()
+        } else {
+            facts.uid.as_str().into()
+        };
+        PodView {
+            namespace,
+            name,
+            uid,
+            labels: Labels::new(&facts.labels, &mut self.texts),
+            requests,
+            nonzero: facts.nonzero,
+            asks: facts.asks.clone(),
+            estimate,
+            priority: facts.priority,
+            preempts: facts.preempts,
+            owner: facts.owner.clone(),
+            daemon: facts.daemon,
+            phase: facts.phase,
+            terminating: facts.terminating,
+            created: facts.created,
+            started: facts.started,
+            nominated: facts.nominated.as_deref().map(Into::into),
+            wants: facts.wants.clone(),
+        }
+    }
+
+    /// A pod is there; it counts on its node unless it is over or has none.
+    pub fn set_pod(&mut self, pod: PodView, node: Option<&str>) -> Moved {
+        let pod = Arc::new(pod);
+        let to = node.filter(|n| !n.is_empty() && !pod.phase.is_over()).map(|n| self.slot(n));
+        let from = self.take(&pod.uid);
+        self.nominate(&pod, to.is_none());
+        if let Some(to) = to {
+            self.put(&pod, to);
+        }
+        if let Some(from) = from.filter(|f| Some(*f) != to) {
+            self.release(from);
+        }
+        Moved { pod, from, to }
+    }
+
+    /// Counts a pod on a node we chose, before anybody else knows.
+    pub fn assume(&mut self, pod: &Arc<PodView>, node: NodeId) {
+        self.take(&pod.uid);
+        self.nominate(pod, false);
+        self.put(pod, node);
+    }
+
+    /// A pod is gone, by uid. Says where it was counted.
+    pub fn remove_pod(&mut self, uid: &str) -> Option<NodeId> {
+        let gone = |(_, p): &(NodeId, Arc<PodView>)| &*p.uid == uid;
+        if self.now.nominated.iter().any(gone) {
+            Arc::make_mut(&mut self.now.nominated).retain(|n| !gone(n));
+        }
+        let from = self.take(uid)?;
+        self.release(from);
+        Some(from)
+    }
+
+    /// Where a pod is counted, by uid.
+    #[must_use]
+    pub fn place(&self, uid: &str) -> Option<(NodeId, &Arc<PodView>)> {
+        self.pods.get(uid).map(|(node, pod)| (*node, pod))
+    }
+
+    /// Every pod that counts somewhere, in no particular order.
+    pub fn placed(&self) -> impl Iterator<Item = (NodeId, &Arc<PodView>)> {
+        self.pods.values().map(|(node, pod)| (*node, pod))
+    }
+
+    /// A namespace has these labels.
+    pub fn set_namespace(&mut self, facts: NamespaceFacts) {
+        Arc::make_mut(&mut self.now.namespaces).insert(facts.name, facts.labels);
+    }
+
+    fn nominate(&mut self, pod: &Arc<PodView>, waiting: bool) {
+        let known = self.now.nominated.iter().any(|(_, p)| p.uid == pod.uid);
+        let to = pod.nominated.as_deref().filter(|_| waiting && pod.phase == Phase::Pending);
+        if !known && to.is_none() {
+            return;
+        }
+        let to = to.map(|n| self.slot(n));
+        let list = Arc::make_mut(&mut self.now.nominated);
+        list.retain(|(_, p)| p.uid != pod.uid);
+        list.extend(to.map(|to| (to, pod.clone())));
+    }
+
+    fn slot(&mut self, name: &str) -> NodeId {
+        if let Some(id) = self.slots.get(name) {
+            return *id;
+        }
+        let nodes = Arc::make_mut(&mut self.now.nodes);
+        let id = self.free.pop().unwrap_or_else(|| NodeId::at(nodes.len()));
+        let name: Arc<str> = name.into();
+        let node = Arc::new(NodeView::absent(id, name.clone()));
+        match nodes.get_mut(id.index()) {
+            Some(place) => *place = node,
+            None => nodes.push(node),
+        }
+        self.slots.insert(name, id);
+        let (width, resources) = (self.now.nodes.len(), self.now.names.len());
+        Arc::make_mut(&mut self.now.columns).grow(width, resources);
+        self.unordered = true;
+        id
+    }
+
+    /// Gives the number of a node back when nothing refers to it any more.
+    fn release(&mut self, id: NodeId) {
+        let node = &self.now.nodes[id.index()];
+        let awaited = self.now.nominated.iter().any(|(n, _)| *n == id);
+        if !node.present && node.pods.is_empty() && !awaited {
+            self.slots.remove(&node.name);
+            self.free.push(id);
+        }
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut NodeView {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.now.nodes)[id.index()])
+    }
+
+    fn put(&mut self, pod: &Arc<PodView>, id: NodeId) {
+        let node = self.node_mut(id);
+        node.pods.push(pod.clone());
+        node.requested.add(&pod.requests);
+        node.nonzero = node.nonzero.plus(pod.nonzero);
+        Arc::make_mut(&mut self.now.groups).add(pod, id);
+        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
+            *Arc::make_mut(&mut self.now.exclusive).entry(volume.id.clone()).or_default() += 1;
+        }
+        self.pods.insert(pod.uid.clone(), (id, pod.clone()));
+        self.write(id);
+    }
+
+    fn take(&mut self, uid: &str) -> Option<NodeId> {
+        let (id, pod) = self.pods.remove(uid)?;
+        let node = self.node_mut(id);
+        if let Some(at) = node.pods.iter().position(|p| p.uid == pod.uid) {
+            node.pods.remove(at);
+        }
+        node.requested.sub(&pod.requests);
+        node.nonzero = node.nonzero.minus(pod.nonzero);
+        Arc::make_mut(&mut self.now.groups).remove(&pod, id);
+        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
+            let users = Arc::make_mut(&mut self.now.exclusive);
+            if let Some(count) = users.get_mut(&volume.id) {
+                *count -= 1;
+                if *count == 0 {
+                    users.remove(&volume.id);
+                }
+            }
+        }
+        self.write(id);
+        Some(id)
+    }
+
+    /// Brings the columns of a node up to date.
+    fn write(&mut self, id: NodeId) {
+        self.now.generation += 1;
+        let node = &self.now.nodes[id.index()];
+        let columns = Arc::make_mut(&mut self.now.columns);
+        let at = id.index();
+        for (column, resource) in columns.free.iter_mut().zip(Resource::all()) {
+            column[at] = node.allocatable.get(resource).saturating_sub(node.requested.get(resource));
+        }
+        columns.allocatable[0][at] = node.allocatable.get(Resource::CPU);
+        columns.allocatable[1][at] = node.allocatable.get(Resource::MEMORY);
+        columns.nonzero[0][at] = node.nonzero.cpu_milli;
+        columns.nonzero[1][at] = node.nonzero.memory_bytes;
+    }
+
+    fn taint_class(&mut self, taints: &Arc<[crate::select::Taint]>) -> u32 {
+        let known = self.now.taints.iter().position(|t| t == taints);
+        let class = known.unwrap_or_else(|| {
+            let all = Arc::make_mut(&mut self.now.taints);
+            all.push(taints.clone());
+            all.len() - 1
+        });
+        u32::try_from(class).unwrap_or(u32::MAX)
+    }
+}
+
+impl NodeView {
+    fn absent(id: NodeId, name: Arc<str>) -> Self {
+        Self {
+            id,
+            name,
+            present: false,
+            labels: Labels::default(),
+            annotations: Labels::default(),
+            taints: [].into(),
+            unschedulable: false,
+            allocatable: Amounts::default(),
+            allocatable_load: [None; 2],
+            capacity_load: [None; 2],
+            requested: Amounts::default(),
+            nonzero: NonZero::default(),
+            attach_limits: Arc::default(),
+            pods: Vec::new(),
+        }
+    }
+}
+
+/// CPU in billionths of a core and memory in bytes, where a list has more than none of them.
+fn loads(list: &crate::resources::List) -> [Option<i64>; 2] {
+    let cpu = list.get("cpu").and_then(Quantity::nano_value).map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    [cpu, list.get("memory").map(Quantity::value)].map(|amount| amount.filter(|a| *a > 0))
+}

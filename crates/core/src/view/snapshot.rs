@@ -1,0 +1,250 @@
+//! The cluster at one moment.
+
+use super::groups::Groups;
+use super::labels::Index as LabelIndex;
+use super::{HostPort, Labels, NodeId, Owner, Phase, Wants};
+use crate::load::Load;
+use crate::load::estimate::Asks;
+use crate::requests::NonZero;
+use crate::resources::{Amounts, Names, Resource};
+use crate::select::Taint;
+use std::collections::BTreeMap;
+use std::ops::Index;
+use std::sync::Arc;
+
+/// A node as decisions see it.
+#[derive(Clone, Debug)]
+pub struct NodeView {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Is it there? Pods may be on a node nobody has told us of yet, or any more; nothing new goes there.
+    pub present: bool,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its annotations.
+    pub annotations: Labels,
+    /// Its taints.
+    pub taints: Arc<[Taint]>,
+    /// Is it cordoned?
+    pub unschedulable: bool,
+    /// What it has for pods.
+    pub allocatable: Amounts,
+    /// What it has for pods of what is metered; `None` where it does not say.
+    pub allocatable_load: [Option<i64>; 2],
+    /// What it has in all of what is metered.
+    pub capacity_load: [Option<i64>; 2],
+    /// What its pods ask for, one of `pods` each.
+    pub requested: Amounts,
+    /// What its pods count as when scoring.
+    pub nonzero: NonZero,
+    /// How many volumes each driver can attach.
+    pub attach_limits: Arc<BTreeMap<String, i64>>,
+    /// Its pods that are not over, by arrival.
+    pub pods: Vec<Arc<PodView>>,
+}
+
+impl NodeView {
+    /// What is free; negative where more is promised than there is.
+    #[must_use]
+    pub fn free(&self) -> Amounts {
+        self.allocatable.minus(&self.requested)
+    }
+
+    /// The ports its pods take.
+    pub fn ports(&self) -> impl Iterator<Item = &HostPort> {
+        self.pods.iter().flat_map(|p| &p.wants.ports)
+    }
+}
+
+/// A pod as decisions see it.
+#[derive(Clone, Debug)]
+pub struct PodView {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its identity: a pod of the same name later is another pod.
+    pub uid: Arc<str>,
+    /// Its labels.
+    pub labels: Labels,
+    /// What it asks for, with one of `pods`.
+    pub requests: Amounts,
+    /// What it counts as when scoring.
+    pub nonzero: NonZero,
+    /// What its load can be foretold from.
+    pub asks: Arc<Asks>,
+    /// What it is expected to use.
+    pub estimate: Load,
+    /// Larger goes first, and stays longest.
+    pub priority: i32,
+    /// May lower ones be evicted for it?
+    pub preempts: bool,
+    /// Who made it.
+    pub owner: Option<Owner>,
+    /// Does a `DaemonSet` own it?
+    pub daemon: bool,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// Is it being deleted?
+    pub terminating: bool,
+    /// Since when it exists.
+    pub created: Option<jiff::Timestamp>,
+    /// Since when all of it runs.
+    pub started: Option<jiff::Timestamp>,
+    /// The node others were evicted from for it.
+    pub nominated: Option<Arc<str>>,
+    /// What it wants of its node.
+    pub wants: Arc<Wants>,
+}
+
+impl PodView {
+    /// `namespace/name`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One number per node, side by side: what a scan over all nodes reads.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    /// What is free, by resource, then by node.
+    pub free: Vec<Vec<i64>>,
+    /// What there is of CPU (thousandths) and memory (bytes).
+    pub allocatable: [Vec<i64>; 2],
+    /// What pods count as of CPU (thousandths) and memory (bytes) when scoring.
+    pub nonzero: [Vec<i64>; 2],
+    /// Which of [`Snapshot::taints`] a node has.
+    pub taints: Vec<u32>,
+    /// Is the node cordoned?
+    pub unschedulable: Vec<bool>,
+}
+
+impl Columns {
+    pub(super) fn grow(&mut self, nodes: usize, resources: usize) {
+        self.free.resize_with(resources.max(self.free.len()), Vec::new);
+        let pairs = self.allocatable.iter_mut().chain(&mut self.nonzero);
+        for column in self.free.iter_mut().chain(pairs) {
+            column.resize(nodes.max(column.len()), 0);
+        }
+        self.taints.resize(nodes.max(self.taints.len()), 0);
+        self.unschedulable.resize(nodes.max(self.unschedulable.len()), false);
+    }
+
+    /// What is free of a resource on every node; nothing where nobody ever had any.
+    #[must_use]
+    pub fn free_of(&self, resource: Resource) -> &[i64] {
+        self.free.get(resource.index()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The cluster at one moment. A clone shares everything and never changes.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Which snapshot: larger is newer.
+    pub generation: u64,
+    pub(super) names: Arc<Names>,
+    pub(super) nodes: Arc<Vec<Arc<NodeView>>>,
+    pub(super) columns: Arc<Columns>,
+    pub(super) order: Arc<Vec<NodeId>>,
+    pub(super) rank: Arc<Vec<u32>>,
+    pub(super) labels: Arc<LabelIndex>,
+    pub(super) taints: Arc<Vec<Arc<[Taint]>>>,
+    pub(super) groups: Arc<Groups>,
+    pub(super) namespaces: Arc<BTreeMap<Arc<str>, Labels>>,
+    /// Pods that others were evicted for, and the node they wait for.
+    pub(super) nominated: Arc<Vec<(NodeId, Arc<PodView>)>>,
+    pub(super) exclusive: Arc<BTreeMap<Arc<str>, u32>>,
+}
+
+impl Snapshot {
+    /// The resources all vectors here are indexed by.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// How long a column is: one more than the largest number given out.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes that are there, by name.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeView> {
+        self.order.iter().map(|id| &*self.nodes[id.index()])
+    }
+
+    /// Where a node stands among all in the order of names.
+    #[must_use]
+    pub fn rank(&self, id: NodeId) -> u32 {
+        self.rank.get(id.index()).copied().unwrap_or(u32::MAX)
+    }
+
+    /// One number per node.
+    #[must_use]
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The nodes by label.
+    #[must_use]
+    pub fn labels(&self) -> &LabelIndex {
+        &self.labels
+    }
+
+    /// The lists of taints nodes have; most have the same few.
+    #[must_use]
+    pub fn taints(&self) -> &[Arc<[Taint]>] {
+        &self.taints
+    }
+
+    /// The pods that are somewhere, by what they look like to others.
+    #[must_use]
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// The labels of a namespace. One nobody told us of has the label every namespace has: its name.
+    #[must_use]
+    pub fn namespace_labels(&self, name: &str) -> Labels {
+        self.namespaces.get(name).cloned().unwrap_or_else(|| {
+            Labels::plain(&BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), name.to_owned())]))
+        })
+    }
+
+    /// Pods that others were evicted for, and the node they wait for.
+    #[must_use]
+    pub fn nominated(&self) -> &[(NodeId, Arc<PodView>)] {
+        &self.nominated
+    }
+
+    /// How many pods use a volume that only one may use.
+    #[must_use]
+    pub fn users(&self, volume: &str) -> u32 {
+        self.exclusive.get(volume).copied().unwrap_or(0)
+    }
+
+    /// The node of that name.
+    #[must_use]
+    pub fn find_node(&self, name: &str) -> Option<&NodeView> {
+        let at = self.order.binary_search_by(|id| (*self.nodes[id.index()].name).cmp(name));
+        at.ok().map(|i| &*self.nodes[self.order[i].index()])
+    }
+
+    /// The pods of a node that are not over.
+    pub fn pods_on(&self, node: NodeId) -> impl Iterator<Item = &PodView> {
+        self[node].pods.iter().map(|p| &**p)
+    }
+}
+
+/// Numbers are only meaningful in snapshots of the [`super::Live`] that gave them out.
+impl Index<NodeId> for Snapshot {
+    type Output = NodeView;
+
+    fn index(&self, id: NodeId) -> &NodeView {
+        &self.nodes[id.index()]
+    }
+}
