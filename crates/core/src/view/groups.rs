@@ -4,9 +4,9 @@
 //! and affinity, so pods are kept in groups, each with a count per node; a question costs as much as there are
 //! groups that match, not pods.
 
-use super::{Labels, NodeId, PodAffinity, PodView};
+use super::{Labels, NodeId, PodAffinity, PodTerm, PodView};
 use crate::select::Selector;
-use crate::select::label::Op;
+use crate::select::label::{Op, Requirement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,9 +74,66 @@ pub struct Groups {
     ids: FxHashMap<Key, u32>,
     namespaces: FxHashMap<Arc<str>, Vec<u32>>,
     labels: FxHashMap<(Arc<str>, Arc<str>), Vec<u32>>,
-    /// Groups with terms of their own, required anti-affinity first of all.
-    repelling: Vec<u32>,
-    opinionated: Vec<u32>,
+    /// Groups that keep others away, by whom.
+    repelling: Terms,
+    /// Groups that like, dislike or need others near them, by whom.
+    opinionated: Terms,
+}
+
+/// Groups by the labels their own terms ask for, so that a pod finds those that speak of it.
+#[derive(Clone, Debug, Default)]
+struct Terms {
+    by: FxHashMap<(Arc<str>, Arc<str>), Vec<u32>>,
+    /// Groups with a term that names no label value: it may speak of any pod.
+    rest: Vec<u32>,
+}
+
+impl Terms {
+    /// The labels one of which a pod must have for a term to speak of it; `None` if there are none such.
+    fn handles(term: &PodTerm) -> Option<Vec<(Arc<str>, Arc<str>)>> {
+        let named = |r: &&Requirement| matches!(r.op(), Op::Equals | Op::DoubleEquals | Op::In);
+        let r = term.selector.requirements()?.iter().find(named)?;
+        Some(r.values().iter().map(|v| (r.key().into(), v.as_str().into())).collect())
+    }
+
+    fn add<'a>(&mut self, id: u32, terms: impl Iterator<Item = &'a PodTerm>) {
+        for term in terms {
+            match Self::handles(term) {
+                Some(handles) => handles.into_iter().for_each(|h| self.by.entry(h).or_default().push(id)),
+                None => self.rest.push(id),
+            }
+        }
+    }
+
+    fn remove<'a>(&mut self, id: u32, terms: impl Iterator<Item = &'a PodTerm>) {
+        for handle in terms.flat_map(|t| Self::handles(t).unwrap_or_default()) {
+            if let Some(list) = self.by.get_mut(&handle) {
+                list.retain(|i| *i != id);
+                if list.is_empty() {
+                    self.by.remove(&handle);
+                }
+            }
+        }
+        self.rest.retain(|i| *i != id);
+    }
+
+    /// Groups with a term that may speak of a pod with these labels, each once.
+    fn about(&self, labels: &Labels) -> Vec<u32> {
+        let mut out = self.rest.clone();
+        if !self.by.is_empty() {
+            for label in labels.shared() {
+                out.extend(self.by.get(label).into_iter().flatten());
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+fn opinions(key: &Key) -> impl Iterator<Item = &PodTerm> {
+    let weighted = key.affinity.preferred.iter().chain(&key.anti_affinity.preferred).map(|(_, term)| term);
+    key.affinity.required.iter().chain(weighted)
 }
 
 impl Groups {
@@ -115,12 +172,8 @@ impl Groups {
         for (k, v) in key.labels.shared() {
             self.labels.entry((k.clone(), v.clone())).or_default().push(id);
         }
-        if !key.anti_affinity.required.is_empty() {
-            self.repelling.push(id);
-        }
-        if !key.affinity.is_empty() || !key.anti_affinity.preferred.is_empty() {
-            self.opinionated.push(id);
-        }
+        self.repelling.add(id, key.anti_affinity.required.iter());
+        self.opinionated.add(id, opinions(&key));
         self.slots[id as usize] = Some(Arc::new(Group { key, nodes: BTreeMap::new() }));
         id
     }
@@ -140,8 +193,8 @@ impl Groups {
                 self.labels.remove(&label);
             }
         }
-        without(&mut self.repelling);
-        without(&mut self.opinionated);
+        self.repelling.remove(id, key.anti_affinity.required.iter());
+        self.opinionated.remove(id, opinions(key));
         self.slots[id as usize] = None;
         self.free.push(id);
     }
@@ -195,14 +248,14 @@ impl Groups {
         lists.into_iter().flatten().filter_map(|id| self.get(*id)).filter(|g| selector.matches(g.labels()))
     }
 
-    /// Groups that keep others away.
-    pub fn repelling(&self) -> impl Iterator<Item = &Group> {
-        self.repelling.iter().filter_map(|id| self.get(*id))
+    /// Groups that may keep a pod with these labels away.
+    pub fn repelling(&self, labels: &Labels) -> impl Iterator<Item = &Group> {
+        self.repelling.about(labels).into_iter().filter_map(|id| self.get(id))
     }
 
-    /// Groups that like or dislike others near them, or need them.
-    pub fn opinionated(&self) -> impl Iterator<Item = &Group> {
-        self.opinionated.iter().filter_map(|id| self.get(*id))
+    /// Groups that may like, dislike or need a pod with these labels near them.
+    pub fn opinionated(&self, labels: &Labels) -> impl Iterator<Item = &Group> {
+        self.opinionated.about(labels).into_iter().filter_map(|id| self.get(id))
     }
 }
 

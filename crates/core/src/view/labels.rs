@@ -124,7 +124,9 @@ impl Sets for Index {
                 if requirement.matches(&BTreeMap::new()) {
                     out.union_with(&self.present);
                     for nodes in values.values() {
-                        nodes.iter().for_each(|n| out.set(*n as usize, false));
+                        for node in nodes {
+                            out.set(*node as usize, false);
+                        }
                     }
                 }
                 for (value, nodes) in values {

@@ -182,6 +182,7 @@ impl Live {
     pub fn remove_pod(&mut self, uid: &str) -> Option<NodeId> {
         let gone = |(_, p): &(NodeId, Arc<PodView>)| &*p.uid == uid;
         if self.now.nominated.iter().any(gone) {
+            self.now.nominations += 1;
             Arc::make_mut(&mut self.now.nominated).retain(|n| !gone(n));
         }
         let from = self.take(uid)?;
@@ -211,6 +212,7 @@ impl Live {
         if !known && to.is_none() {
             return;
         }
+        self.now.nominations += 1;
         let to = to.map(|n| self.slot(n));
         let list = Arc::make_mut(&mut self.now.nominated);
         list.retain(|(_, p)| p.uid != pod.uid);

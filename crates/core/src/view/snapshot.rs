@@ -156,6 +156,7 @@ pub struct Snapshot {
     pub(super) namespaces: Arc<BTreeMap<Arc<str>, Labels>>,
     /// Pods that others were evicted for, and the node they wait for.
     pub(super) nominated: Arc<Vec<(NodeId, Arc<PodView>)>>,
+    pub(super) nominations: u64,
     pub(super) exclusive: Arc<BTreeMap<Arc<str>, u32>>,
 }
 
@@ -173,6 +174,7 @@ impl Snapshot {
     }
 
     /// The nodes that are there, by name.
+    #[must_use]
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeView> {
         self.order.iter().map(|id| &*self.nodes[id.index()])
     }
@@ -219,6 +221,12 @@ impl Snapshot {
     #[must_use]
     pub fn nominated(&self) -> &[(NodeId, Arc<PodView>)] {
         &self.nominated
+    }
+
+    /// Changes whenever [`Snapshot::nominated`] does.
+    #[must_use]
+    pub fn nominations(&self) -> u64 {
+        self.nominations
     }
 
     /// How many pods use a volume that only one may use.

@@ -1,0 +1,208 @@
+//! The cycle itself: check every node, score those that pass, take the best.
+
+use super::memo::{Changes, Known, Look, Memo};
+use super::prepare::{Prepared, prepare};
+use super::{Parts, Rule, Weights, apart, local, score, spread};
+use crate::load::board::Board;
+use crate::view::{Hold, NodeId, PodView, Snapshot};
+use std::sync::Arc;
+
+/// What a decision rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The cluster.
+    pub cluster: &'a Snapshot,
+    /// What the load rules say; `None` leaves them out.
+    pub board: Option<&'a Board>,
+    /// Do the load rules not govern this pod? It is scored by load all the same.
+    pub exempt: bool,
+    /// How much each score weighs.
+    pub weights: Weights,
+    /// Which nodes changed, for a memo that lives from decision to decision.
+    pub changes: Option<&'a Changes>,
+}
+
+impl<'a> Input<'a> {
+    /// Without load rules.
+    #[must_use]
+    pub fn new(cluster: &'a Snapshot) -> Self {
+        Self { cluster, board: None, exempt: false, weights: Weights::default(), changes: None }
+    }
+}
+
+/// Where a pod goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The node; `None` if none will do.
+    pub node: Option<NodeId>,
+    /// Its total score.
+    pub score: i64,
+    /// How many nodes would do.
+    pub feasible: u32,
+    /// How many nodes fail which rule first, by [`Rule::index`].
+    pub refused: [u32; Rule::ALL.len()],
+    /// Why no node was looked at at all.
+    pub hold: Option<Hold>,
+}
+
+impl Decision {
+    fn held(hold: Hold) -> Self {
+        Self { node: None, score: 0, feasible: 0, refused: [0; Rule::ALL.len()], hold: Some(hold) }
+    }
+}
+
+/// Where does this pod go? The same answer for the same input, with any memo.
+#[must_use]
+pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decision {
+    if let Some(hold) = pod.wants.holds.first() {
+        return Decision::held(hold.clone());
+    }
+    let shape = answers(input, pod, memo);
+    let mut out = Decision { node: None, score: 0, feasible: 0, refused: [0; Rule::ALL.len()], hold: None };
+    let Memo { places, shapes, feasible, .. } = memo;
+    let shape = &shapes[shape];
+    let ready = &shape.ready;
+
+    let spread = spread::Hard::new(input, pod, ready, places);
+    let apart = apart::Hard::new(input, pod, places);
+    let plain = spread.is_empty() && apart.is_empty();
+    feasible.clear();
+    for node in input.cluster.labels().present().ones() {
+        let refused = shape.refused[node]
+            .or_else(|| if plain { None } else { spread.check(node).or_else(|| apart.check(node)) });
+        match refused {
+            Some(rule) => out.refused[rule.index()] += 1,
+            // There are never more nodes than a u32 holds.
+            None => feasible.push(u32::try_from(node).unwrap_or(u32::MAX)),
+        }
+    }
+    out.feasible = u32::try_from(feasible.len()).unwrap_or(u32::MAX);
+
+    let together = Together::new(input, pod, ready, places, feasible);
+    let mut best: Option<(i64, u32, NodeId)> = None;
+    for node in feasible.iter() {
+        let at = *node as usize;
+        let total = shape.alone[at] + together.as_ref().map_or(0, |t| t.total(input, ready, at));
+        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
+            let id = NodeId(*node);
+            let rank = input.cluster.rank(id);
+            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
+                best = Some((total, rank, id));
+            }
+        }
+    }
+    if let Some((score, _, node)) = best {
+        out.node = Some(node);
+        out.score = score;
+    }
+    out
+}
+
+/// Brings the answers every node gives alone up to date; says where in the memo they are.
+fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
+    let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load: input.board.is_some() };
+    let present = input.cluster.labels().present();
+    match memo.find(&look, input.changes) {
+        Known::Changed(at, changed) => {
+            for node in changed.iter().map(|n| n.index()).filter(|n| present.contains(*n)) {
+                let shape = &mut memo.shapes[at];
+                let (refused, alone) = ask(input, pod, &shape.ready, node);
+                shape.refused[node] = refused;
+                shape.alone[node] = alone;
+            }
+            at
+        }
+        Known::New => {
+            let ready = prepare(input, pod);
+            let seen = input.changes.map_or(0, Changes::count);
+            let at = memo.keep(&look, seen, ready, input.cluster.width());
+            let shape = &mut memo.shapes[at];
+            for node in present.ones() {
+                let (refused, alone) = ask(input, pod, &shape.ready, node);
+                shape.refused[node] = refused;
+                shape.alone[node] = alone;
+            }
+            at
+        }
+    }
+}
+
+fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Option<Rule>, i64) {
+    match local::check(input, pod, ready, node) {
+        Some(rule) => (Some(rule), 0),
+        None => (None, alone(input, pod, node).total(&input.weights)),
+    }
+}
+
+/// The scores a node can compute alone.
+fn alone(input: &Input<'_>, pod: &PodView, node: usize) -> Parts {
+    Parts {
+        load: input.board.map(|b| b.score[node]),
+        least: score::least(input, pod, node),
+        balanced: score::balanced(input, pod, node),
+        ..Parts::default()
+    }
+}
+
+/// The scores that need all nodes that pass: each is put in relation to the best and the worst of them.
+pub(super) struct Together {
+    discouraging: Option<u32>,
+    liking: Option<i64>,
+    affinity: Option<(apart::Soft, i64, i64)>,
+    spread: Option<(spread::Soft, i64, i64)>,
+}
+
+impl Together {
+    pub fn new(
+        input: &Input<'_>,
+        pod: &PodView,
+        ready: &Prepared,
+        places: &mut super::memo::Places,
+        feasible: &[u32],
+    ) -> Option<Self> {
+        let nodes = || feasible.iter().map(|n| *n as usize);
+        let class = |n: usize| input.cluster.columns().taints[n] as usize;
+        let most = |discouraged: bool| {
+            discouraged.then(|| nodes().map(|n| ready.discouraging[class(n)]).max().unwrap_or(0))
+        };
+        let affinity = apart::Soft::new(input, pod, places).map(|soft| {
+            let (least, most) = bounds(nodes().map(|n| soft.raw(n)));
+            (soft, least, most)
+        });
+        let spread = spread::Soft::new(input, pod, ready, places, feasible).map(|soft| {
+            let (least, most) = bounds(nodes().filter_map(|n| soft.raw(n)));
+            (soft, least, most.max(0))
+        });
+        let liking = (!ready.liking.is_empty()).then(|| nodes().map(|n| ready.liking[n]).max().unwrap_or(0));
+        let out = Self { discouraging: most(ready.discouraged), liking, affinity, spread };
+        let nothing = out.discouraging.is_none()
+            && out.liking.is_none()
+            && out.affinity.is_none()
+            && out.spread.is_none();
+        (!nothing).then_some(out)
+    }
+
+    pub fn parts(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> Parts {
+        let class = input.cluster.columns().taints[node] as usize;
+        let share = |part: i64, most: i64| if most == 0 { 0 } else { 100 * part / most };
+        Parts {
+            taints: self.discouraging.map(|m| 100 - share(ready.discouraging[class].into(), m.into())),
+            liking: self.liking.map(|most| share(ready.liking[node], most)),
+            affinity: self
+                .affinity
+                .as_ref()
+                .map(|(s, least, most)| apart::normal(s.raw(node), *least, *most)),
+            spread: self.spread.as_ref().map(|(s, least, most)| spread::normal(s.raw(node), *least, *most)),
+            ..Parts::default()
+        }
+    }
+
+    fn total(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> i64 {
+        // `least` is not among them: it is zero here.
+        self.parts(input, ready, node).total(&input.weights)
+    }
+}
+
+fn bounds(values: impl Iterator<Item = i64>) -> (i64, i64) {
+    values.fold((i64::MAX, i64::MIN), |(least, most), v| (least.min(v), most.max(v)))
+}

@@ -1,0 +1,72 @@
+//! Why did no node do, in the words kube-scheduler uses? People and programs know these texts.
+
+use super::decide::{Decision, Input};
+use super::local;
+use super::prepare::prepare;
+use super::{Rule, apart, spread};
+use crate::view::{Hold, PodView};
+use std::collections::BTreeMap;
+
+/// The text of a `FailedScheduling` event: how many nodes fail for which reason.
+#[must_use]
+pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String {
+    match &decision.hold {
+        Some(Hold::Gate(name)) => return format!("held back by the scheduling gate {name:?}"),
+        Some(Hold::Unsupported(what)) => return format!("not scheduled, because it needs {what}"),
+        Some(Hold::Invalid(what)) => return what.clone(),
+        None => {}
+    }
+    let all = input.cluster.nodes().len();
+    if all == 0 {
+        return "no nodes available to schedule pods".to_owned();
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let ready = prepare(input, pod);
+    let mut places = super::memo::Places::default();
+    let spread = spread::Hard::new(input, pod, &ready, &mut places);
+    let apart = apart::Hard::new(input, pod, &mut places);
+    for node in input.cluster.nodes() {
+        let at = node.id.index();
+        let failed =
+            local::check(input, pod, &ready, at).or_else(|| spread.check(at)).or_else(|| apart.check(at));
+        let Some(rule) = failed else { continue };
+        if rule == Rule::Resources {
+            let free = node.free();
+            for lack in pod.requests.lacking(&free) {
+                let name = input.cluster.names().name(lack.resource);
+                let text =
+                    if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") };
+                *counts.entry(text).or_default() += 1;
+            }
+        } else {
+            *counts.entry(words(rule).to_owned()).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<String> = counts.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    reasons.sort();
+    format!("0/{all} nodes are available: {}.", reasons.join(", "))
+}
+
+fn words(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Cordon => "node(s) were unschedulable",
+        Rule::Taints => "node(s) had untolerated taint(s)",
+        Rule::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+        Rule::Ports => "node(s) didn't have free ports for the requested pod ports",
+        Rule::Resources => "node(s) had too few resources",
+        Rule::VolumeInUse => {
+            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+        }
+        Rule::AttachLimit => "node(s) exceed max volume count",
+        Rule::VolumeReach => "node(s) didn't match PersistentVolume's node affinity",
+        Rule::Spread => "node(s) didn't match pod topology spread constraints",
+        Rule::SpreadLabel => "node(s) didn't match pod topology spread constraints (missing required label)",
+        Rule::Affinity => "node(s) didn't match pod affinity rules",
+        Rule::AntiAffinity => "node(s) didn't match pod anti-affinity rules",
+        Rule::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+        Rule::Threshold => "node(s) had a load over its threshold",
+        Rule::UnknownLoad => "node(s) had an unknown load",
+        Rule::Cooling => "node(s) were cooling down",
+        Rule::Line => "node(s) would pass the load line",
+    }
+}
