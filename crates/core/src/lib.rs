@@ -30,6 +30,7 @@
 //! | What does this pod really ask for? | [`requests`] |
 //! | Which labels, nodes, taints match? | [`select`] |
 //! | What is the cluster like right now? | [`view`] |
+//! | What is used on each node, what is on its way? | [`ledger`] |
 //! | Why was it decided so? | [`explain`] |
 //!
 //! # Agreement with Kubernetes
