@@ -3,6 +3,8 @@
 //! A [`Reason`] says why something was refused; refusing is an answer, not an error. A [`Trace`] collects what
 //! was found on the way, if somebody asked; if nobody did, nothing is made, not even the words.
 
+use crate::load::ratio::Ratio;
+use crate::load::term::Source;
 use crate::resources::{Lack, Names, quantity};
 use crate::select::Taint;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,19 @@ pub enum Reason {
     OtherNode {
         /// The node it names.
         wanted: String,
+    },
+    /// A metric of the node is above its limit.
+    OverThreshold {
+        /// Which metric.
+        metric: String,
+        /// How much it is, as a share of the whole.
+        value: Ratio,
+        /// How much it may be.
+        limit: Ratio,
+        /// How old the value is.
+        age_seconds: i64,
+        /// Where it comes from.
+        source: Source,
     },
 }
 
@@ -84,6 +99,10 @@ impl fmt::Display for Reason {
                 write!(f, "the pod's required node affinity is not valid: {problem}")
             }
             Self::OtherNode { wanted } => write!(f, "the pod names the node {wanted}"),
+            Self::OverThreshold { metric, value, limit, age_seconds, source } => write!(
+                f,
+                "{metric} of the node is {value}, above its limit {limit} (from {source}, {age_seconds} s old)"
+            ),
         }
     }
 }
@@ -234,6 +253,16 @@ mod tests {
                 "the pod's required node affinity is not valid: no such operator",
             ),
             (Reason::OtherNode { wanted: "n2".into() }, "the pod names the node n2"),
+            (
+                Reason::OverThreshold {
+                    metric: "cpu_usage_avg_5m".into(),
+                    value: Ratio::from_nano(710_000_000),
+                    limit: Ratio::from_nano(650_000_000),
+                    age_seconds: 12,
+                    source: Source::Annotation,
+                },
+                "cpu_usage_avg_5m of the node is 0.71, above its limit 0.65 (from annotation, 12 s old)",
+            ),
         ] {
             assert_eq!(reason.to_string(), want);
             let json = serde_json::to_string(&reason).unwrap();

@@ -1,1 +1,74 @@
-//! To be written.
+//! Is the node too busy for any more? The first metric above its limit keeps pods away.
+//!
+//! A limit that is reached exactly is kept. What is not known never rejects by itself, here; how many limits could
+//! not be checked is part of the answer, and the admission rule, which does not need these metrics, stands beside.
+//! Scores and limits are about the node alone: which pod comes plays no part, except that some are exempt.
+
+use super::policy::Rules;
+use super::term::Terms;
+use crate::explain::Reason;
+use crate::select::Lookup;
+
+/// What the limits say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filtered {
+    /// The first metric above its limit, if one is.
+    pub reason: Option<Reason>,
+    /// How many limits could not be checked because the value is not known.
+    pub unknown: usize,
+}
+
+/// Compares every metric with its limit on the node, in the order of the policy.
+#[must_use]
+pub fn filter(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> Filtered {
+    let mut answer = Filtered::default();
+    for (i, predicate) in rules.predicates().iter().enumerate() {
+        let (Some(Some(limit)), Some(term)) = (node.limits.get(i), terms.terms.get(predicate.metric)) else {
+            continue;
+        };
+        match term.value {
+            None => answer.unknown += 1,
+            Some(value) if answer.reason.is_none() && value.exceeds(*limit) => {
+                let (Some(value), Some(limit), Some(source)) = (value.ratio(), limit.ratio(), term.source)
+                else {
+                    continue;
+                };
+                answer.reason = Some(Reason::OverThreshold {
+                    metric: term.metric.to_string(),
+                    value,
+                    limit,
+                    age_seconds: term.age_seconds.unwrap_or_default(),
+                    source,
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    answer
+}
+
+/// What crane's scheduler says of a metric above its limit.
+#[must_use]
+pub fn upstream_text(metric: &str, node: &str) -> String {
+    format!("Load[{metric}] of node[{node}] is too high")
+}
+
+/// A pod, as far as exemptions go.
+#[derive(Clone, Copy, Debug)]
+pub struct Who<'a, L: ?Sized> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its labels.
+    pub labels: &'a L,
+    /// Does a `DaemonSet` own it?
+    pub daemon: bool,
+}
+
+/// Is the pod let through whatever the load? Pods of daemon sets are, and by default those the settings name.
+pub fn exempt<L: Lookup + ?Sized>(rules: &Rules, who: &Who<'_, L>) -> bool {
+    let ours = rules.mode() == super::settings::Mode::Default;
+    who.daemon || (ours && rules.settings().exempt.covers(who.namespace, who.labels))
+}
+
+#[cfg(test)]
+mod tests;

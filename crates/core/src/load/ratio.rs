@@ -1,6 +1,7 @@
 //! Shares of a whole as exact decimals: 0.65 is 650 000 000 billionths, not the nearest binary fraction.
 
 use crate::quantity::Quantity;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A ratio in billionths. 1.0 is [`Ratio::ONE`]; load may be more, limits and targets may not.
@@ -64,6 +65,20 @@ impl Ratio {
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_f64().fmt(f)
+    }
+}
+
+/// As a number.
+impl Serialize for Ratio {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.to_f64().serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ratio {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let float = f64::deserialize(from)?;
+        Self::from_f64(float).ok_or_else(|| serde::de::Error::custom(format!("{float} is no ratio")))
     }
 }
 
