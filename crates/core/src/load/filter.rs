@@ -65,6 +65,7 @@ pub struct Who<'a, L: ?Sized> {
 }
 
 /// Is the pod let through whatever the load? Pods of daemon sets are, and by default those the settings name.
+#[must_use]
 pub fn exempt<L: Lookup + ?Sized>(rules: &Rules, who: &Who<'_, L>) -> bool {
     let ours = rules.mode() == super::settings::Mode::Default;
     who.daemon || (ours && rules.settings().exempt.covers(who.namespace, who.labels))

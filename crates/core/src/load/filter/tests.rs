@@ -30,10 +30,13 @@ fn in_mode(mode: Mode) -> Settings {
     Settings { mode, ..Settings::default() }
 }
 
+/// Why, values by metric, the metric above its limit, how many are unknown.
+type Case = (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>, usize);
+
 // A10, A12, D5
 #[test]
 fn the_first_metric_above_its_limit_keeps_pods_away() {
-    let cases: [(&str, &[(&str, &str)], Option<&str>, usize); 7] = [
+    let cases: [Case; 7] = [
         ("nothing known, nothing rejected, all four limits unchecked", &[], None, 4),
         ("equality passes", &[("cpu_usage_avg_5m", "0.65000")], None, 3),
         ("a hair above", &[("cpu_usage_avg_5m", "0.65001")], Some("cpu_usage_avg_5m"), 3),

@@ -49,9 +49,9 @@ fn every_metric_of_the_policy_is_told_once_with_its_limit_and_weight() {
         .iter()
         .map(|t| (&*t.metric, t.limit.map(Figure::to_f64), t.weight.map(Figure::to_f64), t.reason))
         .collect();
-    let none = Some(Unknown::Missing);
-    assert_eq!(told[0], ("cpu_usage_avg_5m", Some(0.65), Some(0.2), none));
-    assert_eq!(told[2], ("cpu_usage_max_avg_1d", None, Some(0.5), none));
+    let missing = Some(Unknown::Missing);
+    assert_eq!(told[0], ("cpu_usage_avg_5m", Some(0.65), Some(0.2), missing));
+    assert_eq!(told[2], ("cpu_usage_max_avg_1d", None, Some(0.5), missing));
     assert_eq!((told.len(), got.valid_until), (6, None));
 }
 
