@@ -1,0 +1,51 @@
+//! What is known of a node?
+
+use crate::read::{At, Error, Warning, tolerant};
+use loadline_core::view::NodeFacts;
+use serde_json::Value;
+
+/// The facts of a Node. Limits on volumes are not in it: [`crate::Context::attach_limits`] has them.
+///
+/// A resource whose amount does not read is left out with a warning: what a node has is then unknown, which is
+/// not the same as nothing.
+///
+/// # Errors
+/// When anything else is not what it should be.
+pub fn facts(value: &Value) -> Result<(NodeFacts, Vec<Warning>), Error> {
+    tolerant("Node", value, |node| {
+        let (metadata, spec, status) = (node.get("metadata"), node.get("spec"), node.get("status"));
+        NodeFacts {
+            name: metadata.get("name").needed(),
+            labels: metadata.get("labels").texts(),
+            annotations: metadata.get("annotations").texts(),
+            taints: spec.get("taints").list(),
+            unschedulable: spec.get("unschedulable").flag(),
+            allocatable: status.get("allocatable").known_amounts(),
+            capacity: status.get("capacity").known_amounts(),
+            ..NodeFacts::default()
+        }
+    })
+}
+
+/// Is the node up, by its own account? None if it does not say. Placing pods goes by taints, not by this.
+#[must_use]
+pub fn is_ready(value: &Value) -> Option<bool> {
+    let conditions = value["status"]["conditions"].as_array()?;
+    let ready = conditions.iter().find(|c| c["type"] == "Ready")?;
+    match ready["status"].as_str()? {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// How many volumes each driver of a `CSINode` can attach; drivers that do not say can attach any number.
+pub(crate) fn limits(csi_node: &At<'_, '_>) -> Vec<(String, i64)> {
+    let spec = csi_node.get("spec");
+    let drivers = spec.get("drivers");
+    let limit = |driver: At<'_, '_>| {
+        let count = driver.get("allocatable").get("count").int()?;
+        Some((driver.get("name").string(), count))
+    };
+    drivers.items().filter_map(limit).collect()
+}

@@ -1,0 +1,99 @@
+//! What is known of a pod?
+
+mod resources;
+mod start;
+pub(crate) mod volumes;
+mod wants;
+
+use crate::context::{Context, namespace};
+use crate::read::{At, Error, Warning, controller, tolerant};
+use loadline_core::load::estimate::Asks;
+use loadline_core::requests::{self, Rules};
+use loadline_core::view::{Hold, PodFacts};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The facts of a Pod, with what the objects it refers to say.
+///
+/// What keeps the pod from being placed, but not from being counted, is a [`Hold`] and no error: a claim that is
+/// missing, a demand that cannot be met, a feature we do not have.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn facts(value: &Value, context: &Context) -> Result<(PodFacts, Vec<Warning>), Error> {
+    tolerant("Pod", value, |pod| read(pod, context))
+}
+
+fn read(pod: &At<'_, '_>, context: &Context) -> PodFacts {
+    let (metadata, spec, status) = (pod.get("metadata"), pod.get("spec"), pod.get("status"));
+    let mut holds = gates(&spec);
+    let asked = resources::read(&spec, &status, &mut holds);
+    let labels = metadata.get("labels").texts();
+    let mut facts = PodFacts {
+        namespace: namespace(metadata.get("namespace").text()),
+        name: metadata.get("name").needed(),
+        uid: metadata.get("uid").string(),
+        requests: requests::requests(&asked, Rules::default()),
+        nonzero: requests::nonzero(&asked, Rules::default()),
+        asks: Arc::new(Asks::of(&asked)),
+        owner: controller(&metadata),
+        daemon: metadata
+            .get("ownerReferences")
+            .items()
+            .any(|owner| owner.get("kind").text() == Some("DaemonSet")),
+        phase: status.get("phase").parse().unwrap_or_default(),
+        terminating: metadata.get("deletionTimestamp").is_set(),
+        created: metadata.get("creationTimestamp").time(),
+        started: start::started(&spec, &status),
+        node: spec.get("nodeName").text().map(str::to_owned),
+        nominated: status.get("nominatedNodeName").text().map(str::to_owned),
+        labels,
+        ..PodFacts::default()
+    };
+    (facts.priority, facts.preempts) = priority(&spec, context, &mut holds);
+    let mut wants = wants::read(&spec, &facts, &mut holds);
+    wants.volumes = volumes::read(&spec, &facts, context, &mut holds);
+    wants.holds = holds;
+    facts.wants = Arc::new(wants);
+    facts
+}
+
+/// Gates somebody closed, and what we cannot do.
+fn gates(spec: &At<'_, '_>) -> Vec<Hold> {
+    let gates = spec.get("schedulingGates");
+    let mut holds: Vec<Hold> = gates.items().map(|gate| Hold::Gate(gate.get("name").string())).collect();
+    let mut unsupported = |what: String| holds.push(Hold::Unsupported(what));
+    for claim in spec.get("resourceClaims").items() {
+        unsupported(format!("dynamic resource allocation (resource claim {:?})", claim.get("name").string()));
+    }
+    // Its name until Kubernetes 1.35 and since 1.36.
+    for field in ["workloadRef", "schedulingGroup"] {
+        if spec.get(field).is_set() {
+            unsupported(format!("scheduling pods as a group (spec.{field})"));
+        }
+    }
+    holds
+}
+
+/// The priority, and whether others may be evicted for it. What is written counts; the API server copies it from
+/// the class, and so do we where that has not happened yet.
+fn priority(spec: &At<'_, '_>, context: &Context, holds: &mut Vec<Hold>) -> (i32, bool) {
+    let name = spec.get("priorityClassName").text();
+    let (written, policy) = (spec.get("priority").int32(), spec.get("preemptionPolicy").text());
+    let class = context.class(name);
+    if let (None, None, Some(name)) = (&class, written, name) {
+        holds.push(Hold::Invalid(format!("spec.priorityClassName: there is no PriorityClass {name:?}")));
+    }
+    let preempts = match (policy, written, &class) {
+        (Some(policy), ..) => policy != "Never",
+        // Written without a policy: the API server has been there, and the policy is the usual one.
+        (None, None, Some(class)) => class.preempts,
+        (None, ..) => true,
+    };
+    (written.or(class.map(|c| c.value)).unwrap_or_default(), preempts)
+}
+
+/// Does this init container keep running beside the others?
+fn is_sidecar(init_container: &At<'_, '_>) -> bool {
+    init_container.get("restartPolicy").text() == Some("Always")
+}

@@ -1,0 +1,205 @@
+//! The volumes of pods.
+
+use loadline_api::{Context, pod};
+use loadline_core::view::{Hold, Wants};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}
+
+fn wants(volumes: &Value, context: &Context) -> Arc<Wants> {
+    let pod =
+        json!({"metadata": {"namespace": "shop", "name": "db-0", "uid": "u1"}, "spec": {"volumes": volumes}});
+    pod::facts(&pod, context).expect("a valid pod").0.wants
+}
+
+/// The claim `shop/data`, bound to the volume `pv1`.
+fn claim() -> Value {
+    json!({"metadata": {"namespace": "shop", "name": "data",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "pv1", "storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}})
+}
+
+fn context(claim: &Value, volume: &Value) -> Context {
+    let mut context = Context::new();
+    context.claim(claim).expect("a valid claim");
+    context.volume(volume).expect("a valid volume");
+    context
+}
+
+fn disk(labels: &Value, affinity: &Value) -> Value {
+    json!({"metadata": {"name": "pv1", "labels": labels}, "spec": {"nodeAffinity": {"required": affinity},
+        "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}}})
+}
+
+fn data() -> Value {
+    json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+}
+
+#[test]
+fn volumes_made_on_the_node_need_nothing() {
+    let kinds =
+        ["emptyDir", "configMap", "secret", "projected", "hostPath", "downwardAPI", "image", "csi", "nfs"];
+    let all: Vec<Value> = kinds.iter().map(|kind| json!({"name": kind, *kind: {"driver": "x"}})).collect();
+    let wants = wants(&json!(all), &Context::new());
+    assert_eq!((wants.volumes.len(), wants.holds.len()), (0, 0));
+}
+
+#[test]
+fn a_bound_claim_brings_its_volume() {
+    let mut once = claim();
+    once["spec"]["accessModes"] = json!(["ReadWriteOncePod"]);
+    for (claim, exclusive) in [(claim(), false), (once, true)] {
+        let wants = wants(&data(), &context(&claim, &disk(&json!({}), &json!(null))));
+        let [volume] = wants.volumes.as_slice() else { panic!("{wants:?}") };
+        assert_eq!(
+            (&*volume.id, volume.driver.as_deref()),
+            ("ebs.csi.aws.com/vol-1", Some("ebs.csi.aws.com"))
+        );
+        assert_eq!(volume.exclusive, exclusive);
+        assert!(volume.reachable.is_empty());
+    }
+}
+
+#[test]
+fn disks_once_built_in_are_counted_by_the_driver_that_attaches_them_now() {
+    for (source, id) in [
+        (json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}), "ebs.csi.aws.com/vol-1"),
+        (json!({"nfs": {"server": "s", "path": "/"}}), "pv1"),
+    ] {
+        let volume = json!({"metadata": {"name": "pv1"}, "spec": source});
+        assert_eq!(&*wants(&data(), &context(&claim(), &volume)).volumes[0].id, id);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_claim_holds_the_pod() {
+    let volume = disk(&json!({}), &json!(null));
+    let change = |path: &str, value: Value| {
+        let mut changed = claim();
+        *changed.pointer_mut(path).expect("a field of the claim") = value;
+        changed
+    };
+    let unbound = change("/metadata/annotations", json!(null));
+    let mut delayed = unbound.clone();
+    delayed["spec"]["volumeName"] = json!(null);
+    let mut lost = claim();
+    lost["status"] = json!({"phase": "Lost"});
+    let mut leaving = claim();
+    leaving["metadata"]["deletionTimestamp"] = json!("2025-01-01T00:00:00Z");
+    for (claim, want) in [
+        (
+            change("/metadata/name", json!("other")),
+            Hold::Invalid(r#"PersistentVolumeClaim "data" does not exist"#.into()),
+        ),
+        (
+            change("/metadata/namespace", json!("x")),
+            Hold::Invalid(r#"PersistentVolumeClaim "data" does not exist"#.into()),
+        ),
+        (lost, Hold::Invalid(r#"PersistentVolumeClaim "data" has lost its volume"#.into())),
+        (leaving, Hold::Invalid(r#"PersistentVolumeClaim "data" is being deleted"#.into())),
+        (
+            change("/spec/volumeName", json!("pv2")),
+            Hold::Invalid(
+                r#"PersistentVolumeClaim "data" is bound to PersistentVolume "pv2", which does not exist"#
+                    .into(),
+            ),
+        ),
+        (
+            unbound,
+            Hold::Unsupported(r#"a volume that is not bound yet, of PersistentVolumeClaim "data""#.into()),
+        ),
+        (
+            delayed,
+            Hold::Unsupported(
+                r#"delayed volume binding (WaitForFirstConsumer), of PersistentVolumeClaim "data""#.into(),
+            ),
+        ),
+    ] {
+        let mut context = context(&claim, &volume);
+        let class = json!({"metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer"});
+        context.storage_class(&class).unwrap();
+        let wants = wants(&data(), &context);
+        assert_eq!(wants.holds, [want]);
+        assert!(wants.volumes.is_empty());
+    }
+}
+
+#[test]
+fn a_claim_made_for_the_pod_must_be_its_own() {
+    let made = |owner: &str| {
+        let mut claim = claim();
+        claim["metadata"]["name"] = json!("db-0-scratch");
+        claim["metadata"]["ownerReferences"] =
+            json!([{"kind": "Pod", "name": "db-0", "uid": owner, "controller": true}]);
+        context(&claim, &disk(&json!({}), &json!(null)))
+    };
+    let volumes = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]);
+    assert_eq!(wants(&volumes, &made("u1")).volumes.len(), 1);
+    for (context, problem) in
+        [(made("u2"), "was not made for this pod"), (Context::new(), "has not been created yet")]
+    {
+        let text = format!("PersistentVolumeClaim \"db-0-scratch\" {problem}");
+        assert_eq!(wants(&volumes, &context).holds, [Hold::Invalid(text)]);
+    }
+}
+
+#[test]
+fn disks_with_rules_of_their_own_are_not_supported() {
+    for kind in ["gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"] {
+        let wants = wants(&json!([{"name": "d", kind: {"readOnly": true}}]), &Context::new());
+        let text = format!("a {kind} written in the pod (volume \"d\")");
+        assert_eq!(wants.holds, [Hold::Unsupported(text)]);
+    }
+}
+
+#[test]
+fn a_volume_is_reached_where_its_affinity_and_its_zone_say() {
+    const OLD: &str = "failure-domain.beta.kubernetes.io/zone";
+    const NEW: &str = "topology.kubernetes.io/zone";
+    const REGION: &str = "topology.kubernetes.io/region";
+    let on = |host: &str| {
+        json!({"nodeSelectorTerms": [{"matchExpressions":
+        [{"key": "host", "operator": "In", "values": [host]}]}]})
+    };
+    let none = json!(null);
+    for (why, volume, affinity, node, want) in [
+        ("its host", json!({}), on("n1"), &[("host", "n1")][..], true),
+        ("another host", json!({}), on("n1"), &[("host", "n2")], false),
+        ("no terms", json!({}), json!({"nodeSelectorTerms": []}), &[("host", "n1")], false),
+        ("its zone", json!({NEW: "a"}), none.clone(), &[(NEW, "a")], true),
+        ("another zone", json!({NEW: "a"}), none.clone(), &[(NEW, "b")], false),
+        ("one of several", json!({NEW: "a__b"}), none.clone(), &[(NEW, "b")], true),
+        ("a cluster without zones", json!({NEW: "a"}), none.clone(), &[], true),
+        ("a node with a region only", json!({NEW: "a"}), none.clone(), &[(REGION, "r")], false),
+        ("zone and region", json!({NEW: "a", REGION: "r"}), none.clone(), &[(NEW, "a"), (REGION, "r")], true),
+        ("zone without region", json!({NEW: "a", REGION: "r"}), none.clone(), &[(NEW, "a")], false),
+        ("an old label, a new node", json!({OLD: "a"}), none.clone(), &[(NEW, "a")], true),
+        ("an old label, an old node", json!({OLD: "a"}), none.clone(), &[(OLD, "a")], true),
+        (
+            "the old label of the node counts first",
+            json!({OLD: "a"}),
+            none.clone(),
+            &[(OLD, "b"), (NEW, "a")],
+            false,
+        ),
+        ("a new label, an old node", json!({NEW: "a"}), none.clone(), &[(OLD, "a")], false),
+        ("nonsense is passed over", json!({NEW: "a____b"}), none.clone(), &[(NEW, "c")], true),
+        ("both", json!({NEW: "a"}), on("n1"), &[(NEW, "a"), ("host", "n1")], true),
+        ("zone but not host", json!({NEW: "a"}), on("n1"), &[(NEW, "a")], false),
+        ("host but not zone", json!({NEW: "a"}), on("n1"), &[(NEW, "b"), ("host", "n1")], false),
+        (
+            "an empty term stays empty",
+            json!({NEW: "a"}),
+            json!({"nodeSelectorTerms": [{}]}),
+            &[(NEW, "a")],
+            false,
+        ),
+    ] {
+        let wants = wants(&data(), &context(&claim(), &disk(&volume, &affinity)));
+        assert_eq!(wants.volumes[0].reachable.matches("node", &labels(node)), want, "{why}");
+    }
+}
