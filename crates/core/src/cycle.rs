@@ -29,12 +29,14 @@ mod local;
 mod memo;
 mod message;
 mod prepare;
+mod report;
 mod score;
 mod spread;
 
 pub use decide::{Decision, Input, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
+pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};
 
 use serde::Serialize;

@@ -3,10 +3,13 @@
 //! A [`Reason`] says why something was refused; refusing is an answer, not an error. A [`Trace`] collects what
 //! was found on the way, if somebody asked; if nobody did, nothing is made, not even the words.
 
+use crate::load::admit::Basis;
 use crate::load::ratio::Ratio;
 use crate::load::term::Source;
+use crate::quantity::Quantity;
 use crate::resources::{Lack, Names, quantity};
 use crate::select::Taint;
+use crate::view::Hold;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,6 +60,83 @@ pub enum Reason {
         /// Where it comes from.
         source: Source,
     },
+    /// The load would pass the line: `measured + pending − departed + incoming > allocatable × target`.
+    OverLine {
+        /// Which resource.
+        resource: String,
+        /// What was measured, if anything was: CPU in billionths of a core, memory in bytes.
+        measured: Option<i64>,
+        /// What assigned pods will add.
+        pending: i64,
+        /// What pods that are gone will take away.
+        departed: i64,
+        /// What this pod will add.
+        incoming: i64,
+        /// What the node has for pods.
+        allocatable: i64,
+        /// How much of that may be used.
+        target: Ratio,
+        /// What the expected load rests on.
+        basis: Basis,
+    },
+    /// Nothing is known of the node's load, and the settings say to keep off then.
+    UnknownLoad,
+    /// The node was relieved and is left alone for a while.
+    Cooling {
+        /// Until then.
+        until: jiff::Timestamp,
+    },
+    /// A port of the node is taken.
+    PortTaken {
+        /// `TCP`, `UDP` or `SCTP`.
+        protocol: String,
+        /// The number.
+        port: i32,
+    },
+    /// Another pod has a volume for itself.
+    VolumeInUse {
+        /// The volume.
+        volume: String,
+    },
+    /// A driver can attach no more volumes there.
+    TooManyVolumes {
+        /// The driver.
+        driver: String,
+        /// How many it can.
+        limit: i64,
+    },
+    /// A volume cannot be reached from there.
+    VolumeOutOfReach {
+        /// The volume.
+        volume: String,
+    },
+    /// Pods like this one would not be spread evenly enough.
+    Uneven {
+        /// The label that makes places of nodes.
+        topology_key: String,
+        /// Pods in this place.
+        here: i64,
+        /// Pods in the emptiest.
+        least: i64,
+        /// How many more are allowed.
+        max_skew: i64,
+    },
+    /// The node lacks the label pods are to be spread by.
+    NoTopologyLabel {
+        /// The label.
+        topology_key: String,
+    },
+    /// Pods this one must be near are not there.
+    NotNear,
+    /// Pods this one must be away from are there.
+    TooNear,
+    /// Pods there keep this one away.
+    KeptAway,
+    /// The pod is not to be scheduled at all.
+    Held {
+        /// Why.
+        hold: Hold,
+    },
 }
 
 impl Reason {
@@ -80,7 +160,7 @@ impl fmt::Display for Reason {
             Self::DoesNotFit { resource, asked, free } => {
                 let (asked, free) = (quantity(resource, *asked), quantity(resource, *free));
                 if free.is_negative() {
-                    let over = crate::quantity::Quantity::ZERO.minus(free);
+                    let over = Quantity::ZERO.minus(free);
                     write!(
                         f,
                         "the pod asks for {asked} {resource}, and {over} more than there is are already promised"
@@ -103,7 +183,66 @@ impl fmt::Display for Reason {
                 f,
                 "{metric} of the node is {value}, above its limit {limit} (from {source}, {age_seconds} s old)"
             ),
+            Self::OverLine { .. } => self.over_line(f),
+            Self::UnknownLoad => f.write_str("nothing is known of the node's load"),
+            Self::Cooling { until } => {
+                write!(f, "the node is left alone until {until}, after it was relieved")
+            }
+            Self::PortTaken { protocol, port } => write!(f, "port {port}/{protocol} of the node is taken"),
+            Self::VolumeInUse { volume } => write!(f, "another pod has the volume {volume} for itself"),
+            Self::TooManyVolumes { driver, limit } => {
+                write!(f, "{driver} can attach no more than {limit} volumes there")
+            }
+            Self::VolumeOutOfReach { volume } => {
+                write!(f, "the volume {volume} cannot be reached from there")
+            }
+            Self::Uneven { topology_key, here, least, max_skew } => write!(
+                f,
+                "{here} such pods are in this {topology_key} already and {least} in the emptiest; at most {max_skew} more are allowed"
+            ),
+            Self::NoTopologyLabel { topology_key } => {
+                write!(f, "the node lacks the label {topology_key} the pod is to be spread by")
+            }
+            Self::NotNear => f.write_str("no pod the new one must be near is there"),
+            Self::TooNear => f.write_str("a pod the new one must keep away from is there"),
+            Self::KeptAway => f.write_str("a pod that keeps such pods away is there"),
+            Self::Held { hold: Hold::Gate(name) } => {
+                write!(f, "the pod is held back by the scheduling gate {name}")
+            }
+            Self::Held { hold: Hold::Unsupported(what) } => {
+                write!(f, "the pod needs what is not supported here: {what}")
+            }
+            Self::Held { hold: Hold::Invalid(what) } => write!(f, "the pod cannot be scheduled: {what}"),
         }
+    }
+}
+
+impl Reason {
+    /// The terms of the inequality that does not hold, with their figures.
+    fn over_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::OverLine { resource, measured, pending, departed, incoming, allocatable, target, basis } =
+            self
+        else {
+            return Ok(());
+        };
+        let cpu = resource == "cpu";
+        let show = |amount: i64| if cpu { Quantity::from_nano(amount) } else { Quantity::from_bytes(amount) };
+        write!(f, "{resource} would pass the line: ")?;
+        match (measured, basis) {
+            (Some(measured), Basis::Late) => write!(f, "{} measured a while ago + ", show(*measured))?,
+            (Some(measured), Basis::Annotation) => {
+                write!(f, "{} by the five-minute mean + ", show(*measured))?;
+            }
+            (Some(measured), _) => write!(f, "{} measured + ", show(*measured))?,
+            (None, _) => {}
+        }
+        let pending_word = if measured.is_some() { "pending" } else { "expected of its pods" };
+        write!(f, "{} {pending_word}", show(*pending))?;
+        if *departed > 0 {
+            write!(f, " − {} departed", show(*departed))?;
+        }
+        let limit = show(target.floor_of(*allocatable));
+        write!(f, " + {} incoming is over {limit} ({target} of {})", show(*incoming), show(*allocatable))
     }
 }
 
@@ -262,6 +401,39 @@ mod tests {
                     source: Source::Annotation,
                 },
                 "cpu_usage_avg_5m of the node is 0.71, above its limit 0.65 (from annotation, 12 s old)",
+            ),
+            (
+                Reason::OverLine {
+                    resource: "cpu".into(),
+                    measured: Some(2_000_000_000),
+                    pending: 300_000_000,
+                    departed: 0,
+                    incoming: 250_000_000,
+                    allocatable: 3_910_000_000,
+                    target: Ratio::from_nano(650_000_000),
+                    basis: Basis::Measured,
+                },
+                "cpu would pass the line: 2 measured + 300m pending + 250m incoming is over 2541500u (0.65 of 3910m)",
+            ),
+            (
+                Reason::OverLine {
+                    resource: "memory".into(),
+                    measured: None,
+                    pending: 3 << 30,
+                    departed: 0,
+                    incoming: 1 << 30,
+                    allocatable: 4 << 30,
+                    target: Ratio::from_nano(500_000_000),
+                    basis: Basis::Estimates,
+                },
+                "memory would pass the line: 3Gi expected of its pods + 1Gi incoming is over 2Gi (0.5 of 4Gi)",
+            ),
+            (Reason::UnknownLoad, "nothing is known of the node's load"),
+            (Reason::PortTaken { protocol: "TCP".into(), port: 80 }, "port 80/TCP of the node is taken"),
+            (Reason::NotNear, "no pod the new one must be near is there"),
+            (
+                Reason::Held { hold: Hold::Gate("example.com/wait".into()) },
+                "the pod is held back by the scheduling gate example.com/wait",
             ),
         ] {
             assert_eq!(reason.to_string(), want);

@@ -54,6 +54,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+pub mod cluster;
 pub mod cycle;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]

@@ -3,6 +3,7 @@
 //! A [`Load`] is what is used of the two resources whose use is measured: CPU and memory. Everything the load
 //! rules compare is one, in whole numbers.
 
+use crate::quantity::Quantity;
 use std::fmt;
 
 pub mod admit;
@@ -30,6 +31,15 @@ pub enum Metered {
 impl Metered {
     /// Both, in the order answers list them.
     pub const ALL: [Self; 2] = [Self::Cpu, Self::Memory];
+
+    /// An amount of it as people write it.
+    #[must_use]
+    pub fn quantity(self, amount: i64) -> Quantity {
+        match self {
+            Self::Cpu => Quantity::from_nano(amount),
+            Self::Memory => Quantity::from_bytes(amount),
+        }
+    }
 
     /// Its name as a Kubernetes resource.
     #[must_use]

@@ -99,6 +99,12 @@ impl Quantity {
         Self::scaled(milli.into(), -3, Format::DecimalSi)
     }
 
+    /// An amount in billionths, as CPU is measured.
+    #[must_use]
+    pub fn from_nano(nano: i64) -> Self {
+        Self::scaled(nano.into(), NANO, Format::DecimalSi)
+    }
+
     /// An amount in bytes, printed with binary suffixes.
     #[must_use]
     pub fn from_bytes(bytes: i64) -> Self {

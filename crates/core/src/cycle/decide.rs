@@ -135,7 +135,7 @@ fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Opti
 }
 
 /// The scores a node can compute alone.
-fn alone(input: &Input<'_>, pod: &PodView, node: usize) -> Parts {
+pub(super) fn alone(input: &Input<'_>, pod: &PodView, node: usize) -> Parts {
     Parts {
         load: input.board.map(|b| b.score[node]),
         least: score::least(input, pod, node),

@@ -125,6 +125,11 @@ impl Hard {
         })
     }
 
+    /// The first constraint the node has no label for, by number.
+    pub fn unplaced(&self, node: usize) -> Option<usize> {
+        self.0.iter().position(|c| c.places.place(node).is_none())
+    }
+
     /// The constraint a node fails by being too full: its number, pods there, pods in the emptiest, allowed.
     pub fn skew(&self, node: usize) -> Option<(usize, i64, i64, i64)> {
         self.0.iter().enumerate().find_map(|(i, c)| {

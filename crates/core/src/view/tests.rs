@@ -42,7 +42,7 @@ fn a_pod_may_come_before_its_node_and_a_repeated_event_changes_nothing() {
     assert_eq!(at.columns().free_of(Resource::CPU)[id.index()], 3000);
     assert_eq!(at[id].pods.len(), 1);
     assert_eq!(
-        at.groups().of_namespace("default", &Selector::everything()).flat_map(|g| g.nodes()).count(),
+        at.groups().of_namespace("default", &Selector::everything()).flat_map(groups::Group::nodes).count(),
         1
     );
 }

@@ -1,0 +1,393 @@
+//! The one notion of the cluster everybody reads: who is where, what is used, what is on its way.
+//!
+//! [`Cluster`] folds events in, one by one: nodes, pods, measurements, recommendations, bindings. It decides on
+//! what it knows at that moment, and charges a decision before the next: [`Cluster::schedule`] decides and reserves
+//! in one step, so no two decisions use the same room.
+//!
+//! Time comes in through [`Cluster::advance`] alone. What expires by time (annotations, samples, reservations, hot
+//! values) is looked at again exactly then.
+
+mod loads;
+mod report;
+
+pub use loads::NodeLoad;
+pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
+
+use crate::cycle::{self, Changes, Decision, Input, Memo, Weights};
+use crate::ledger::{self, Assigned, Ledger, PodMetrics, Sample, Taken, Uid};
+use crate::load::Load;
+use crate::load::board::Board;
+use crate::load::estimate::{Estimate, estimate};
+use crate::load::filter::{Who, exempt};
+use crate::load::hot::Bindings;
+use crate::load::policy::Rules;
+use crate::load::recommend::{self, Recommendation, Target};
+use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
+use jiff::{SignedDuration, Timestamp};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a cluster is asked with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The load policy and its settings; `None` leaves load out of every decision.
+    pub rules: Option<Rules>,
+    /// Are measurements of single pods to be used?
+    pub pods: PodMetrics,
+    /// How much each score weighs.
+    pub weights: Weights,
+}
+
+/// Everything known of a cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    options: Options,
+    rules: Rules,
+    live: Live,
+    ledger: Ledger,
+    advice: recommend::Index,
+    bindings: Bindings<Uid>,
+    /// Were bindings told from outside? Then a hot value written on a node says nothing new.
+    told_bindings: bool,
+    budgets: Vec<Budget>,
+    /// Pods we placed and nobody else has confirmed.
+    assumed: FxHashMap<Arc<str>, NodeId>,
+    /// Pods by namespace and name, for measurements, which know no uid.
+    uids: FxHashMap<(Arc<str>, Arc<str>), Arc<str>>,
+    board: Board,
+    loads: Vec<NodeLoad>,
+    stale: Vec<NodeId>,
+    due: BTreeSet<(Timestamp, NodeId)>,
+    changes: Changes,
+    memo: Memo,
+    now: Timestamp,
+}
+
+impl Cluster {
+    /// An empty cluster at a time.
+    #[must_use]
+    pub fn new(options: Options, now: Timestamp) -> Self {
+        let rules = options.rules.clone().unwrap_or_default();
+        let ledger = Ledger::new(ledger::Rules {
+            settle: rules.settings().settle,
+            pods: options.pods,
+            ..ledger::Rules::default()
+        });
+        Self {
+            options,
+            rules,
+            live: Live::new(),
+            ledger,
+            advice: recommend::Index::default(),
+            bindings: Bindings::new(),
+            told_bindings: false,
+            budgets: Vec::new(),
+            assumed: FxHashMap::default(),
+            uids: FxHashMap::default(),
+            board: Board::default(),
+            loads: Vec::new(),
+            stale: Vec::new(),
+            due: BTreeSet::new(),
+            changes: Changes::default(),
+            memo: Memo::default(),
+            now,
+        }
+    }
+
+    /// What time it is taken to be.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The load rules in force.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Does load count in decisions?
+    #[must_use]
+    pub fn is_load_aware(&self) -> bool {
+        self.options.rules.is_some()
+    }
+
+    /// Time has come this far; it never goes back.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        self.ledger.advance(self.now);
+        while let Some((at, node)) = self.due.first().copied().filter(|(at, _)| *at <= self.now) {
+            self.due.remove(&(at, node));
+            self.stale.push(node);
+        }
+        self.expire();
+    }
+
+    /// Takes back what we placed and nobody confirmed in time.
+    fn expire(&mut self) {
+        let lost: Vec<Arc<str>> =
+            self.assumed.keys().filter(|uid| self.ledger.place(Uid::new(uid)).is_none()).cloned().collect();
+        for uid in lost {
+            self.withdraw(&uid);
+        }
+    }
+
+    /// A node is there, and this is what it is like.
+    pub fn set_node(&mut self, facts: &NodeFacts) {
+        let id = self.live.set_node(facts);
+        self.ledger.node(id);
+        self.reread(id);
+        self.touch(id);
+    }
+
+    /// A node is gone.
+    pub fn remove_node(&mut self, name: &str) {
+        if let Some(id) = self.live.remove_node(name) {
+            self.ledger.remove_node(id);
+            self.touch(id);
+        }
+    }
+
+    /// What a pod looks like to decisions; it is not counted anywhere.
+    pub fn view(&mut self, facts: &PodFacts) -> Arc<PodView> {
+        let expected = self.estimate(facts).load;
+        Arc::new(self.live.view(facts, expected))
+    }
+
+    /// What a pod is expected to use, and why.
+    #[must_use]
+    pub fn estimate(&self, facts: &PodFacts) -> Estimate {
+        let found = self.advice.find(&facts.namespace, facts.owner.as_ref(), &facts.labels);
+        estimate(&facts.asks, found, Load::ZERO)
+    }
+
+    /// A pod is there, as its object says now. Repeating it changes nothing.
+    pub fn set_pod(&mut self, facts: &PodFacts) {
+        let expected = self.estimate(facts).load;
+        let view = self.live.view(facts, expected);
+        self.uids.insert((view.namespace.clone(), view.name.clone()), view.uid.clone());
+        let node = facts.node.as_deref().filter(|n| !n.is_empty());
+        // We placed it, and this news is older than that.
+        if node.is_none() && !view.phase.is_over() && self.assumed.contains_key(&view.uid) {
+            return;
+        }
+        self.assumed.remove(&view.uid);
+        let moved = self.live.set_pod(view, node);
+        let uid = Uid::new(&moved.pod.uid);
+        // One that is deleted before it ever ran will not bring load any more.
+        let will_load = !(moved.pod.terminating && moved.pod.started.is_none());
+        match moved.to.filter(|_| will_load) {
+            Some(node) => {
+                let pod = Assigned { node, estimate: moved.pod.estimate, started: moved.pod.started };
+                self.ledger.assign(uid, pod);
+            }
+            None => self.ledger.remove(uid, self.now),
+        }
+        for node in [moved.from, moved.to].into_iter().flatten() {
+            self.touch(node);
+        }
+    }
+
+    /// A pod is gone, by uid.
+    pub fn remove_pod(&mut self, uid: &str) {
+        if let Some((_, pod)) = self.live.place(uid) {
+            let key = (pod.namespace.clone(), pod.name.clone());
+            if self.uids.get(&key).is_some_and(|known| **known == *uid) {
+                self.uids.remove(&key);
+            }
+        }
+        self.assumed.remove(uid);
+        self.ledger.remove(Uid::new(uid), self.now);
+        if let Some(node) = self.live.remove_pod(uid) {
+            self.touch(node);
+        }
+    }
+
+    /// What a node used. `None` if there is no such node.
+    pub fn sample(&mut self, node: &str, sample: Sample) -> Option<Taken> {
+        let id = self.live.id(node)?;
+        let taken = self.ledger.sample(id, sample);
+        self.touch(id);
+        Some(taken)
+    }
+
+    /// What a pod used.
+    pub fn pod_sample(&mut self, namespace: &str, name: &str, sample: Sample) {
+        if let Some(uid) = self.uids.get(&(namespace.into(), name.into())) {
+            self.ledger.pod_sample(Uid::new(uid), sample);
+        }
+    }
+
+    /// A pod was bound to a node, as somebody tells.
+    pub fn bound(&mut self, uid: &str, node: &str, at: Timestamp) {
+        let first = !std::mem::replace(&mut self.told_bindings, true);
+        if let Some(id) = self.live.id(node) {
+            self.bindings.bind(id, Uid::new(uid), at, self.now);
+            self.touch(id);
+        }
+        if first {
+            self.touch_all();
+        }
+    }
+
+    /// The uid of a pod by its name.
+    #[must_use]
+    pub fn uid(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
+        self.uids.get(&(namespace.into(), name.into()))
+    }
+
+    /// Nothing new goes to a node until then: it was relieved and is to stay so.
+    pub fn cool(&mut self, node: &str, until: Timestamp) {
+        if let Some(id) = self.live.id(node) {
+            self.ledger.cool(id, until);
+            self.touch(id);
+        }
+    }
+
+    /// A recommendation for a workload. Takes effect for pods that are told of afterwards and, once
+    /// [`Cluster::reestimate`] is called, for all.
+    pub fn recommend(&mut self, recommendation: Recommendation) {
+        self.advice.add(recommendation);
+    }
+
+    /// Who controls a workload; recommendations are found up that chain.
+    pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
+        self.advice.controlled(workload, by);
+    }
+
+    /// A namespace has these labels.
+    pub fn set_namespace(&mut self, facts: NamespaceFacts) {
+        self.live.set_namespace(facts);
+        self.memo.clear();
+    }
+
+    /// How many pods may be disrupted; replaces what was said before.
+    pub fn set_budgets(&mut self, budgets: Vec<Budget>) {
+        self.budgets = budgets;
+    }
+
+    /// Works out anew what placed pods are expected to use, after recommendations changed.
+    pub fn reestimate(&mut self) {
+        let mut changed: Vec<(NodeId, PodView)> = Vec::new();
+        for (node, pod) in self.live.placed() {
+            let found = self.advice.find(&pod.namespace, pod.owner.as_ref(), &pod.labels);
+            let new = estimate(&pod.asks, found, Load::ZERO).load;
+            if new != pod.estimate {
+                changed.push((node, PodView { estimate: new, ..PodView::clone(pod) }));
+            }
+        }
+        changed.sort_by(|(_, a), (_, b)| a.uid.cmp(&b.uid));
+        for (node, pod) in changed {
+            let uid = Uid::new(&pod.uid);
+            let assigned = Assigned { node, estimate: pod.estimate, started: pod.started };
+            if self.assumed.contains_key(&pod.uid) {
+                self.ledger.withdraw(uid);
+                self.ledger.reserve(uid, assigned, self.now);
+            } else if self.ledger.place(uid).is_some() {
+                self.ledger.assign(uid, assigned);
+            }
+            let name = self.live.snapshot()[node].name.clone();
+            self.live.set_pod(pod, Some(&name));
+            self.touch(node);
+        }
+    }
+
+    /// The cluster now; a clone of it stays as it is.
+    pub fn snapshot(&mut self) -> &Snapshot {
+        self.live.snapshot()
+    }
+
+    /// What the load rules say of every node now.
+    pub fn board(&mut self) -> &Board {
+        self.refresh();
+        &self.board
+    }
+
+    /// Do the load rules let this pod through whatever the load?
+    #[must_use]
+    pub fn is_exempt(&self, pod: &PodView) -> bool {
+        exempt(&self.rules, &Who { namespace: &pod.namespace, labels: &pod.labels, daemon: pod.daemon })
+    }
+
+    /// Where a pod goes, as things are. Charges nothing.
+    pub fn decide(&mut self, pod: &Arc<PodView>) -> Decision {
+        self.refresh();
+        let exempt = self.is_exempt(pod);
+        let input = Input {
+            cluster: self.live.snapshot(),
+            board: self.options.rules.is_some().then_some(&self.board),
+            exempt,
+            weights: self.options.weights,
+            changes: Some(&self.changes),
+        };
+        cycle::decide(&input, pod, &mut self.memo)
+    }
+
+    /// Where a pod goes; it is charged there before anything else can be decided.
+    pub fn schedule(&mut self, pod: &Arc<PodView>) -> Decision {
+        let decision = self.decide(pod);
+        if let Some(node) = decision.node {
+            self.reserve(pod, node);
+        }
+        decision
+    }
+
+    /// Charges a pod to a node.
+    pub fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
+        self.live.assume(pod, node);
+        self.assumed.insert(pod.uid.clone(), node);
+        self.uids.insert((pod.namespace.clone(), pod.name.clone()), pod.uid.clone());
+        let uid = Uid::new(&pod.uid);
+        self.ledger.reserve(uid, Assigned { node, estimate: pod.estimate, started: None }, self.now);
+        self.bindings.bind(node, uid, self.now, self.now);
+        self.touch(node);
+    }
+
+    /// A pod we placed did not get there: the charge is taken back at once.
+    pub fn withdraw(&mut self, uid: &str) {
+        if self.assumed.remove(uid).is_none() {
+            return;
+        }
+        let id = Uid::new(uid);
+        self.ledger.withdraw(id);
+        self.bindings.forget(id);
+        if let Some(node) = self.live.remove_pod(uid) {
+            self.touch(node);
+        }
+    }
+
+    /// Why no node would do, in the words of kube-scheduler.
+    pub fn message(&mut self, pod: &Arc<PodView>, decision: &Decision) -> String {
+        self.refresh();
+        let exempt = self.is_exempt(pod);
+        let input = Input {
+            exempt,
+            board: self.options.rules.is_some().then_some(&self.board),
+            ..Input::new(self.live.snapshot())
+        };
+        cycle::message(&input, pod, decision)
+    }
+
+    /// When something will change by time alone, such as a reservation that expires.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let due = self.due.first().map(|(at, _)| *at);
+        [due, self.ledger.next_expiry()].into_iter().flatten().min()
+    }
+
+    fn touch(&mut self, id: NodeId) {
+        self.stale.push(id);
+    }
+
+    fn touch_all(&mut self) {
+        let width = self.live.snapshot().width();
+        self.stale.extend((0..width).map(NodeId::at));
+    }
+}
+
+/// How long after being relieved a node is left alone, unless said otherwise.
+pub const COOL_FOR: SignedDuration = SignedDuration::from_mins(5);
+
+#[cfg(test)]
+mod tests;

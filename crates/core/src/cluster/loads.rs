@@ -1,0 +1,273 @@
+//! What do the load rules say of one node? Worked out when something about it changed, then read many times.
+
+use super::Cluster;
+use crate::ledger::{Figures, History};
+use crate::load::admit::{self, Basis, Line};
+use crate::load::board::Closed;
+use crate::load::filter::{Filtered, filter};
+use crate::load::policy::{NodeRules, Rules};
+use crate::load::ratio::Ratio;
+use crate::load::score::{Hot, LoadScore, score};
+use crate::load::settings::{Missing, Mode};
+use crate::load::term::{self, Derived, Seen, Source, Terms};
+use crate::load::{Both, Load, Metered};
+use crate::view::{NodeId, NodeView};
+use jiff::{SignedDuration, Timestamp};
+
+/// What the load rules know and say of a node.
+#[derive(Clone, Debug)]
+pub struct NodeLoad {
+    /// What holds there.
+    pub rules: NodeRules,
+    /// What is worth a warning about its annotations.
+    pub warnings: Vec<String>,
+    /// What its annotations say.
+    pub seen: Seen,
+    /// What is known of each metric.
+    pub terms: Terms,
+    /// The limits.
+    pub filtered: Filtered,
+    /// The score.
+    pub score: LoadScore,
+    /// The hot value.
+    pub hot: i64,
+    /// Each resource, held against its line.
+    pub lines: Both<Line>,
+    /// Until when it is left alone.
+    pub cooling_until: Option<Timestamp>,
+    valid_until: Option<Timestamp>,
+}
+
+impl NodeLoad {
+    fn nothing(rules: &Rules) -> Self {
+        Self {
+            rules: NodeRules::default(),
+            warnings: Vec::new(),
+            seen: Seen::new(rules, &std::collections::BTreeMap::<String, String>::new(), None),
+            terms: Terms { terms: Vec::new(), valid_until: None },
+            filtered: Filtered::default(),
+            score: LoadScore { base: 0, hot_penalty: 0, r#final: 0 },
+            hot: 0,
+            lines: Both::default(),
+            cooling_until: None,
+            valid_until: None,
+        }
+    }
+
+    /// Does it rest on nothing measured at all?
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        Metered::ALL.iter().all(|r| {
+            let line = self.lines.get(*r);
+            line.target.is_none() || matches!(line.basis, Basis::Nothing)
+        }) && self.terms.terms.iter().all(|t| t.value.is_none())
+    }
+}
+
+impl Cluster {
+    /// What the load rules know and say of a node.
+    pub fn load(&mut self, id: NodeId) -> Option<&NodeLoad> {
+        self.refresh();
+        self.loads.get(id.index())
+    }
+
+    /// Reads what a node's labels and annotations say; they change seldom.
+    pub(super) fn reread(&mut self, id: NodeId) {
+        while self.loads.len() <= id.index() {
+            self.loads.push(NodeLoad::nothing(&self.rules));
+        }
+        let node = &self.live.snapshot()[id];
+        let (rules, warnings) = self.rules.node(&node.labels, &node.annotations);
+        let load = &mut self.loads[id.index()];
+        (load.rules, load.warnings) = (rules, warnings);
+        load.seen = Seen::new(&self.rules, &node.annotations, None);
+    }
+
+    /// Brings the answers for nodes that changed up to date.
+    pub(super) fn refresh(&mut self) {
+        self.stale.extend(self.ledger.changed());
+        if self.stale.is_empty() {
+            return;
+        }
+        let mut stale = std::mem::take(&mut self.stale);
+        stale.sort_unstable();
+        stale.dedup();
+        let width = self.live.snapshot().width();
+        self.board.grow(width);
+        self.changes.limit(width);
+        for id in stale.drain(..) {
+            if id.index() >= width {
+                continue;
+            }
+            if self.options.rules.is_some() && self.live.snapshot()[id].present {
+                self.judge(id);
+            }
+            self.changes.note(id);
+        }
+        self.stale = stale;
+    }
+
+    fn judge(&mut self, id: NodeId) {
+        let figures = self.ledger.figures(id);
+        let history = self.ledger.history(id);
+        let node = &self.live.snapshot()[id];
+        let load = &mut self.loads[id.index()];
+        if let Some(at) = load.valid_until.take() {
+            self.due.remove(&(at, id));
+        }
+        load.seen.derived = history.map(|h| derived(&h, node));
+        load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, self.now);
+        load.filtered = filter(&self.rules, &load.rules, &load.terms);
+
+        let buckets = &self.rules.policy().hot;
+        let counted = self.bindings.hot(id, self.now, buckets);
+        let (written, written_until) = if self.told_bindings {
+            (None, None)
+        } else {
+            term::written_hot(&self.rules, &load.seen, self.now)
+        };
+        let hot = match written {
+            None => Hot::Count(counted),
+            Some(Hot::Count(before)) => Hot::Count(before.saturating_add(counted)),
+            Some(Hot::Written(before)) if counted == 0 => Hot::Written(before),
+            Some(Hot::Written(before)) => Hot::Written(before + small(counted)),
+        };
+        load.hot = match hot {
+            Hot::Count(count) => count,
+            Hot::Written(float) => whole(float),
+        };
+        load.score = score(&self.rules, &load.terms, hot);
+
+        let (lines, line_until) = lines(&self.rules, load, node, &figures, self.now);
+        load.lines = lines;
+        load.cooling_until = figures.cooling_until.filter(|until| *until > self.now);
+
+        load.valid_until = [
+            load.terms.valid_until,
+            written_until,
+            self.bindings.next_change(id, self.now, buckets),
+            line_until,
+            load.cooling_until,
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|at| *at > self.now)
+        .min();
+        self.due.extend(load.valid_until.map(|at| (at, id)));
+
+        let unknown = self.rules.settings().missing == Missing::Deny
+            && self.rules.mode() == Mode::Default
+            && Metered::ALL.iter().any(|r| {
+                let line = lines.get(*r);
+                line.limit().is_some() && line.basis == Basis::Nothing
+            });
+        let at = id.index();
+        self.board.closed[at] = if load.cooling_until.is_some() {
+            Closed::Cooling
+        } else if load.filtered.reason.is_some() {
+            Closed::Threshold
+        } else if unknown {
+            Closed::Unknown
+        } else {
+            Closed::No
+        };
+        self.board.score[at] = load.score.r#final;
+        for (head, resource) in self.board.head.iter_mut().zip(Metered::ALL) {
+            head[at] = lines.get(resource).head();
+        }
+    }
+}
+
+/// Our samples as shares of what the node has in all.
+fn derived(history: &History, node: &NodeView) -> Derived {
+    let share = |load: Load| {
+        let of = |r: Metered, i: usize| node.capacity_load[i].and_then(|c| Ratio::of(load.get(r), c));
+        Both { cpu: of(Metered::Cpu, 0), memory: of(Metered::Memory, 1) }
+    };
+    Derived {
+        at: history.newest,
+        since: history.since,
+        avg_5m: share(history.mean_5m),
+        max_1h: share(history.max_1h),
+        max_1d: share(history.max_1d),
+    }
+}
+
+/// Each resource held against its line, and when that changes by itself.
+fn lines(
+    rules: &Rules,
+    load: &NodeLoad,
+    node: &NodeView,
+    figures: &Figures,
+    now: Timestamp,
+) -> (Both<Line>, Option<Timestamp>) {
+    let mut out = Both::<Line>::default();
+    if rules.mode() == Mode::Upstream {
+        return (out, None);
+    }
+    let (sampled, until) = figures.newest.as_ref().map_or((None, None), |s| admit::judge(s, now));
+    for (i, resource) in Metered::ALL.into_iter().enumerate() {
+        let mut line = Line {
+            allocatable: node.allocatable_load[i],
+            target: load.rules.targets.get(resource),
+            ..Line::default()
+        };
+        if let (Some(basis), Some(sample)) = (sampled, &figures.newest) {
+            line.measured = Some(sample.usage.get(resource));
+            line.pending = figures.pending.get(resource);
+            line.departed = figures.departed.get(resource);
+            line.basis = basis;
+        } else if let Some((ratio, at)) = annotated(load, resource)
+            && let Some(capacity) = node.capacity_load[i]
+        {
+            line.measured = Some(ceil_of(ratio, capacity));
+            line.pending = started_after(node, at, rules.settings().settle).get(resource);
+            line.basis = Basis::Annotation;
+        } else {
+            line.pending = figures.assigned.get(resource);
+            line.basis = admit::without_data(rules.settings().missing);
+        }
+        out.set(resource, line);
+    }
+    (out, until)
+}
+
+/// A fresh five-minute mean from an annotation.
+fn annotated(load: &NodeLoad, resource: Metered) -> Option<(Ratio, Timestamp)> {
+    let name = match resource {
+        Metered::Cpu => "cpu_usage_avg_5m",
+        Metered::Memory => "mem_usage_avg_5m",
+    };
+    let term = load.terms.terms.iter().find(|t| &*t.metric == name)?;
+    (term.source == Some(Source::Annotation)).then_some(())?;
+    Some((term.value?.ratio()?, term.at?))
+}
+
+/// What pods will use that a five-minute mean of that time cannot contain in full.
+fn started_after(node: &NodeView, at: Timestamp, settle: SignedDuration) -> Load {
+    let from = at.checked_sub(SignedDuration::from_secs(300)).unwrap_or(Timestamp::MIN);
+    let settled =
+        |p: &crate::view::PodView| p.started.is_some_and(|s| s.checked_add(settle).is_ok_and(|s| s <= from));
+    let gone = |p: &crate::view::PodView| p.terminating && p.started.is_none();
+    node.pods.iter().filter(|p| !settled(p) && !gone(p)).fold(Load::ZERO, |sum, p| sum.plus(p.estimate))
+}
+
+/// A share of a whole, rounded up.
+fn ceil_of(ratio: Ratio, whole: i64) -> i64 {
+    let exact = i128::from(whole) * i128::from(ratio.nano());
+    let one = i128::from(Ratio::ONE.nano());
+    i64::try_from(exact.div_euclid(one) + i128::from(exact.rem_euclid(one) != 0)).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few bindings")]
+fn small(count: i64) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "saturates; a hot value that large is shown as the largest"
+)]
+fn whole(float: f64) -> i64 {
+    float as i64
+}

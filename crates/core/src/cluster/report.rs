@@ -1,0 +1,258 @@
+//! Why there? Everything that was known and found for one pod, node by node.
+
+use super::Cluster;
+use crate::cycle::{self, Decision, Input, Parts, Rule};
+use crate::explain::Reason;
+use crate::ledger::Uid;
+use crate::load::admit::{Basis, Line};
+use crate::load::ratio::Ratio;
+use crate::load::score::LoadScore;
+use crate::load::settings::Mode;
+use crate::load::term::Term;
+use crate::load::{Both, Metered};
+use crate::view::{NodeId, PodView};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// One pod that is expected to use more than is measured of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingPod {
+    /// `namespace/name`.
+    pub name: String,
+    /// How much more, per resource.
+    pub load: crate::load::Load,
+}
+
+/// One resource of one node, as the load rules see it for this pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// The line.
+    pub line: Line,
+    /// What the pod will add.
+    pub incoming: i64,
+}
+
+/// Everything about one node.
+#[derive(Clone, Debug)]
+pub struct NodeReport {
+    /// Its number.
+    pub node: NodeId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Would it do?
+    pub fits: bool,
+    /// The first rule it fails.
+    pub rule: Option<Rule>,
+    /// Everything against it.
+    pub reasons: Vec<Reason>,
+    /// 0 to 100, more is better: the weighted mean of the scores.
+    pub score: i64,
+    /// What nodes are compared by.
+    pub total: i64,
+    /// The scores.
+    pub parts: Parts,
+    /// The load score and its parts; `None` when load is left out.
+    pub load_score: Option<LoadScore>,
+    /// The hot value; `None` when load is left out.
+    pub hot: Option<i64>,
+    /// Every metric of the policy.
+    pub terms: Vec<Term>,
+    /// Each resource against its line; `None` when there are no lines.
+    pub lines: Option<Both<Resource>>,
+    /// Pods on their way there.
+    pub pending: Vec<PendingPod>,
+    /// What would have to be different for the pod to fit; `None` if it fits, or if that is not about amounts.
+    pub counterfactual: Option<String>,
+    /// What is odd about the node's data.
+    pub warnings: Vec<String>,
+}
+
+/// Everything about one pod.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Where it goes.
+    pub decision: Decision,
+    /// All nodes, by name.
+    pub nodes: Vec<NodeReport>,
+}
+
+impl Cluster {
+    /// Everything known and found about a pod, without charging anything.
+    pub fn report(&mut self, pod: &Arc<PodView>) -> Report {
+        let decision = self.decide(pod);
+        let exempt = self.is_exempt(pod);
+        let aware = self.is_load_aware();
+        let input = Input {
+            exempt,
+            board: aware.then_some(&self.board),
+            weights: self.options.weights,
+            ..Input::new(self.live.snapshot())
+        };
+        let examined = cycle::examine(&input, pod);
+        let names: FxHashMap<Uid, String> =
+            self.live.placed().map(|(_, p)| (Uid::new(&p.uid), p.full_name())).collect();
+        let nodes = examined.into_iter().map(|e| self.node_report(pod, exempt, e, &names)).collect();
+        Report { decision, nodes }
+    }
+
+    fn node_report(
+        &mut self,
+        pod: &PodView,
+        exempt: bool,
+        found: cycle::Examined,
+        names: &FxHashMap<Uid, String>,
+    ) -> NodeReport {
+        let weights = self.options.weights;
+        let name = self.live.snapshot()[found.node].name.clone();
+        let mut out = NodeReport {
+            node: found.node,
+            name,
+            fits: found.rule.is_none() && pod.wants.holds.is_empty(),
+            rule: found.rule,
+            reasons: found.reasons,
+            score: found.parts.mean(&weights),
+            total: found.total,
+            parts: found.parts,
+            load_score: None,
+            hot: None,
+            terms: Vec::new(),
+            lines: None,
+            pending: Vec::new(),
+            counterfactual: None,
+            warnings: Vec::new(),
+        };
+        for hold in &pod.wants.holds {
+            out.reasons.insert(0, Reason::Held { hold: hold.clone() });
+        }
+        if self.is_load_aware()
+            && let Some(load) = self.loads.get(found.node.index()).cloned()
+        {
+            out.load_score = Some(load.score);
+            out.hot = Some(load.hot);
+            out.terms = load.terms.terms;
+            out.warnings = load.warnings;
+            if self.rules.mode() == Mode::Default {
+                let resource =
+                    |r: Metered| Resource { line: load.lines.get(r), incoming: pod.estimate.get(r) };
+                let lines = Both { cpu: resource(Metered::Cpu), memory: resource(Metered::Memory) };
+                out.warnings.extend(odd(&lines));
+                out.lines = Some(lines);
+                out.pending = self.pending(found.node, names);
+            }
+            if !exempt {
+                self.load_reasons(&mut out, load.filtered.reason, load.cooling_until);
+            }
+        }
+        out.counterfactual = counterfactual(&out);
+        out
+    }
+
+    fn load_reasons(
+        &self,
+        out: &mut NodeReport,
+        threshold: Option<Reason>,
+        cooling_until: Option<jiff::Timestamp>,
+    ) {
+        out.reasons.extend(threshold);
+        if let Some(until) = cooling_until {
+            out.reasons.push(Reason::Cooling { until });
+        }
+        if self.board.closed[out.node.index()] == crate::load::board::Closed::Unknown {
+            out.reasons.push(Reason::UnknownLoad);
+        }
+        for resource in Metered::ALL {
+            let Some(Resource { line, incoming }) = out.lines.map(|l| l.get(resource)) else { continue };
+            if let (Some(target), Some(allocatable)) = (line.target, line.allocatable)
+                && incoming > line.head()
+            {
+                out.reasons.push(Reason::OverLine {
+                    resource: resource.name().to_owned(),
+                    measured: line.measured,
+                    pending: line.pending,
+                    departed: line.departed,
+                    incoming,
+                    allocatable,
+                    target,
+                    basis: line.basis,
+                });
+            }
+        }
+    }
+
+    /// Pods on their way to a node, largest first.
+    fn pending(&self, node: NodeId, names: &FxHashMap<Uid, String>) -> Vec<PendingPod> {
+        let name = |uid: &Uid| names.get(uid).cloned().unwrap_or_else(|| "unknown".to_owned());
+        let mut out: Vec<PendingPod> =
+            self.ledger.pending(node).map(|(uid, load)| PendingPod { name: name(&uid), load }).collect();
+        out.sort_by(|a, b| a.name.cmp(&b.name));
+        out
+    }
+}
+
+/// What is odd about what a line rests on.
+fn odd(lines: &Both<Resource>) -> Vec<String> {
+    let mut out = Vec::new();
+    for r in Metered::ALL {
+        let line = lines.get(r).line;
+        if line.target.is_none() {
+            continue;
+        }
+        if line.allocatable.is_none() {
+            out.push(format!(
+                "the node does not say how much {r} it has for pods, so its {r} line is not checked"
+            ));
+            continue;
+        }
+        out.extend(match line.basis {
+            Basis::Measured => None,
+            Basis::Late => {
+                Some(format!("the newest {r} measurement is old; what was placed since is added to it"))
+            }
+            Basis::Annotation => Some(format!("no {r} measurement; the annotated five-minute mean is used")),
+            Basis::Estimates => {
+                Some(format!("no {r} measurement; what its pods are expected to use is taken instead"))
+            }
+            Basis::Nothing => Some(format!("no {r} measurement, so its {r} line is not checked")),
+        });
+    }
+    out
+}
+
+fn counterfactual(report: &NodeReport) -> Option<String> {
+    if report.fits || report.reasons.is_empty() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for reason in &report.reasons {
+        parts.push(match reason {
+            Reason::OverLine { resource, .. } => {
+                let r = Metered::ALL.into_iter().find(|r| r.name() == resource)?;
+                let Resource { line, incoming } = report.lines?.get(r);
+                format!("the {resource} target were {}", hundredths(line.target_for(incoming)?))
+            }
+            Reason::OverThreshold { metric, value, .. } => {
+                format!("the limit of {metric} were {value}")
+            }
+            Reason::DoesNotFit { resource, .. } if resource == "pods" => {
+                "one pod fewer were there".to_owned()
+            }
+            Reason::DoesNotFit { resource, asked, free } => {
+                let lacking = crate::resources::quantity(resource, asked.saturating_sub(*free));
+                format!("{lacking} more {resource} were free")
+            }
+            Reason::UnknownLoad => "its load were known".to_owned(),
+            Reason::Cooling { until } => format!("it were {until}"),
+            Reason::Cordoned => "it were not cordoned".to_owned(),
+            Reason::Untolerated { taint } => format!("the pod tolerated {taint}"),
+            // Nothing one would change just for this.
+            _ => return None,
+        });
+    }
+    Some(format!("would fit if {}", parts.join(" and ")))
+}
+
+/// A ratio with two decimals: 0.70, not 0.7.
+fn hundredths(ratio: Ratio) -> String {
+    let exact = ratio.nano() / 10_000_000;
+    format!("{}.{:02}", exact / 100, exact % 100)
+}

@@ -1,0 +1,216 @@
+use super::*;
+use crate::cycle::Rule;
+use crate::load::policy::Policy;
+use crate::load::ratio::Ratio;
+use crate::load::settings::{Missing, Settings};
+use crate::load::{Both, Metered};
+use crate::view::build::{Node, Pod, node, pod};
+
+const GI: i64 = 1 << 30;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+fn settings(cpu: f64) -> Settings {
+    Settings {
+        targets: Both { cpu: Ratio::from_f64(cpu), memory: Ratio::from_f64(0.9) },
+        ..Settings::default()
+    }
+}
+
+fn cluster(settings: Settings) -> Cluster {
+    let (rules, _) = Rules::new(Policy::default(), settings).unwrap();
+    Cluster::new(Options { rules: Some(rules), ..Options::default() }, at(0))
+}
+
+fn big(name: &str) -> Node {
+    node(name).cpu("10").memory("32Gi")
+}
+
+fn sample(seconds: i64, cpu_milli: i64) -> Sample {
+    Sample {
+        at: at(seconds),
+        window: SignedDuration::from_secs(15),
+        usage: Load::new(cpu_milli * 1_000_000, 4 * GI),
+    }
+}
+
+/// Schedules a pod; says where.
+fn place(cluster: &mut Cluster, pod: Pod) -> Option<String> {
+    let view = cluster.view(&pod.facts());
+    let node = cluster.schedule(&view).node?;
+    Some(cluster.snapshot()[node].name.to_string())
+}
+
+// Promise 2, D6, A2: the incident of the real-time proposal.
+#[test]
+fn a_burst_fills_a_node_up_to_its_target_and_no_further() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.set_node(&big("n2").facts());
+    for name in ["n1", "n2"] {
+        cluster.sample(name, sample(0, 2000));
+    }
+    // Each node has 10 cores × 0.5 − 2 measured = 3 cores of room: 6 pods of 500m, 12 in all.
+    let placed: Vec<_> =
+        (0..20).map(|i| place(&mut cluster, pod(&format!("p{i:02}")).cpu("500m").memory("1Gi"))).collect();
+    assert_eq!(placed.iter().flatten().count(), 12);
+    for name in ["n1", "n2"] {
+        assert_eq!(placed.iter().flatten().filter(|n| *n == name).count(), 6, "{name}");
+    }
+    let last = cluster.view(&pod("late").cpu("500m").memory("1Gi").facts());
+    let decision = cluster.decide(&last);
+    assert_eq!(decision.refused[Rule::Line.index()], 2);
+    assert_eq!(
+        cluster.message(&last, &decision),
+        "0/2 nodes are available: 2 node(s) would pass the load line."
+    );
+}
+
+#[test]
+fn what_was_pending_is_not_counted_again_once_it_is_measured() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 2000));
+    assert!(place(&mut cluster, pod("a").cpu("3").memory("1Gi")).is_some(), "2 + 3 = 5, equality passes");
+    assert!(place(&mut cluster, pod("b").cpu("1m").memory("1Gi")).is_none());
+    let mut bound = pod("a").cpu("3").memory("1Gi").on("n1").facts();
+    bound.started = Some(at(10));
+    cluster.set_pod(&bound);
+    cluster.advance(at(20));
+    assert!(
+        place(&mut cluster, pod("b").cpu("1m").memory("1Gi")).is_none(),
+        "running, but the sample is older"
+    );
+    cluster.advance(at(40));
+    cluster.sample("n1", sample(40, 3500));
+    let id = cluster.live.id("n1").unwrap();
+    let line = cluster.load(id).unwrap().lines.get(Metered::Cpu);
+    assert_eq!((line.measured, line.pending), (Some(3_500_000_000), 0), "it uses half of what it asked for");
+    assert!(place(&mut cluster, pod("b").cpu("1500m").memory("1Gi")).is_some(), "3.5 + 1.5 = 5");
+}
+
+// A7, D5, promise 1.
+#[test]
+fn without_measurements_the_pods_are_added_up_instead() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.set_pod(&pod("old").cpu("4").memory("1Gi").on("n1").facts());
+    assert!(place(&mut cluster, pod("a").cpu("1001m").memory("1Gi")).is_none(), "4 + 1.001 > 5");
+    assert!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")).is_some());
+    for (missing, fits) in [(Missing::Allow, true), (Missing::Deny, false)] {
+        let mut cluster = self::cluster(Settings { missing, ..settings(0.5) });
+        cluster.set_node(&big("n1").facts());
+        cluster.set_pod(&pod("old").cpu("4").memory("1Gi").on("n1").facts());
+        assert_eq!(place(&mut cluster, pod("a").cpu("2").memory("1Gi")).is_some(), fits, "{missing:?}");
+    }
+}
+
+#[test]
+fn a_sample_grows_old_by_time_alone() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 5000));
+    assert_eq!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")), None);
+    cluster.advance(at(300));
+    assert_eq!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")), None, "5 minutes old is still used");
+    cluster.advance(at(301));
+    assert!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")).is_some(), "now only estimates are left");
+}
+
+#[test]
+fn a_decision_that_is_not_carried_out_is_taken_back_at_once_or_after_fifteen_minutes() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    let full = || pod("a").cpu("5").memory("1Gi");
+    assert!(place(&mut cluster, full()).is_some());
+    assert_eq!(place(&mut cluster, pod("b").cpu("1").memory("1Gi")), None);
+    cluster.withdraw("uid-a");
+    assert!(place(&mut cluster, pod("b").cpu("5").memory("1Gi")).is_some());
+    cluster.advance(at(15 * 60 - 1));
+    assert_eq!(place(&mut cluster, pod("c").cpu("1").memory("1Gi")), None);
+    cluster.advance(at(15 * 60));
+    assert!(place(&mut cluster, pod("c").cpu("5").memory("1Gi")).is_some());
+}
+
+#[test]
+fn news_older_than_our_decision_does_not_undo_it() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    assert!(place(&mut cluster, pod("a").cpu("5").memory("1Gi")).is_some());
+    cluster.set_pod(&pod("a").cpu("5").memory("1Gi").facts());
+    assert_eq!(place(&mut cluster, pod("b").cpu("1").memory("1Gi")), None, "still charged");
+}
+
+// A15.
+#[test]
+fn pods_of_daemon_sets_pass_whatever_the_load_and_count_as_load() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 9000));
+    assert_eq!(place(&mut cluster, pod("a").cpu("100m").memory("1Gi")), None);
+    let mut facts = pod("d").cpu("100m").memory("1Gi").facts();
+    facts.daemon = true;
+    let view = cluster.view(&facts);
+    assert!(cluster.schedule(&view).node.is_some());
+    let id = cluster.live.id("n1").unwrap();
+    assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).pending, 100_000_000);
+}
+
+// Promise 3.
+#[test]
+fn a_node_that_was_relieved_is_left_alone_until_it_has_cooled() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.cool("n1", at(60));
+    assert_eq!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")), None);
+    cluster.advance(at(60));
+    assert!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")).is_some());
+}
+
+#[test]
+fn the_less_loaded_node_wins_even_if_more_is_promised_there() {
+    let mut cluster = cluster(settings(0.8));
+    cluster.set_node(&big("busy").facts());
+    cluster.set_node(&big("idle").facts());
+    cluster.set_pod(&Pod::on(pod("promised").cpu("4").memory("8Gi"), "idle").facts());
+    cluster.advance(at(100));
+    cluster.sample("busy", sample(100, 6000));
+    cluster.sample("idle", sample(100, 200));
+    assert_eq!(place(&mut cluster, pod("a").cpu("1").memory("1Gi")).as_deref(), Some("idle"));
+}
+
+// D2, A14.
+#[test]
+fn recent_bindings_make_a_node_hot_and_it_cools_by_itself() {
+    let mut cluster = cluster(settings(0.9));
+    cluster.set_node(&big("n1").facts());
+    let id = cluster.live.id("n1").unwrap();
+    for i in 0..5 {
+        place(&mut cluster, pod(&format!("p{i}")).cpu("10m").memory("10Mi")).unwrap();
+    }
+    assert_eq!(cluster.load(id).unwrap().hot, 3, "5 ÷ 5 in five minutes + 5 ÷ 2 in one");
+    cluster.advance(at(60));
+    assert_eq!(cluster.load(id).unwrap().hot, 1, "one minute is over");
+    cluster.advance(at(300));
+    assert_eq!(cluster.load(id).unwrap().hot, 0);
+}
+
+#[test]
+fn a_report_gives_every_term_and_what_would_have_to_change() {
+    let mut cluster = cluster(settings(0.65));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 6000));
+    let view = cluster.view(&pod("a").cpu("1").memory("1Gi").facts());
+    let report = cluster.report(&view);
+    let n1 = &report.nodes[0];
+    assert!(!n1.fits);
+    assert_eq!(
+        n1.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["cpu would pass the line: 6 measured + 0 pending + 1 incoming is over 6500m (0.65 of 10)"]
+    );
+    assert_eq!(n1.counterfactual.as_deref(), Some("would fit if the cpu target were 0.70"));
+    assert_eq!(n1.terms.len(), 6);
+    assert_eq!(report.decision.node, None);
+}

@@ -1,0 +1,142 @@
+//! What does every rule say of every node? For people who ask; a decision never waits for this.
+
+use super::decide::{Decision, Input, Together, alone};
+use super::memo::Places;
+use super::prepare::{Prepared, prepare};
+use super::{Parts, Rule, apart, local, spread};
+use crate::explain::Reason;
+use crate::select::taint::{Compare, repelling};
+use crate::view::{NodeId, NodeView, PodView};
+
+/// What was found out about one node, the load rules left out.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// The node.
+    pub node: NodeId,
+    /// The first rule it fails, load rules included.
+    pub rule: Option<Rule>,
+    /// Every reason against it but load, in the order of checking.
+    pub reasons: Vec<Reason>,
+    /// Its scores, also when it does not fit.
+    pub parts: Parts,
+    /// What it is compared by.
+    pub total: i64,
+}
+
+/// Looks at every node, by name, and leaves nothing out.
+#[must_use]
+pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
+    let ready = prepare(input, pod);
+    let mut places = Places::default();
+    let spread = spread::Hard::new(input, pod, &ready, &mut places);
+    let apart = apart::Hard::new(input, pod, &mut places);
+    let first = |at: usize| {
+        let alone = local::check(input, pod, &ready, at);
+        alone.or_else(|| spread.check(at)).or_else(|| apart.check(at))
+    };
+    let feasible: Vec<u32> =
+        input.cluster.nodes().map(|n| n.id).filter(|id| first(id.index()).is_none()).map(|id| id.0).collect();
+    // With nobody to compare with, nodes are compared with all.
+    let compared: Vec<u32> =
+        if feasible.is_empty() { input.cluster.nodes().map(|n| n.id.0).collect() } else { feasible };
+    let together = Together::new(input, pod, &ready, &mut places, &compared);
+    let look = |node: &NodeView| {
+        let at = node.id.index();
+        let mut parts = alone(input, pod, at);
+        if let Some(together) = &together {
+            let more = together.parts(input, &ready, at);
+            let held = |part: Option<i64>| part.map(|p| p.clamp(0, 100));
+            parts.taints = held(more.taints);
+            parts.liking = held(more.liking);
+            parts.affinity = held(more.affinity);
+            parts.spread = held(more.spread);
+        }
+        let mut reasons = by_itself(input, pod, &ready, node);
+        reasons.extend(among_others(pod, &spread, &apart, at));
+        Examined { node: node.id, rule: first(at), reasons, total: parts.total(&input.weights), parts }
+    };
+    input.cluster.nodes().map(look).collect()
+}
+
+fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: &NodeView) -> Vec<Reason> {
+    let mut out = Vec::new();
+    let wants = &*pod.wants;
+    if node.unschedulable && !ready.ignores_cordon {
+        out.push(Reason::Cordoned);
+    }
+    if let Some(taint) = repelling(&node.taints, &wants.tolerations, Compare::Off) {
+        out.push(Reason::Untolerated { taint: taint.clone() });
+    }
+    if !wants.required.matches_selector(&node.labels) {
+        out.push(Reason::SelectorMismatch);
+    }
+    if !wants.required.matches_affinity(&node.name, &node.labels) {
+        out.push(match wants.required.errors() {
+            [] => Reason::AffinityMismatch,
+            [first, ..] => Reason::InvalidAffinity { problem: first.to_string() },
+        });
+    }
+    let promised = ready.promised(node.id);
+    let before = promised.into_iter().flat_map(|p| &p.pods).flat_map(|p| &p.wants.ports);
+    let taken: Vec<_> = node.ports().chain(before).collect();
+    for port in wants.ports.iter().filter(|p| taken.iter().any(|t| p.conflicts(t))) {
+        out.push(Reason::PortTaken { protocol: port.protocol.clone(), port: port.port });
+    }
+    let mut free = node.free();
+    if let Some(promised) = promised {
+        free.sub(&promised.requests);
+    }
+    out.extend(pod.requests.lacking(&free).map(|lack| Reason::lack(lack, input.cluster.names())));
+    for volume in wants.volumes.iter().filter(|v| v.exclusive && input.cluster.users(&v.id) > 0) {
+        out.push(Reason::VolumeInUse { volume: volume.id.to_string() });
+    }
+    if let Some((driver, limit)) = local::over_attach_limit(node, &wants.volumes) {
+        out.push(Reason::TooManyVolumes { driver: driver.to_owned(), limit });
+    }
+    for volume in wants.volumes.iter().filter(|v| !v.reachable.matches(&node.name, &node.labels)) {
+        out.push(Reason::VolumeOutOfReach { volume: volume.id.to_string() });
+    }
+    out
+}
+
+fn among_others(pod: &PodView, spread: &spread::Hard, apart: &apart::Hard, node: usize) -> Vec<Reason> {
+    let hard =
+        |i: usize| pod.wants.spread.iter().filter(|s| s.hard).nth(i).map(|s| s.topology_key.to_string());
+    let mut out = Vec::new();
+    match spread.check(node) {
+        Some(Rule::SpreadLabel) => out.push(Reason::NoTopologyLabel {
+            topology_key: spread.unplaced(node).and_then(hard).unwrap_or_default(),
+        }),
+        Some(_) => {
+            if let Some((i, here, least, max_skew)) = spread.skew(node) {
+                let topology_key = hard(i).unwrap_or_default();
+                out.push(Reason::Uneven { topology_key, here, least, max_skew });
+            }
+        }
+        None => {}
+    }
+    match apart.check(node) {
+        Some(Rule::Affinity) => out.push(Reason::NotNear),
+        Some(Rule::AntiAffinity) => out.push(Reason::TooNear),
+        Some(_) => out.push(Reason::KeptAway),
+        None => {}
+    }
+    out
+}
+
+/// Every node that would do and its total, best first, equals by name.
+#[must_use]
+pub fn rank(input: &Input<'_>, pod: &PodView) -> Vec<(NodeId, i64)> {
+    let fits = examine(input, pod).into_iter().filter(|e| e.rule.is_none());
+    let mut out: Vec<(NodeId, i64)> = fits.map(|e| (e.node, e.total)).collect();
+    out.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    out
+}
+
+impl Decision {
+    /// How many nodes were looked at.
+    #[must_use]
+    pub fn looked_at(&self) -> u32 {
+        self.refused.iter().fold(self.feasible, |sum, n| sum.saturating_add(*n))
+    }
+}
