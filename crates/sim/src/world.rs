@@ -31,6 +31,8 @@ pub struct Options {
     pub heartbeat: Duration,
     /// Time between two reports of what is used.
     pub figures: Duration,
+    /// How many times as fast time passes in the traces of what pods use: 60 makes a day of 24 minutes.
+    pub pace: u32,
     /// How long containers take to start.
     pub start_after: Duration,
 }
@@ -44,6 +46,7 @@ impl Default for Options {
             binder: true,
             heartbeat: Duration::from_secs(10),
             figures: Duration::from_secs(5),
+            pace: 60,
             start_after: Duration::ZERO,
         }
     }

@@ -261,3 +261,35 @@ async fn what_pods_use_is_reported() {
     assert!(figures.pods.iter().all(|pod| pod.containers["web"].contains_key("memory")));
     stage.world.stop().await;
 }
+
+#[tokio::test]
+async fn a_pod_burns_what_its_annotation_says_up_to_what_its_node_has() {
+    let mut stage = Stage::ours(1).await;
+    let mut notices = stage.world.notices().unwrap();
+    // A tenth of 2000 CPUs is more than any node has, so the end of the warm-up need not be waited for.
+    for name in ["greedy", "hungry"] {
+        stage
+            .create::<Pod>(json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "annotations": {
+                    "loadline.dev/usage-cpu": "2000", "loadline.dev/usage-memory": "lots",
+                }},
+                "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}]},
+            }))
+            .await;
+    }
+    let nodes = Api::<Node>::all(stage.client.clone()).list(&ListParams::default()).await.unwrap();
+    let cpus = nodes.items[0].status.as_ref().unwrap().capacity.as_ref().unwrap()["cpu"].0.clone();
+    until("the node to be full", async || {
+        let figures = stage.figures.lock().unwrap().clone()?;
+        (figures.pods.len() == 2 && figures.nodes[0].usage["cpu"] == cpus).then_some(())
+    })
+    .await;
+    stage.world.stop().await;
+    let mut told = Vec::new();
+    while let Some(notice) = notices.recv().await {
+        told.extend(notice.what.contains("usage-memory").then_some(notice.what));
+    }
+    let expected = "an amount of memory such as 1Gi expected, found \"lots\"";
+    assert_eq!(told, [format!("ignores annotation loadline.dev/usage-memory: {expected}")]);
+}

@@ -4,9 +4,11 @@
 //! one.
 
 mod address;
+mod burn;
 mod life;
 mod run;
 mod shape;
+mod trace;
 mod usage;
 
 pub use life::{Stage, next};

@@ -1,7 +1,7 @@
 //! The loops of all simulated nodes: register, send heartbeats, run pods, report figures.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::address::Addresses;
 use super::life::{self, Site, Stage};
-use super::usage::{self, Sink};
+use super::usage::{Meter, Sink};
 use super::{Shape, next};
 use crate::cluster::{Cluster, Error, Key, Node, Patch, Pod};
 use crate::tell::{About, Event, Teller};
@@ -36,6 +36,7 @@ pub struct Kubelets {
     tell: Teller,
     counts: Arc<Counts>,
     options: Options,
+    meter: Mutex<Meter>,
     sink: Sink,
 }
 
@@ -55,6 +56,7 @@ impl Kubelets {
             tell,
             counts,
             options: options.clone(),
+            meter: Mutex::new(Meter::new(options.seed, options.pace)),
             sink,
             cluster,
         });
@@ -275,9 +277,15 @@ impl Kubelets {
         let mut pods = self.cluster.pods.all();
         pods.retain(|pod| pod.phase == Phase::Running);
         let nodes = self.cluster.nodes.all();
-        let nodes = nodes.iter().map(|node| node.meta.key.name.as_str());
-        let ours = nodes.filter(|name| self.shapes.contains_key(*name));
-        self.sink.take(&usage::figures(self.options.seed, ours, &pods, (Timestamp::now(), window)));
+        let ours = nodes.iter().filter_map(|node| self.shapes.get(&node.meta.key.name));
+        let ours = ours.map(|shape| (shape.name.as_str(), shape.cpus * 1000));
+        let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+        let (figures, complaints) = meter.read(ours, &pods, (Timestamp::now(), window));
+        drop(meter);
+        for complaint in complaints {
+            self.tell.notice("node", complaint.pod, complaint.what);
+        }
+        self.sink.take(&figures);
     }
 }
 

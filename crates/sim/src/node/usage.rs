@@ -1,48 +1,24 @@
-//! How much does a pod use? A wave around a share of what it asks for, the same for the same seed.
+//! What do all nodes and pods use, and where do the figures go?
 //!
-//! Every container has a level between 30 % and 70 % of its request and swings around it by up to 20 % with a
-//! period of one to five minutes; memory follows at a quarter of the swing. Containers that ask for nothing
-//! are taken to ask for a little. Real traces replace this model later; the way figures travel stays.
+//! A node uses what its pods [burn](super::burn) and what its own daemons need. Its CPU ends at what it has:
+//! daemons come first, then all containers get the same part of what they want, as the kernel's scheduler would
+//! have it among equals. Memory has no such end; a node that runs out of it has other means. Figures are those
+//! of their moment; `window` says how long ago the ones before were taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use loadline_core::quantity::Quantity;
 
-use super::dice;
-use crate::cluster::{Container, Pod};
+use super::burn::{Burn, Moment, Split, Use};
+use crate::cluster::{Key, Pod};
 
-/// What a container that asks for nothing is taken to ask for.
-const ASSUMED: Use = Use { cpu_milli: 50, memory_bytes: 64 << 20 };
-/// What a node uses without pods.
-const IDLE: Use = Use { cpu_milli: 60, memory_bytes: 400 << 20 };
-
-/// An amount of CPU and memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
-    pub cpu_milli: i64,
-    pub memory_bytes: i64,
-}
-
-impl Use {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            cpu_milli: self.cpu_milli + other.cpu_milli,
-            memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
-        }
-    }
-
-    /// As Kubernetes quantities, in whole KiB as nodes measure.
-    fn quantities(self) -> BTreeMap<String, String> {
-        let memory = Quantity::from_bytes(self.memory_bytes >> 10 << 10);
-        BTreeMap::from([
-            ("cpu".to_owned(), Quantity::from_milli(self.cpu_milli).to_string()),
-            ("memory".to_owned(), memory.to_string()),
-        ])
-    }
-}
+/// What a node's own daemons use.
+const DAEMONS: Use = Use { cpu_milli: 60, memory_bytes: 400 << 20 };
+/// Complaints remembered, so that each is made once; there may not be so many.
+const COMPLAINTS: usize = 256;
 
 /// What all nodes and pods used, taken at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,104 +80,136 @@ impl std::fmt::Debug for Sink {
     }
 }
 
-/// What a container uses at a time.
-fn container(seed: u64, pod: &Pod, c: &Container, now: Timestamp) -> Use {
-    let asked = |name: &str, assumed: i64, of: fn(&Quantity) -> i64| {
-        let asked = c.resources.requests.get(name).map(of).filter(|n| *n > 0);
-        asked.unwrap_or(assumed)
-    };
-    let cpu = asked("cpu", ASSUMED.cpu_milli, Quantity::milli_value);
-    let memory = asked("memory", ASSUMED.memory_bytes, Quantity::value);
-    let roll = dice(seed, &format!("{}/{}", pod.meta.key, c.name));
-    let part = |shift: u32, range: u64| i64::try_from((roll >> shift) % range).unwrap_or(0);
-    let level = 300 + part(0, 401);
-    let period = 60 + part(16, 241);
-    let swing = wave(now.as_second() + part(32, 1024), period);
-    Use {
-        cpu_milli: permille(cpu, level + swing / 5).max(1),
-        memory_bytes: permille(memory, level + swing / 20).max(1 << 20),
-    }
-}
-
-/// A triangle between -1000 and 1000.
-fn wave(second: i64, period: i64) -> i64 {
-    let x = second.rem_euclid(period) * 4000 / period;
-    match x {
-        0..=999 => x,
-        1000..=2999 => 2000 - x,
-        _ => x - 4000,
-    }
-}
-
-fn permille(of: i64, share: i64) -> i64 {
-    i64::try_from(i128::from(of) * i128::from(share) / 1000).unwrap_or(i64::MAX)
-}
-
-/// What all running pods and the given nodes use at a time.
-pub fn figures<'a>(
+/// Measures all nodes, again and again, and remembers what it found out about pods on the way.
+#[derive(Debug)]
+pub struct Meter {
     seed: u64,
-    nodes: impl IntoIterator<Item = &'a str>,
-    pods: &[Arc<Pod>],
-    (at, window): (Timestamp, Duration),
-) -> Figures {
-    let mut totals: BTreeMap<&str, Use> = nodes.into_iter().map(|name| (name, IDLE)).collect();
-    let mut out = Vec::new();
-    for pod in pods {
-        let Some(total) = pod.node.as_deref().and_then(|node| totals.get_mut(node)) else { continue };
-        let uses = pod.containers.iter().map(|c| (c.name.clone(), container(seed, pod, c, at)));
-        let mut containers = BTreeMap::new();
-        for (name, used) in uses {
-            *total = total.plus(used);
-            containers.insert(name, used.quantities());
-        }
-        let key = &pod.meta.key;
-        out.push(PodFigures { namespace: key.namespace.clone(), name: key.name.clone(), containers });
+    pace: u32,
+    /// By the address of the pod, which stays its own as long as it is held here.
+    plans: HashMap<usize, Plan>,
+    complaints: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    pod: Arc<Pod>,
+    burn: Burn,
+}
+
+/// What is wrong with a pod, told once for all pods that have it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Complaint {
+    pub pod: Key,
+    pub what: String,
+}
+
+/// A node while it is measured.
+struct Tally {
+    daemons: Use,
+    /// CPU that daemons leave.
+    room: i64,
+    /// CPU its containers want.
+    wanted: i128,
+    /// Divides the room, if it is too small.
+    split: Option<Split>,
+    used: Use,
+}
+
+impl Tally {
+    fn new(capacity_milli: i64) -> Self {
+        let daemons = Use { cpu_milli: DAEMONS.cpu_milli.min(capacity_milli), ..DAEMONS };
+        let room = capacity_milli - daemons.cpu_milli;
+        Self { daemons, room, wanted: 0, split: None, used: daemons }
     }
-    let nodes = totals.into_iter();
-    let nodes = nodes.map(|(name, used)| NodeFigures { name: name.to_owned(), usage: used.quantities() });
-    Figures { at, window, nodes: nodes.collect(), pods: out }
+
+    /// All containers have said what they want: is there enough for all?
+    fn close(&mut self) {
+        self.used = self.daemons;
+        self.split = (self.wanted > i128::from(self.room)).then(|| Split::new(self.room, self.wanted));
+    }
+
+    /// What a container that wants this much gets.
+    fn grant(&mut self, wanted: Use) -> Use {
+        let cpu_milli = self.split.as_mut().map_or(wanted.cpu_milli, |split| split.next(wanted.cpu_milli));
+        self.used.cpu_milli += cpu_milli;
+        self.used.memory_bytes = self.used.memory_bytes.saturating_add(wanted.memory_bytes);
+        Use { cpu_milli, ..wanted }
+    }
+}
+
+impl Meter {
+    /// For a seed, with time in traces passing `pace` times as fast.
+    pub fn new(seed: u64, pace: u32) -> Self {
+        Self { seed, pace, plans: HashMap::new(), complaints: BTreeSet::new() }
+    }
+
+    /// What running pods and their nodes use, and what is newly found wrong with pods. Nodes come with the CPU
+    /// they have; pods on other nodes are left out.
+    pub fn read<'a>(
+        &mut self,
+        nodes: impl IntoIterator<Item = (&'a str, i64)>,
+        pods: &[Arc<Pod>],
+        (at, window): (Timestamp, Duration),
+    ) -> (Figures, Vec<Complaint>) {
+        let mut tallies: BTreeMap<&str, Tally> =
+            nodes.into_iter().map(|(name, capacity_milli)| (name, Tally::new(capacity_milli))).collect();
+        let ours = |pod: &&Arc<Pod>| pod.node.as_deref().is_some_and(|node| tallies.contains_key(node));
+        let pods: Vec<&Arc<Pod>> = pods.iter().filter(ours).collect();
+        let complaints = self.plan(&pods);
+        let moment = Moment::new(at, self.pace);
+        let burns = || pods.iter().filter_map(|pod| Some((*pod, &self.plans.get(&address(pod))?.burn)));
+
+        for (pod, burn) in burns() {
+            let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
+            tally.wanted += burn.at(moment).map(|(_, wanted)| i128::from(wanted.cpu_milli)).sum::<i128>();
+        }
+        tallies.values_mut().for_each(Tally::close);
+        let mut out = Vec::with_capacity(pods.len());
+        for (pod, burn) in burns() {
+            let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
+            let containers =
+                burn.at(moment).map(|(name, wanted)| (name.to_owned(), quantities(tally.grant(wanted))));
+            let Key { namespace, name } = pod.meta.key.clone();
+            out.push(PodFigures { namespace, name, containers: containers.collect() });
+        }
+        let nodes = tallies.into_iter();
+        let nodes =
+            nodes.map(|(name, tally)| NodeFigures { name: name.to_owned(), usage: quantities(tally.used) });
+        (Figures { at, window, nodes: nodes.collect(), pods: out }, complaints)
+    }
+
+    /// Makes plans for pods that are new or have changed and forgets those of pods that are gone.
+    fn plan(&mut self, pods: &[&Arc<Pod>]) -> Vec<Complaint> {
+        let mut old = std::mem::replace(&mut self.plans, HashMap::with_capacity(pods.len()));
+        let mut complaints = Vec::new();
+        for pod in pods {
+            let plan = old.remove(&address(pod)).unwrap_or_else(|| {
+                let (burn, wrong) = Burn::new(self.seed, pod);
+                for what in wrong {
+                    if self.complaints.len() < COMPLAINTS && self.complaints.insert(what.clone()) {
+                        complaints.push(Complaint { pod: pod.meta.key.clone(), what });
+                    }
+                }
+                Plan { pod: Arc::clone(pod), burn }
+            });
+            self.plans.insert(address(&plan.pod), plan);
+        }
+        complaints
+    }
+}
+
+/// A pod that changes is a new one in a new place.
+fn address(pod: &Arc<Pod>) -> usize {
+    Arc::as_ptr(pod).addr()
+}
+
+/// As Kubernetes has them.
+fn quantities(used: Use) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("cpu".to_owned(), Quantity::from_milli(used.cpu_milli).to_string()),
+        ("memory".to_owned(), Quantity::from_bytes(used.memory_bytes).to_string()),
+    ])
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::{Key, Meta};
-
-    fn pod(name: &str, milli: i64) -> Arc<Pod> {
-        let mut c = Container { name: "main".into(), ..Container::default() };
-        c.resources.requests.insert("cpu".into(), Quantity::from_milli(milli));
-        Arc::new(Pod {
-            meta: Meta { key: Key::new("default", name), ..Meta::default() },
-            node: Some("node-00".into()),
-            containers: vec![c],
-            ..Pod::default()
-        })
-    }
-
-    #[test]
-    fn the_wave_stays_in_its_bounds_and_reaches_them() {
-        let values: Vec<i64> = (-500..500).map(|second| wave(second, 100)).collect();
-        assert_eq!((values.iter().min(), values.iter().max()), (Some(&-1000), Some(&1000)));
-    }
-
-    #[test]
-    fn a_container_uses_between_a_tenth_and_nine_tenths_of_its_request() {
-        for second in 0..2000 {
-            let now = Timestamp::from_second(second).unwrap();
-            let pod = pod(&format!("p{}", second % 17), 1000);
-            let used = container(1, &pod, &pod.containers[0], now);
-            assert!((100..=900).contains(&used.cpu_milli), "{used:?}");
-        }
-    }
-
-    #[test]
-    fn figures_are_the_same_for_the_same_seed_and_leave_out_pods_elsewhere() {
-        let now = (Timestamp::from_second(1000).unwrap(), Duration::from_secs(15));
-        let pods = [pod("a", 1000), pod("b", 500)];
-        let take = |seed| figures(seed, ["node-00"], &pods, now);
-        assert_eq!(take(1), take(1));
-        assert_ne!(take(1), take(2));
-        assert_eq!(take(1).pods.len(), 2);
-        assert!(figures(1, ["node-01"], &pods, now).pods.is_empty());
-    }
-}
+mod tests;
