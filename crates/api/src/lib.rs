@@ -11,10 +11,14 @@
 //! |---|---|
 //! | nodes | [`node`] |
 //! | pods, and what they refer to | [`pod`], [`context`] |
+//! | policy and settings of the load rules | [`policy`] |
+//! | spans of time as Go writes them | [`duration`] |
 
 pub mod context;
+pub mod duration;
 pub mod node;
 pub mod pod;
+pub mod policy;
 mod read;
 
 pub use context::Context;

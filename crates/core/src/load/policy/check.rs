@@ -80,7 +80,7 @@ impl Findings {
 
     /// A metric that nobody fetches would never limit and never count.
     fn fetched(&mut self, policy: &Policy, name: &str, path: String) {
-        if policy.period(name).is_some() || policy.sync.iter().any(|s| &*s.name == name) {
+        if check_key(name).is_err() || policy.sync.iter().any(|s| &*s.name == name) {
             return;
         }
         if Derivable::of(name).is_some() {

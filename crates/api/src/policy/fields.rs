@@ -1,0 +1,220 @@
+//! Fields of a document, each by its path; whatever is wrong is noted and reading goes on.
+
+use crate::duration;
+use jiff::SignedDuration;
+use loadline_core::load::policy::{Origin, Problem};
+use loadline_core::load::ratio::Ratio;
+use serde_json::{Map, Value};
+use std::cell::RefCell;
+use std::fmt::Write as _;
+
+/// What was wrong so far.
+#[derive(Debug)]
+pub(super) struct Notes {
+    origin: Origin,
+    problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
+}
+
+impl Notes {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { origin, problems: RefCell::default(), warnings: RefCell::default() }
+    }
+
+    /// Problems and warnings.
+    pub(super) fn take(self) -> (Vec<Problem>, Vec<Problem>) {
+        (self.problems.into_inner(), self.warnings.into_inner())
+    }
+
+    fn problem(&self, path: String, message: impl Into<String>) -> Problem {
+        Problem { origin: self.origin, path, message: message.into() }
+    }
+}
+
+/// An object of the document; empty where it is missing or no object.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a> {
+    map: Option<&'a Map<String, Value>>,
+    path: String,
+    notes: &'a Notes,
+}
+
+impl<'a> Fields<'a> {
+    /// The whole document, with the only fields it may have.
+    pub(super) fn root(value: &'a Value, notes: &'a Notes, known: &[&str]) -> Self {
+        if value.is_null() {
+            notes.problems.borrow_mut().push(notes.problem(String::new(), expected("an object", value)));
+        }
+        Self::new(Some(value), String::new(), notes, known)
+    }
+
+    fn new(value: Option<&'a Value>, path: String, notes: &'a Notes, known: &[&str]) -> Self {
+        let fields = Self::any(value, path, notes);
+        for name in fields.map.into_iter().flat_map(Map::keys) {
+            if !known.contains(&name.as_str()) {
+                fields.wrong(name, &format!("unknown field, expected {}", known.join(", ")));
+            }
+        }
+        fields
+    }
+
+    /// An object with any fields.
+    fn any(value: Option<&'a Value>, path: String, notes: &'a Notes) -> Self {
+        let map = match value {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(map)) => Some(map),
+            Some(other) => {
+                let problem = notes.problem(path.clone(), expected("an object", other));
+                notes.problems.borrow_mut().push(problem);
+                None
+            }
+        };
+        Self { map, path, notes }
+    }
+
+    pub(super) fn at(&self, name: &str) -> String {
+        let mut path = self.path.clone();
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(name);
+        path
+    }
+
+    /// Notes what is wrong with a field.
+    pub(super) fn wrong(&self, name: &str, message: &str) {
+        self.notes.problems.borrow_mut().push(self.notes.problem(self.at(name), message));
+    }
+
+    /// Notes what is odd about a field.
+    pub(super) fn warn(&self, name: &str, message: &str) {
+        self.notes.warnings.borrow_mut().push(self.notes.problem(self.at(name), message));
+    }
+
+    fn value(&self, name: &str) -> Option<&'a Value> {
+        self.map?.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Is there anything?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
+    /// The names of all fields.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.map.into_iter().flat_map(Map::keys).map(String::as_str)
+    }
+
+    /// Checks that the document is what it should be.
+    pub(super) fn is(&self, (version, kind): (&str, &str)) {
+        for (field, want) in [("apiVersion", version), ("kind", kind)] {
+            let found = self.map.map(|map| map.get(field));
+            if let Some(found) = found
+                && found.and_then(Value::as_str) != Some(want)
+            {
+                let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+                self.wrong(field, &format!("expected {want:?}, found {found}"));
+            }
+        }
+    }
+
+    fn read<T>(&self, name: &str, want: &str, read: impl FnOnce(&'a Value) -> Option<T>) -> Option<T> {
+        let value = self.value(name)?;
+        let out = read(value);
+        if out.is_none() {
+            self.wrong(name, &expected(want, value));
+        }
+        out
+    }
+
+    /// An object with the only fields it may have.
+    pub(super) fn object(&self, name: &str, known: &[&str]) -> Self {
+        Self::new(self.value(name), self.at(name), self.notes, known)
+    }
+
+    /// An object with any fields.
+    pub(super) fn open(&self, name: &str) -> Self {
+        Self::any(self.value(name), self.at(name), self.notes)
+    }
+
+    /// A list of objects with the only fields they may have.
+    pub(super) fn list(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
+        let (path, notes) = (self.at(name), self.notes);
+        let items = self.read(name, "a list", Value::as_array).into_iter().flatten().enumerate();
+        items.map(move |(i, item)| {
+            let path = format!("{path}[{i}]");
+            if item.is_null() {
+                notes.problems.borrow_mut().push(notes.problem(path.clone(), expected("an object", item)));
+            }
+            Self::new(Some(item), path, notes, known)
+        })
+    }
+
+    /// A list of texts.
+    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+        let items = self.read(name, "a list", Value::as_array).into_iter().flatten().enumerate();
+        items
+            .filter_map(|(i, item)| {
+                if !item.is_string() {
+                    self.wrong(&format!("{name}[{i}]"), &expected("a string", item));
+                }
+                item.as_str().map(str::to_owned)
+            })
+            .collect()
+    }
+
+    /// A text, or an empty one.
+    pub(super) fn text(&self, name: &str) -> &'a str {
+        self.word(name).unwrap_or_default()
+    }
+
+    /// A text, if it is there.
+    pub(super) fn word(&self, name: &str) -> Option<&'a str> {
+        self.read(name, "a string", Value::as_str)
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+        let word = self.word(name)?;
+        let found = choices.iter().find(|(known, _)| *known == word).map(|(_, choice)| *choice);
+        if found.is_none() {
+            let words: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+            self.wrong(name, &format!("expected {}, found {word:?}", words.join(" or ")));
+        }
+        found
+    }
+
+    /// A number.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.read(name, "a number", Value::as_f64)
+    }
+
+    /// A share, exactly as it is written.
+    pub(super) fn ratio(&self, name: &str) -> Option<Ratio> {
+        self.read(name, "a ratio such as 0.8", |value| value.as_f64().and_then(Ratio::from_f64))
+    }
+
+    /// A whole number, or 0.
+    pub(super) fn whole(&self, name: &str) -> i64 {
+        self.read(name, "a whole number", Value::as_i64).unwrap_or_default()
+    }
+
+    /// A time, or none at all.
+    pub(super) fn duration(&self, name: &str) -> SignedDuration {
+        let want = "a time such as \"3m\" or \"1h30m\"";
+        self.read(name, want, |value| value.as_str().and_then(duration::parse)).unwrap_or_default()
+    }
+}
+
+/// What was expected and what was found; short values as they are.
+fn expected(want: &str, found: &Value) -> String {
+    let mut message = format!("expected {want}, found ");
+    let _ = match found {
+        Value::Null => write!(message, "nothing"),
+        Value::Array(_) => write!(message, "a list"),
+        Value::Object(_) => write!(message, "an object"),
+        Value::String(text) if text.chars().count() > 40 => write!(message, "a long text"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => write!(message, "{found}"),
+    };
+    message
+}
