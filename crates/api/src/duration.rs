@@ -14,14 +14,14 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     if rest == "0" {
         return Some(SignedDuration::ZERO);
     }
+    if rest.is_empty() {
+        return None;
+    }
     let mut total: i128 = 0;
-    while total == 0 || !rest.is_empty() {
+    while !rest.is_empty() {
         let (nanos, after) = one(rest)?;
         total = total.checked_add(nanos)?;
         rest = after;
-        if rest.is_empty() {
-            break;
-        }
     }
     let total = i64::try_from(if negative { -total } else { total }).ok()?;
     Some(SignedDuration::from_nanos(total))

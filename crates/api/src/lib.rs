@@ -12,14 +12,24 @@
 //! | nodes | [`node`] |
 //! | pods, and what they refer to | [`pod`], [`context`] |
 //! | policy and settings of the load rules | [`policy`] |
+//! | namespaces, disruption budgets | [`cluster`] |
+//! | measured load | [`metrics`] |
+//! | who was placed where, and when | [`event`] |
+//! | who made whom | [`owners`] |
+//! | recommended requests | [`recommendation`] |
 //! | spans of time as Go writes them | [`duration`] |
 
+pub mod cluster;
 pub mod context;
 pub mod duration;
+pub mod event;
+pub mod metrics;
 pub mod node;
+pub mod owners;
 pub mod pod;
 pub mod policy;
 mod read;
+pub mod recommendation;
 
 pub use context::Context;
 pub use read::{Error, Problem, Warning};

@@ -165,6 +165,28 @@ impl<'v, 'p> At<'v, 'p> {
         }
     }
 
+    /// Notes what is wrong here; the object can be used all the same.
+    pub(crate) fn warn(&self, problem: impl Into<String>) {
+        let problem = self.problem(problem);
+        self.notes.borrow_mut().warnings.push(problem);
+    }
+
+    /// Reads something written in here that the object can be used without: problems become warnings. None if
+    /// there are any.
+    pub(crate) fn attempt<T>(&self, inner: &Value, read: impl FnOnce(&At<'_, '_>) -> T) -> Option<T> {
+        let notes = RefCell::default();
+        let out = read(&At { value: inner, step: self.step, notes: &notes });
+        let Notes { problems, warnings } = notes.into_inner();
+        let fine = problems.is_empty();
+        self.notes.borrow_mut().warnings.extend(problems.into_iter().chain(warnings));
+        fine.then_some(out)
+    }
+
+    /// What is there.
+    pub(crate) fn value(&self) -> &'v Value {
+        self.value
+    }
+
     /// A problem here, not noted yet.
     pub(crate) fn problem(&self, problem: impl Into<String>) -> Problem {
         Problem { path: self.step.to_string(), problem: problem.into() }

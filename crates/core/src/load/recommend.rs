@@ -9,6 +9,7 @@ use crate::view::Owner;
 use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// How many controllers to climb, the pod's own included.
@@ -46,6 +47,13 @@ impl Target {
             self.group = "apps".into();
         }
         self
+    }
+}
+
+impl fmt::Display for Target {
+    /// `Deployment shop/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
 
@@ -90,11 +98,13 @@ pub struct Recommendation {
     pub target: Target,
     /// For which container what.
     pub containers: BTreeMap<Arc<str>, Advice>,
-    /// Did the last attempt to renew it succeed? If not, the figures are those of an earlier one.
+    /// Does it say that the last attempt to renew it succeeded? If not, the figures may be those of an earlier one.
     pub success: bool,
+    /// What it says about that, if anything.
+    pub message: Option<Arc<str>>,
     /// When it was last renewed, or that was last attempted.
     pub updated: Option<Timestamp>,
-    /// Where it was read from: `namespace/name` of its object, or of the workload.
+    /// Where it was read from: `namespace/name` of its object, or the workload as it displays.
     pub name: Arc<str>,
     /// In which shape.
     pub shape: Shape,
@@ -113,8 +123,8 @@ impl Recommendation {
 pub struct Index {
     /// By workload, the best first.
     advice: BTreeMap<Target, Vec<Recommendation>>,
-    /// For which workload, by name and whether it is in an annotation.
-    names: BTreeMap<(Arc<str>, bool), Target>,
+    /// For which workload, by name.
+    names: BTreeMap<Arc<str>, Target>,
     /// Of workloads that have a controller: which one.
     controllers: BTreeMap<Target, Owner>,
 }
@@ -122,20 +132,19 @@ pub struct Index {
 impl Index {
     /// Adds a recommendation. One of the same name replaces the earlier one, even if it was for another workload.
     pub fn add(&mut self, new: Recommendation) {
-        let annotation = new.shape == Shape::Annotation;
-        self.remove(&new.name, annotation);
+        self.remove(&new.name);
         let target = new.target.clone().canonical();
-        self.names.insert((new.name.clone(), annotation), target.clone());
+        self.names.insert(new.name.clone(), target.clone());
         let all = self.advice.entry(target).or_default();
         let at = all.partition_point(|have| have.rank() > new.rank());
         all.insert(at, new);
     }
 
-    /// Forgets the recommendation of that name. Those in objects and those in annotations have names of their own.
-    pub fn remove(&mut self, name: &str, annotation: bool) {
-        let Some(target) = self.names.remove(&(name.into(), annotation)) else { return };
+    /// Forgets the recommendation of that name; a workload's own has the name the workload displays as.
+    pub fn remove(&mut self, name: &str) {
+        let Some(target) = self.names.remove(name) else { return };
         if let Some(all) = self.advice.get_mut(&target) {
-            all.retain(|have| &*have.name != name || (have.shape == Shape::Annotation) != annotation);
+            all.retain(|have| &*have.name != name);
             if all.is_empty() {
                 self.advice.remove(&target);
             }

@@ -120,7 +120,7 @@ fn of_several_the_successful_the_newest_the_first_by_name_counts() {
         one("b/old", true, Some(5), object),
         one("a/undated", true, None, object),
         one("a/failed", false, Some(99), Shape::Patch),
-        one("a/web", true, None, copy),
+        one("Deployment shop/web", true, None, copy),
     ];
     for first in 0..ranked.len() {
         let rest = || ranked[first..].iter().cloned();
@@ -134,15 +134,16 @@ fn of_several_the_successful_the_newest_the_first_by_name_counts() {
 fn a_recommendation_is_replaced_and_forgotten_by_name() {
     let (web, db) = (target("apps", "Deployment", "web"), target("apps", "StatefulSet", "db"));
     let mut index = index([advice("shop/a", web.clone())]);
-    let copy = Recommendation { shape: Shape::Annotation, ..advice("shop/a", web.clone()) };
-    index.add(copy.clone());
+    let own = Recommendation { shape: Shape::Annotation, ..advice(&web.to_string(), web.clone()) };
+    assert_eq!(&*own.name, "Deployment shop/web");
+    index.add(own.clone());
     index.add(advice("shop/a", db.clone()));
-    assert_eq!(index.get(&web), Some(&copy), "the object is for another workload now, the annotation stays");
+    assert_eq!(index.get(&web), Some(&own), "the object is for another workload now");
     assert!(index.get(&db).is_some());
-    index.remove("shop/a", true);
-    index.remove("shop/a", true);
+    index.remove(&own.name);
+    index.remove(&own.name);
     assert_eq!(index.get(&web), None);
-    index.remove("shop/a", false);
+    index.remove("shop/a");
     assert_eq!(index.get(&db), None);
     assert!(index.advice.is_empty() && index.names.is_empty());
 }

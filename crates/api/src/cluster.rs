@@ -1,0 +1,46 @@
+//! What else is in the cluster? Namespaces and disruption budgets.
+
+use crate::context::namespace;
+use crate::read::{Error, Warning, object, tolerant};
+use loadline_core::select::{LabelSelector, Selector};
+use loadline_core::view::{Budget, Labels, NamespaceFacts, Texts};
+use serde_json::Value;
+
+/// The facts of a Namespace. Its name is among its labels, as the API server sees to.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn namespace_facts(value: &Value, texts: &mut Texts) -> Result<NamespaceFacts, Error> {
+    object("Namespace", value, |root| {
+        let metadata = root.get("metadata");
+        let name = metadata.get("name").needed();
+        let mut labels = metadata.get("labels").texts();
+        labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
+        NamespaceFacts { name: name.into(), labels: Labels::new(&labels, texts) }
+    })
+}
+
+/// The budget of a `PodDisruptionBudget`. Without a selector it is for no pod, with an empty one for all of its
+/// namespace; one whose status nobody has written yet allows no disruption.
+///
+/// A selector that is not valid is for no pod, with a warning, as in Kubernetes.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn budget(value: &Value) -> Result<(Budget, Vec<Warning>), Error> {
+    tolerant("PodDisruptionBudget", value, |root| {
+        let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
+        let chosen = spec.get("selector");
+        let given: Option<LabelSelector> = chosen.parse();
+        Budget {
+            namespace: namespace(metadata.get("namespace").text()).into(),
+            name: metadata.get("name").needed().into(),
+            selector: LabelSelector::prepare(given.as_ref()).unwrap_or_else(|e| {
+                chosen.warn(e.to_string());
+                Selector::nothing()
+            }),
+            allowed: status.get("disruptionsAllowed").int().unwrap_or_default(),
+            disrupted: status.get("disruptedPods").entries().map(|(pod, _)| pod.into()).collect(),
+        }
+    })
+}

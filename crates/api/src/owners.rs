@@ -1,0 +1,55 @@
+//! Who made whom? Workloads, as far as recommendations are found through them.
+
+use crate::context::namespace;
+use crate::read::{Error, Warning, controller, group, tolerant};
+use crate::recommendation;
+use loadline_core::load::recommend::{Recommendation, Target};
+use loadline_core::view::Owner;
+use serde_json::Value;
+
+/// A `ReplicaSet`, Deployment, `StatefulSet`, `DaemonSet`, Job, `CronJob`, or anything else that makes pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Which one.
+    pub target: Target,
+    /// Its identity.
+    pub uid: String,
+    /// Who made it.
+    pub controller: Option<Owner>,
+    /// What is recommended for it in an annotation of its own.
+    pub advice: Option<Recommendation>,
+}
+
+/// Reads a workload that says itself of which kind it is.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read(value: &Value) -> Result<(Workload, Vec<Warning>), Error> {
+    let text = |key: &str| value[key].as_str().unwrap_or_default();
+    read_as(group(text("apiVersion")), text("kind"), value)
+}
+
+/// Reads a workload of a known kind: items of lists and mere metadata do not say theirs.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read_as(group: &str, kind: &str, value: &Value) -> Result<(Workload, Vec<Warning>), Error> {
+    tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
+        if kind.is_empty() {
+            root.get("kind").needed();
+        }
+        let metadata = root.get("metadata");
+        let target = Target {
+            group: group.into(),
+            kind: kind.into(),
+            namespace: namespace(metadata.get("namespace").text()).into(),
+            name: metadata.get("name").needed().into(),
+        };
+        Workload {
+            advice: recommendation::annotated(&metadata, &target),
+            target,
+            uid: metadata.get("uid").string(),
+            controller: controller(&metadata),
+        }
+    })
+}

@@ -1,0 +1,136 @@
+//! What was recommended? The Recommendation objects of Crane, in every shape they ever had.
+//!
+//! | shape | where | what |
+//! |---|---|---|
+//! | [`Shape::Value`] | `status.recommendedValue` | a text in YAML: `resourceRequest.containers[]` with `containerName` and `target` |
+//! | [`Shape::Patch`] | `status.recommendedInfo` | a text in JSON: a patch with the containers of the pod template |
+//! | [`Shape::Typed`] | `status.resourceRequest` | the fields themselves: `containers[]` as in the first |
+//! | [`Shape::Annotation`] | an annotation of the workload | a text in YAML: `containers[]` as in the first |
+//!
+//! They are tried in this order. A text that does not read is passed over with a warning; so is the amount of one
+//! resource of one container.
+
+use crate::context::namespace;
+use crate::read::{At, Error, Warning, group, tolerant};
+use loadline_core::load::estimate::nanocores;
+use loadline_core::load::recommend::{Advice, Recommendation, Shape, Target};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The annotation of a workload that holds what is recommended for it.
+pub const ANNOTATION: &str = "analysis.crane.io/resource-recommendation";
+/// The annotation of a Recommendation that says how its last renewal went.
+pub const MESSAGE: &str = "analysis.crane.io/message";
+
+type Containers = BTreeMap<Arc<str>, Advice>;
+
+/// Reads a Recommendation. None if it recommends something else than resources, or nothing yet.
+///
+/// The workload it is for is the one it names; where the object itself is, and what it is called, says nothing.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read(value: &Value) -> Result<(Option<Recommendation>, Vec<Warning>), Error> {
+    tolerant("Recommendation", value, |root| {
+        let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
+        if spec.get("type").text().is_some_and(|kind| kind != "Resource") {
+            return None;
+        }
+        let (shape, containers) = containers(&status)?;
+        let target = spec.get("targetRef");
+        let here = namespace(metadata.get("namespace").text());
+        let message = metadata.get("annotations").get(MESSAGE).text();
+        Some(Recommendation {
+            target: Target {
+                group: group(target.get("apiVersion").text().unwrap_or_default()).into(),
+                kind: target.get("kind").needed().into(),
+                namespace: target.get("namespace").text().unwrap_or(&here).into(),
+                name: target.get("name").needed().into(),
+            },
+            containers,
+            success: message == Some("Success"),
+            message: message.map(Into::into),
+            updated: status.get("lastUpdateTime").time(),
+            name: format!("{here}/{}", metadata.get("name").needed()).into(),
+            shape,
+        })
+    })
+}
+
+/// What the annotation of a workload recommends for it.
+pub(crate) fn annotated(metadata: &At<'_, '_>, target: &Target) -> Option<Recommendation> {
+    let annotations = metadata.get("annotations");
+    let at = annotations.get(ANNOTATION);
+    let parsed = yaml(&at)?;
+    let containers = at.attempt(&parsed, targets)?;
+    (!containers.is_empty()).then(|| Recommendation {
+        target: target.clone(),
+        containers,
+        // It is written only when there is something to write.
+        success: true,
+        name: target.to_string().into(),
+        shape: Shape::Annotation,
+        ..Recommendation::default()
+    })
+}
+
+fn containers(status: &At<'_, '_>) -> Option<(Shape, Containers)> {
+    let value = || {
+        let at = status.get("recommendedValue");
+        at.attempt(&yaml(&at)?, |at| targets(&at.get("resourceRequest")))
+    };
+    let patch = || {
+        let at = status.get("recommendedInfo");
+        at.attempt(&json(&at)?, |at| {
+            let spec = at.get("spec");
+            let requests = |container: &At<'_, '_>| advice(&container.get("resources").get("requests"));
+            list(&spec.get("template").get("spec").get("containers"), "name", requests)
+        })
+    };
+    let typed = || {
+        let at = status.get("resourceRequest");
+        at.attempt(at.value(), targets)
+    };
+    let tried = |shape, found: Option<Containers>| Some((shape, found.filter(|all| !all.is_empty())?));
+    tried(Shape::Value, value())
+        .or_else(|| tried(Shape::Patch, patch()))
+        .or_else(|| tried(Shape::Typed, typed()))
+}
+
+fn targets(at: &At<'_, '_>) -> Containers {
+    list(&at.get("containers"), "containerName", |container| advice(&container.get("target")))
+}
+
+/// What is recommended for each container that something is recommended for.
+fn list(at: &At<'_, '_>, name: &str, advice: impl Fn(&At<'_, '_>) -> Advice) -> Containers {
+    let one = |container: At<'_, '_>| Some((container.get(name).text()?.into(), advice(&container)));
+    at.items().filter_map(one).filter(|(_, advice)| *advice != Advice::default()).collect()
+}
+
+/// A bad amount is left out with a warning.
+fn advice(target: &At<'_, '_>) -> Advice {
+    let amount = |name: &str| {
+        let at = target.get(name);
+        at.some()?.amount().map_err(|problem| at.warn(problem.problem)).ok()
+    };
+    Advice {
+        cpu_nano: amount("cpu").map(|cpu| nanocores(&cpu)),
+        memory_bytes: amount("memory").map(|memory| memory.value()),
+    }
+}
+
+/// The document in a text; none, perhaps with a warning, if there is none.
+fn yaml(at: &At<'_, '_>) -> Option<Value> {
+    document(at, |text| serde_saphyr::from_str(text).map_err(|e| e.to_string()))
+}
+
+fn json(at: &At<'_, '_>) -> Option<Value> {
+    document(at, |text| serde_json::from_str(text).map_err(|e| e.to_string()))
+}
+
+fn document(at: &At<'_, '_>, parse: impl Fn(&str) -> Result<Value, String>) -> Option<Value> {
+    let text = at.attempt(at.value(), |at| at.text().map(str::to_owned))??;
+    // Parsers of YAML like to show the text around; the first line says it.
+    parse(&text).map_err(|e| at.warn(e.lines().next().unwrap_or_default())).ok()
+}
