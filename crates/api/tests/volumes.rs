@@ -2,6 +2,7 @@
 
 use loadline_api::{Context, pod};
 use loadline_core::view::{Hold, Wants};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -201,5 +202,48 @@ fn a_volume_is_reached_where_its_affinity_and_its_zone_say() {
     ] {
         let wants = wants(&data(), &context(&claim(), &disk(&volume, &affinity)));
         assert_eq!(wants.volumes[0].reachable.matches("node", &labels(node)), want, "{why}");
+    }
+}
+
+const KEYS: [&str; 5] = [
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "host",
+];
+
+/// The rule, label by label.
+fn reaches(volume: &BTreeMap<String, String>, host: Option<&str>, node: &BTreeMap<String, String>) -> bool {
+    let (zones, host_key) = KEYS.split_at(4);
+    let located = zones.iter().any(|key| node.contains_key(*key));
+    let fits = |key: &str| {
+        let Some(value) = volume.get(key) else { return true };
+        let values: Vec<&str> = value.split("__").collect();
+        let now = key.replace("failure-domain.beta", "topology");
+        let there = node.get(key).or_else(|| node.get(&now));
+        values.contains(&"") || there.is_some_and(|v| values.contains(&v.as_str()))
+    };
+    (!located || zones.iter().all(|key| fits(key)))
+        && host.is_none_or(|host| node.get(host_key[0]).is_some_and(|v| v == host))
+}
+
+fn some_labels(values: &'static [&'static str]) -> impl Strategy<Value = BTreeMap<String, String>> {
+    let key = proptest::sample::select(&KEYS).prop_map(str::to_owned);
+    proptest::collection::btree_map(key, proptest::sample::select(values).prop_map(str::to_owned), 0..5)
+}
+
+proptest! {
+    #[test]
+    fn reach_is_what_the_rule_says_label_by_label(
+        volume in some_labels(&["a", "b", "a__b", "b__", "-x"]),
+        node in some_labels(&["a", "b", "c"]),
+        host in proptest::option::of(proptest::sample::select(&["a", "b"][..])),
+    ) {
+        let affinity = host.map(|host| json!({"nodeSelectorTerms": [{}, {"matchExpressions":
+            [{"key": "host", "operator": "In", "values": [host]}]}]}));
+        let wants = wants(&data(), &context(&claim(), &disk(&json!(volume), &json!(affinity))));
+        let got = wants.volumes[0].reachable.matches("node", &node);
+        prop_assert_eq!(got, reaches(&volume, host, &node));
     }
 }
