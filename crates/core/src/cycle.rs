@@ -28,6 +28,7 @@ mod decide;
 mod local;
 mod memo;
 mod message;
+mod preempt;
 mod prepare;
 mod report;
 mod score;
@@ -36,6 +37,7 @@ mod spread;
 pub use decide::{Decision, Input, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
+pub use preempt::{Plan, Releases, preempt};
 pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};
 

@@ -8,50 +8,61 @@ use super::decide::Input;
 use super::memo::Places;
 use crate::view::groups::Group;
 use crate::view::labels::Domains;
-use crate::view::{PodTerm, PodView};
+use crate::view::{Labels, PodTerm, PodView};
 use std::sync::Arc;
 
-/// A place-by-place mark.
+/// How many pods there are by place.
 #[derive(Debug)]
-struct Marked {
+struct Counted {
     places: Arc<Domains>,
-    marks: Vec<bool>,
+    pods: Vec<u32>,
+    total: u64,
 }
 
-impl Marked {
+impl Counted {
     fn new(places: Arc<Domains>) -> Self {
-        Self { marks: vec![false; places.count], places }
+        Self { pods: vec![0; places.count], places, total: 0 }
     }
 
-    fn mark(&mut self, node: usize) -> bool {
-        let Some(place) = self.places.place(node) else { return false };
-        self.marks[place] = true;
-        true
+    fn add(&mut self, node: usize, pods: u32) {
+        if let Some(place) = self.places.place(node) {
+            self.pods[place] = self.pods[place].saturating_add(pods);
+            self.total += u64::from(pods);
+        }
     }
 
+    fn shift(&mut self, node: usize, by: i32) {
+        if let Some(place) = self.places.place(node) {
+            self.pods[place] = self.pods[place].saturating_add_signed(by);
+            self.total = self.total.saturating_add_signed(by.into());
+        }
+    }
+
+    /// Is anybody at the node's place? `None` if it has none.
     fn has(&self, node: usize) -> Option<bool> {
-        self.places.place(node).map(|place| self.marks[place])
+        self.places.place(node).map(|place| self.pods[place] > 0)
     }
 }
 
 /// What affinity between pods demands, ready to be asked.
 #[derive(Debug, Default)]
 pub(super) struct Hard {
-    near: Vec<Marked>,
-    /// Nobody it must be near exists anywhere, but it is of that kind itself: it may be the first.
-    first: bool,
-    away: Vec<Marked>,
-    kept: Vec<Marked>,
+    near: Vec<Counted>,
+    /// Is the pod one of those it must be near? Then it may be the first of them.
+    itself: bool,
+    away: Vec<Counted>,
+    /// Pods that keep it away, by the label that makes the places.
+    kept: Vec<(Arc<str>, Counted)>,
 }
 
-/// Does a term of the new pod speak of this group?
-fn speaks_of(input: &Input<'_>, term: &PodTerm, group: &Group) -> bool {
-    term.selector.matches(group.labels())
-        && (term.namespaces.iter().any(|n| **n == *group.namespace())
+/// Does a term of the new pod speak of pods like these?
+fn speaks_of(input: &Input<'_>, term: &PodTerm, namespace: &str, labels: &Labels) -> bool {
+    term.selector.matches(labels)
+        && (term.namespaces.iter().any(|n| **n == *namespace)
             || term
                 .namespace_selector
                 .as_ref()
-                .is_some_and(|s| s.matches(&input.cluster.namespace_labels(group.namespace()))))
+                .is_some_and(|s| s.matches(&input.cluster.namespace_labels(namespace))))
 }
 
 fn groups<'a>(input: &Input<'a>, term: &'a PodTerm) -> impl Iterator<Item = &'a Group> {
@@ -60,7 +71,8 @@ fn groups<'a>(input: &Input<'a>, term: &'a PodTerm) -> impl Iterator<Item = &'a 
         _ => None,
     };
     let input = *input;
-    input.cluster.groups().matching(&term.selector, hint).filter(move |g| speaks_of(&input, term, g))
+    let groups = input.cluster.groups().matching(&term.selector, hint);
+    groups.filter(move |g| speaks_of(&input, term, g.namespace(), g.labels()))
 }
 
 impl Hard {
@@ -72,40 +84,42 @@ impl Hard {
 
         for group in at.groups().repelling(&pod.labels) {
             for term in group.anti_affinity().required.iter().filter(|t| speaks(t)) {
-                let mut marked = Marked::new(places.of(at, &term.topology_key));
-                let mut any = false;
-                for (node, _) in group.nodes() {
-                    any |= marked.mark(node);
-                }
-                if any {
-                    out.kept.push(marked);
+                let known = out.kept.iter().position(|(key, _)| *key == term.topology_key);
+                let known = known.unwrap_or_else(|| {
+                    let counted = Counted::new(places.of(at, &term.topology_key));
+                    out.kept.push((term.topology_key.clone(), counted));
+                    out.kept.len() - 1
+                });
+                for (node, pods) in group.nodes() {
+                    out.kept[known].1.add(node, pods);
                 }
             }
         }
+        out.kept.retain(|(_, counted)| counted.total > 0);
 
         for term in &pod.wants.anti_affinity.required {
-            let mut marked = Marked::new(places.of(at, &term.topology_key));
+            let mut counted = Counted::new(places.of(at, &term.topology_key));
             for group in groups(input, term) {
-                for (node, _) in group.nodes() {
-                    marked.mark(node);
+                for (node, pods) in group.nodes() {
+                    counted.add(node, pods);
                 }
             }
-            out.away.push(marked);
+            out.away.push(counted);
         }
 
         let near = &pod.wants.affinity.required;
         if let Some((one, rest)) = near.split_first() {
-            out.near = near.iter().map(|t| Marked::new(places.of(at, &t.topology_key))).collect();
-            let mut any = false;
+            out.near = near.iter().map(|t| Counted::new(places.of(at, &t.topology_key))).collect();
+            out.itself = near.iter().all(speaks);
             // Only pods that meet every term count.
-            for group in groups(input, one).filter(|g| rest.iter().all(|t| speaks_of(input, t, g))) {
-                for (node, _) in group.nodes() {
-                    for marked in &mut out.near {
-                        any |= marked.mark(node);
+            let all = |g: &&Group| rest.iter().all(|t| speaks_of(input, t, g.namespace(), g.labels()));
+            for group in groups(input, one).filter(all) {
+                for (node, pods) in group.nodes() {
+                    for counted in &mut out.near {
+                        counted.add(node, pods);
                     }
                 }
             }
-            out.first = !any && near.iter().all(speaks);
         }
         out
     }
@@ -114,24 +128,52 @@ impl Hard {
         self.near.is_empty() && self.away.is_empty() && self.kept.is_empty()
     }
 
+    /// As if there were one more (`by` 1) or one fewer (`by` -1) pod like the other on the node. It must have
+    /// been counted when this was made.
+    pub fn shift(&mut self, input: &Input<'_>, pod: &PodView, other: &PodView, node: usize, by: i32) {
+        let spoken_of = |t: &PodTerm| speaks_of(input, t, &other.namespace, &other.labels);
+        if !self.kept.is_empty() && !other.wants.anti_affinity.required.is_empty() {
+            let labels = input.cluster.namespace_labels(&pod.namespace);
+            let terms = other.wants.anti_affinity.required.iter();
+            for term in terms.filter(|t| t.selector.matches(&pod.labels) && t.covers(&pod.namespace, &labels))
+            {
+                for (_, counted) in self.kept.iter_mut().filter(|(key, _)| *key == term.topology_key) {
+                    counted.shift(node, by);
+                }
+            }
+        }
+        for (term, counted) in pod.wants.anti_affinity.required.iter().zip(&mut self.away) {
+            if spoken_of(term) {
+                counted.shift(node, by);
+            }
+        }
+        if !self.near.is_empty() && pod.wants.affinity.required.iter().all(spoken_of) {
+            for counted in &mut self.near {
+                counted.shift(node, by);
+            }
+        }
+    }
+
     /// The first demand the node fails.
     pub fn check(&self, node: usize) -> Option<Rule> {
         if !self.near.is_empty() {
             let mut there = true;
-            for marked in &self.near {
-                match marked.has(node) {
+            for counted in &self.near {
+                match counted.has(node) {
                     None => return Some(Rule::Affinity),
                     Some(has) => there &= has,
                 }
             }
-            if !there && !self.first {
+            // Nobody it must be near exists anywhere, but it is of that kind itself: it may be the first.
+            let first = || self.itself && self.near.iter().all(|c| c.total == 0);
+            if !there && !first() {
                 return Some(Rule::Affinity);
             }
         }
-        if self.away.iter().any(|m| m.has(node) == Some(true)) {
+        if self.away.iter().any(|c| c.has(node) == Some(true)) {
             return Some(Rule::AntiAffinity);
         }
-        if self.kept.iter().any(|m| m.has(node) == Some(true)) {
+        if self.kept.iter().any(|(_, c)| c.has(node) == Some(true)) {
             return Some(Rule::ExistingAntiAffinity);
         }
         None

@@ -99,7 +99,7 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
 }
 
 /// Brings the answers every node gives alone up to date; says where in the memo they are.
-fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
+pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
     let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load: input.board.is_some() };
     let present = input.cluster.labels().present();
     match memo.find(&look, input.changes) {

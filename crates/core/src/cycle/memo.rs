@@ -170,6 +170,13 @@ fn statics(at: &Snapshot) -> (u64, u64, usize, usize) {
 }
 
 impl Shape {
+    /// Is something promised to one of the two? That is in the way of every pod but itself.
+    fn is_promised(&self, of: &Look<'_>) -> bool {
+        let nominated = of.cluster.nominated();
+        self.pod.uid != of.pod.uid
+            && nominated.iter().any(|(_, p)| p.uid == self.pod.uid || p.uid == of.pod.uid)
+    }
+
     fn is(&self, of: &Look<'_>) -> bool {
         let (a, b) = (&*self.pod, &**of.pod);
         self.exempt == of.exempt
@@ -178,7 +185,7 @@ impl Shape {
             && a.estimate == b.estimate
             && a.nonzero == b.nonzero
             && a.requests == b.requests
-            && (a.priority == b.priority || of.cluster.nominated().is_empty())
+            && (of.cluster.nominated().is_empty() || (a.priority == b.priority && !self.is_promised(of)))
             && a.labels == b.labels
             && (Arc::ptr_eq(&a.wants, &b.wants) || a.wants == b.wants)
             // Whether a volume is in use changes with pods elsewhere.

@@ -22,9 +22,24 @@ struct Counted {
     /// The pod itself counts, too, if it matches.
     itself: i64,
     max_skew: i64,
+    /// Which places are compared.
+    compared: Vec<bool>,
+    /// Are there as many places as the constraint demands?
+    enough: bool,
     /// Pods in the emptiest place.
     least: i64,
     host: bool,
+}
+
+impl Counted {
+    fn emptiest(&self) -> i64 {
+        if !self.enough {
+            return 0;
+        }
+        let compared = self.counts.iter().zip(&self.compared).filter(|(_, at)| **at);
+        // Without any place that counts, there is nothing to compare with and every place will do.
+        compared.map(|(n, _)| *n).min().unwrap_or(i64::from(i32::MAX))
+    }
 }
 
 /// All hard constraints of a pod, ready to be asked.
@@ -44,6 +59,11 @@ fn counts(input: &Input<'_>, ready: &Prepared, constraint: &Spread, node: usize)
     let class = input.cluster.columns().taints[node] as usize;
     (!constraint.honor_affinity || ready.required.as_ref().is_none_or(|nodes| nodes.contains(node)))
         && (!constraint.honor_taints || ready.tolerated[class])
+}
+
+/// A selector without conditions counts nobody, though it matches everybody.
+fn counts_anybody(constraint: &Spread) -> bool {
+    constraint.selector.requirements().is_some_and(|r| !r.is_empty())
 }
 
 fn count(
@@ -73,8 +93,7 @@ fn count(
             }
         }
     }
-    // A selector without conditions counts nobody, though it matches everybody.
-    if constraint.selector.requirements().is_some_and(|r| !r.is_empty()) {
+    if counts_anybody(constraint) {
         for group in at.groups().of_namespace(&pod.namespace, &constraint.selector) {
             if group.is_terminating() {
                 continue;
@@ -90,17 +109,19 @@ fn count(
         }
     }
     let places_that_count = counts_at.iter().filter(|c| **c).count();
-    let least = by_place.iter().zip(&counts_at).filter(|(_, at)| **at).map(|(n, _)| *n).min();
     let enough = i64::try_from(places_that_count).unwrap_or(i64::MAX) >= constraint.min_domains.unwrap_or(1);
-    Counted {
+    let mut out = Counted {
         itself: i64::from(constraint.selector.matches(&pod.labels)),
         max_skew: constraint.max_skew,
-        // Without any place that counts, there is nothing to compare with and every place will do.
-        least: if enough { least.unwrap_or(i64::from(i32::MAX)) } else { 0 },
+        compared: counts_at,
+        enough,
+        least: 0,
         host: &*constraint.topology_key == HOSTNAME,
         counts: by_place,
         places: places.clone(),
-    }
+    };
+    out.least = out.emptiest();
+    out
 }
 
 impl Hard {
@@ -112,6 +133,35 @@ impl Hard {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// As if there were one more (`by` 1) or one fewer (`by` -1) pod like the other on the node.
+    pub fn shift(
+        &mut self,
+        input: &Input<'_>,
+        pod: &PodView,
+        ready: &Prepared,
+        other: &PodView,
+        node: usize,
+        by: i64,
+    ) {
+        let whole = self.0.iter().all(|c| c.places.place(node).is_some());
+        if !whole || other.terminating || other.namespace != pod.namespace {
+            return;
+        }
+        for (constraint, c) in pod.wants.spread.iter().filter(|s| s.hard).zip(&mut self.0) {
+            if let Some(place) = c.places.place(node)
+                && counts_anybody(constraint)
+                && constraint.selector.matches(&other.labels)
+                && counts(input, ready, constraint, node)
+            {
+                let before = c.counts[place];
+                c.counts[place] += by;
+                if before.min(before + by) <= c.least {
+                    c.least = c.emptiest();
+                }
+            }
+        }
     }
 
     /// The first constraint the node fails.

@@ -96,7 +96,7 @@ impl Live {
         columns.grow(width, resources);
         columns.taints[id.index()] = class;
         columns.unschedulable[id.index()] = facts.unschedulable;
-        self.write(id);
+        self.now.write(id);
         id
     }
 
@@ -113,7 +113,7 @@ impl Live {
         let labels = std::mem::take(&mut node.labels);
         Arc::make_mut(&mut self.now.labels).remove(id, name, &labels);
         self.unordered = true;
-        self.write(id);
+        self.now.write(id);
         self.release(id);
         Some(id)
     }
@@ -249,57 +249,20 @@ impl Live {
     }
 
     fn node_mut(&mut self, id: NodeId) -> &mut NodeView {
-        Arc::make_mut(&mut Arc::make_mut(&mut self.now.nodes)[id.index()])
+        self.now.node_mut(id)
     }
 
     fn put(&mut self, pod: &Arc<PodView>, id: NodeId) {
-        let node = self.node_mut(id);
-        node.pods.push(pod.clone());
-        node.requested.add(&pod.requests);
-        node.nonzero = node.nonzero.plus(pod.nonzero);
+        self.now.put(pod, id);
         Arc::make_mut(&mut self.now.groups).add(pod, id);
-        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
-            *Arc::make_mut(&mut self.now.exclusive).entry(volume.id.clone()).or_default() += 1;
-        }
         self.pods.insert(pod.uid.clone(), (id, pod.clone()));
-        self.write(id);
     }
 
     fn take(&mut self, uid: &str) -> Option<NodeId> {
         let (id, pod) = self.pods.remove(uid)?;
-        let node = self.node_mut(id);
-        if let Some(at) = node.pods.iter().position(|p| p.uid == pod.uid) {
-            node.pods.remove(at);
-        }
-        node.requested.sub(&pod.requests);
-        node.nonzero = node.nonzero.minus(pod.nonzero);
+        self.now.take(&pod, id);
         Arc::make_mut(&mut self.now.groups).remove(&pod, id);
-        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
-            let users = Arc::make_mut(&mut self.now.exclusive);
-            if let Some(count) = users.get_mut(&volume.id) {
-                *count -= 1;
-                if *count == 0 {
-                    users.remove(&volume.id);
-                }
-            }
-        }
-        self.write(id);
         Some(id)
-    }
-
-    /// Brings the columns of a node up to date.
-    fn write(&mut self, id: NodeId) {
-        self.now.generation += 1;
-        let node = &self.now.nodes[id.index()];
-        let columns = Arc::make_mut(&mut self.now.columns);
-        let at = id.index();
-        for (column, resource) in columns.free.iter_mut().zip(Resource::all()) {
-            column[at] = node.allocatable.get(resource).saturating_sub(node.requested.get(resource));
-        }
-        columns.allocatable[0][at] = node.allocatable.get(Resource::CPU);
-        columns.allocatable[1][at] = node.allocatable.get(Resource::MEMORY);
-        columns.nonzero[0][at] = node.nonzero.cpu_milli;
-        columns.nonzero[1][at] = node.nonzero.memory_bytes;
     }
 
     fn taint_class(&mut self, taints: &Arc<[crate::select::Taint]>) -> u32 {

@@ -242,6 +242,56 @@ impl Snapshot {
         at.ok().map(|i| &*self.nodes[self.order[i].index()])
     }
 
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut NodeView {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.nodes)[id.index()])
+    }
+
+    /// Counts a pod on a node, as far as the node is concerned: the groups are not told.
+    pub(crate) fn put(&mut self, pod: &Arc<PodView>, id: NodeId) {
+        let node = self.node_mut(id);
+        node.pods.push(pod.clone());
+        node.requested.add(&pod.requests);
+        node.nonzero = node.nonzero.plus(pod.nonzero);
+        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
+            *Arc::make_mut(&mut self.exclusive).entry(volume.id.clone()).or_default() += 1;
+        }
+        self.write(id);
+    }
+
+    /// Takes a pod that was put on a node off again, as far as the node is concerned: the groups are not told.
+    pub(crate) fn take(&mut self, pod: &Arc<PodView>, id: NodeId) {
+        let node = self.node_mut(id);
+        let Some(at) = node.pods.iter().position(|p| Arc::ptr_eq(p, pod)) else { return };
+        node.pods.remove(at);
+        node.requested.sub(&pod.requests);
+        node.nonzero = node.nonzero.minus(pod.nonzero);
+        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
+            let users = Arc::make_mut(&mut self.exclusive);
+            if let Some(count) = users.get_mut(&volume.id) {
+                *count -= 1;
+                if *count == 0 {
+                    users.remove(&volume.id);
+                }
+            }
+        }
+        self.write(id);
+    }
+
+    /// Brings the columns of a node up to date.
+    pub(super) fn write(&mut self, id: NodeId) {
+        self.generation += 1;
+        let node = &self.nodes[id.index()];
+        let columns = Arc::make_mut(&mut self.columns);
+        let at = id.index();
+        for (column, resource) in columns.free.iter_mut().zip(Resource::all()) {
+            column[at] = node.allocatable.get(resource).saturating_sub(node.requested.get(resource));
+        }
+        columns.allocatable[0][at] = node.allocatable.get(Resource::CPU);
+        columns.allocatable[1][at] = node.allocatable.get(Resource::MEMORY);
+        columns.nonzero[0][at] = node.nonzero.cpu_milli;
+        columns.nonzero[1][at] = node.nonzero.memory_bytes;
+    }
+
     /// The pods of a node that are not over.
     pub fn pods_on(&self, node: NodeId) -> impl Iterator<Item = &PodView> {
         self[node].pods.iter().map(|p| &**p)
