@@ -76,12 +76,17 @@ fn there((on, name, milli, priority, started): Row) -> PodFacts {
     PodFacts { started: Some(at(started)), ..pod.facts() }
 }
 
+/// Why, who is there, the node chosen, who goes from it, how many overdraw a budget.
+type Choice = (&'static str, &'static [Row], &'static str, &'static [&'static str], u32);
+
+/// Why, who is there, which budgets there are, who goes, how many overdraw a budget.
+type Sparing = (&'static str, &'static [Row], Vec<Budget>, &'static [&'static str], u32);
+
 #[test]
 fn the_node_whose_victims_are_missed_least_is_chosen() {
-    // Each node has 4 cores, all of them taken; the new pod asks for 3, so all pods must go from a node, unless one
-    // of them takes 1 core only.
+    // Each node has 4 cores, all of them taken; the new pod asks for 3, so all pods of a node must go.
     const LOWEST: i32 = i32::MIN;
-    let cases: [(&str, &[Row], &str, &[&str], u32); 9] = [
+    let cases: [Choice; 9] = [
         (
             "1. no budget is overdrawn on b, though the victim is more important",
             &[("a", "guarded", 4000, 0, 1), ("b", "y", 4000, 50, 1)],
@@ -176,7 +181,7 @@ fn who_can_stay_stays_the_budgeted_first_then_the_important() {
     let guard = |allowed| vec![budget(selector("app=guarded"), allowed)];
     let leaving = vec![Budget { disrupted: vec!["guarded".into()], ..budget(selector("app=guarded"), 0) }];
     let elsewhere = vec![Budget { namespace: "other".into(), ..budget(Selector::everything(), 0) }];
-    let cases: [(&str, &[Row], Vec<Budget>, &[&str], u32); 12] = [
+    let cases: [Sparing; 12] = [
         (
             "4 - 2 fits beside one: the more important stays",
             &[("n", "low", 2000, 1, 1), ("n", "high", 2000, 2, 1)],

@@ -136,6 +136,9 @@ struct Built {
     new: Arc<PodView>,
 }
 
+/// What a node is compared by, from the victims and how many of them overdraw a budget; less is better.
+type Question<'a> = &'a dyn Fn(&[usize], usize) -> i64;
+
 impl Scene {
     fn node_of(&self, pod: &Pod) -> usize {
         pod.node % self.nodes.len()
@@ -265,7 +268,7 @@ impl Scene {
             .collect();
         let considered = left.len();
         let priority = |i: &usize| i64::from(self.pods[*i].priority);
-        let questions: [&dyn Fn(&[usize], usize) -> i64; 5] = [
+        let questions: [Question<'_>; 5] = [
             &|_, violations| i64::try_from(violations).expect("few"),
             &|gone, _| gone.iter().map(priority).max().unwrap_or(0),
             &|gone, _| gone.iter().map(|i| priority(i) + (1 << 31)).sum(),
