@@ -2,6 +2,8 @@
 
 mod apiserver;
 mod args;
+#[allow(dead_code, reason = "the commands that read files come one by one")]
+mod documents;
 mod kubeconfig;
 mod log;
 mod out;
