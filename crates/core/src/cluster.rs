@@ -13,7 +13,7 @@ mod report;
 pub use loads::NodeLoad;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
 
-use crate::cycle::{self, Changes, Decision, Input, Memo, Weights};
+use crate::cycle::{self, Changes, Decision, Input, Memo, Plan, Weights};
 use crate::ledger::{self, Assigned, Ledger, PodMetrics, Sample, Taken, Uid};
 use crate::load::Load;
 use crate::load::board::Board;
@@ -251,6 +251,11 @@ impl Cluster {
         self.advice.add(recommendation);
     }
 
+    /// A recommendation is gone, by its name; takes effect like a new one.
+    pub fn forget_recommendation(&mut self, name: &str) {
+        self.advice.remove(name);
+    }
+
     /// Who controls a workload; recommendations are found up that chain.
     pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
         self.advice.controlled(workload, by);
@@ -367,6 +372,26 @@ impl Cluster {
             ..Input::new(self.live.snapshot())
         };
         cycle::message(&input, pod, decision)
+    }
+
+    /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
+    pub fn preempt(&mut self, pod: &Arc<PodView>) -> Option<Plan> {
+        self.refresh();
+        let exempt = self.is_exempt(pod);
+        let input = Input {
+            cluster: self.live.snapshot(),
+            board: self.options.rules.is_some().then_some(&self.board),
+            exempt,
+            weights: self.options.weights,
+            changes: Some(&self.changes),
+        };
+        // Only load nobody has measured yet surely goes with the pod.
+        let ledger = &self.ledger;
+        let releases = |pod: &PodView, node: NodeId| {
+            let uid = Uid::new(&pod.uid);
+            ledger.pending(node).find(|(u, _)| *u == uid).map_or(Load::ZERO, |(_, load)| load)
+        };
+        cycle::preempt(&input, pod, &self.budgets, Some(&releases), &mut self.memo)
     }
 
     /// When something will change by time alone, such as a reservation that expires.

@@ -21,6 +21,11 @@ const TYPE: &str = "node.kubernetes.io/instance-type";
 const APPS: usize = 500;
 const GI: i64 = 1 << 30;
 
+/// A number modulo another, as an amount.
+fn turn(i: usize, of: usize) -> i64 {
+    i64::try_from(i % of).unwrap_or(0)
+}
+
 pub fn now() -> Timestamp {
     Timestamp::from_second(1_700_000_000).expect("a time in range")
 }
@@ -121,7 +126,7 @@ pub fn different(i: usize) -> PodFacts {
         honor_affinity: true,
         honor_taints: false,
     };
-    let mut facts = pod(format!("different-{i}"), &name, 50 + (i % 97) as i64, 64 + (i % 89) as i64);
+    let mut facts = pod(format!("different-{i}"), &name, 50 + turn(i, 97), 64 + turn(i, 89));
     facts.labels.insert("serial".into(), i.to_string());
     let away = PodTerm {
         namespaces: vec![facts.namespace.as_str().into()],
@@ -153,7 +158,7 @@ pub fn cluster(nodes: usize) -> Cluster {
             facts.started = Some(now() - SignedDuration::from_mins(60));
             cluster.set_pod(&facts);
         }
-        let usage = Load::new(2_000_000_000 + (i as i64 % 40) * 100_000_000, (8 + i as i64 % 13) * GI);
+        let usage = Load::new(2_000_000_000 + turn(i, 40) * 100_000_000, (8 + turn(i, 13)) * GI);
         cluster.sample(&facts.name, Sample { at: now(), window: SignedDuration::from_secs(15), usage });
     }
     cluster

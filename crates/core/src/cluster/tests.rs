@@ -214,3 +214,23 @@ fn a_report_gives_every_term_and_what_would_have_to_change() {
     assert_eq!(n1.terms.len(), 6);
     assert_eq!(report.decision.node, None);
 }
+
+// D10: evicting is planned only where it surely helps.
+#[test]
+fn a_pending_pod_may_be_pushed_off_the_line_a_measured_one_may_not() {
+    for (why, measured, helps) in [
+        ("its load is yet to come, and goes with it", 0, true),
+        ("its load was measured and may stay", 100, false),
+    ] {
+        let mut cluster = cluster(settings(0.5));
+        cluster.set_node(&big("n1").facts());
+        let mut low = pod("low").cpu("4").memory("1Gi").on("n1").facts();
+        low.started = Some(at(-50));
+        cluster.set_pod(&low);
+        cluster.advance(at(measured));
+        cluster.sample("n1", sample(measured - 50, if measured == 0 { 0 } else { 4000 }));
+        let high = cluster.view(&pod("high").cpu("2").memory("1Gi").priority(10).facts());
+        assert_eq!(cluster.decide(&high).node, None, "{why}: 4 + 2 > 5");
+        assert_eq!(cluster.preempt(&high).is_some(), helps, "{why}");
+    }
+}
