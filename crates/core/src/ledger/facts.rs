@@ -131,8 +131,9 @@ pub struct History {
     /// The mean of the last five minutes: samples weighted by how much of their window lies in them, rounded
     /// up.
     pub mean_5m: Load,
-    /// The largest five-minute mean of the last hour. May be up to five minutes older, never understated;
-    /// rounded up to ten-thousandths of a core and 16 KiB.
+    /// The largest five-minute mean of the last hour, the present one included. May be up to five minutes older,
+    /// never understated; rounded up to ten-thousandths of a core and 16 KiB. Means of less than five minutes
+    /// count only while they are the present one.
     pub max_1h: Load,
     /// The largest five-minute mean of the last day. May be up to two hours older; otherwise the same.
     pub max_1d: Load,

@@ -3,7 +3,8 @@
 //! Time is counted in whole microseconds here, ages back from the newest sample. Of longer ranges only the
 //! largest five-minute mean per bucket is kept, in coarser units and rounded up: a peak may be overstated by
 //! less than a ten-thousandth of a core and 16 KiB, and may be up to one bucket older than its range says. It
-//! is never understated.
+//! is never understated. Means of less than five minutes are no peaks: a busy minute after a restart would
+//! otherwise count for a day.
 
 use crate::load::Load;
 
@@ -114,6 +115,8 @@ pub(super) struct Past {
     newest: i64,
     /// The oldest sample since the node has been known without a gap of more than a day.
     first: i64,
+    /// When the samples without a gap of five minutes begin.
+    unbroken: i64,
     /// Oldest first, the newest last.
     points: Vec<Point>,
     hour: Peaks,
@@ -134,8 +137,14 @@ impl Past {
     /// With its first sample: when it ended and over how long it was averaged, in nanoseconds.
     pub(super) fn new(at: i64, length: i64, usage: Load) -> Self {
         let newest = micros(at);
-        let mut past =
-            Self { newest, first: newest, points: Vec::new(), hour: Peaks::default(), day: Peaks::default() };
+        let mut past = Self {
+            newest,
+            first: newest,
+            unbroken: newest.saturating_sub(window(length).into()),
+            points: Vec::new(),
+            hour: Peaks::default(),
+            day: Peaks::default(),
+        };
         past.points.reserve_exact(4);
         past.points.push(Point { age: 0, window: window(length), usage });
         past.note();
@@ -158,6 +167,9 @@ impl Past {
         }
         let out = self.points.partition_point(|p| p.age >= SPAN);
         self.points.drain(..out);
+        if self.points.is_empty() {
+            self.unbroken = at.saturating_sub(window(length).into());
+        }
         self.put(self.points.len(), Point { age: 0, window: window(length), usage });
         self.note();
     }
@@ -174,6 +186,7 @@ impl Past {
         }
         self.put(place, Point { age, window: window(length), usage });
         self.first = self.first.min(micros(at));
+        self.unbroken = self.unbroken.min(micros(at).saturating_sub(window(length).into()));
         self.note();
         Kept::Yes
     }
@@ -208,8 +221,11 @@ impl Past {
         self.newest.div_euclid(DAY_STEP)
     }
 
-    /// Books the present mean among the peaks.
+    /// Books the present mean among the peaks if it is one of five minutes.
     fn note(&mut self) {
+        if self.newest.saturating_sub(self.unbroken) < SPAN.into() {
+            return;
+        }
         let mean = Coarse::new(self.mean());
         self.hour.note(self.hour_bucket(), mean);
         self.day.note(self.day_bucket(), mean);
@@ -221,20 +237,25 @@ impl Past {
         mean(self.points.iter().map(|p| (p.usage, p.overlap())))
     }
 
-    /// The largest five-minute mean within the last hour.
+    /// The largest five-minute mean within the last hour, the present one included.
     pub(super) fn hour(&self) -> Load {
-        self.hour.largest()
+        self.hour.largest().max(self.mean())
     }
 
-    /// The largest five-minute mean within the last day.
+    /// The largest five-minute mean within the last day, the present one included.
     pub(super) fn day(&self) -> Load {
-        self.day.largest()
+        self.day.largest().max(self.mean())
     }
 
     /// Since when there are samples, at most a day back, in nanoseconds.
     pub(super) fn since(&self) -> i64 {
-        let oldest = (self.day_bucket() - self.day.depth(self.day_bucket())) * DAY_STEP;
-        self.first.max(oldest).max(self.newest - DAY).saturating_mul(1000)
+        let day = self.newest.saturating_sub(DAY);
+        let since = if self.first >= day {
+            self.first
+        } else {
+            day.max((self.day_bucket() - self.day.depth(self.day_bucket())) * DAY_STEP)
+        };
+        since.saturating_mul(1000)
     }
 
     /// Allocated bytes, itself included.
