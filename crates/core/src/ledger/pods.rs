@@ -32,6 +32,7 @@ pub(super) struct Pod {
     pub(super) estimate: Load,
     /// Since when it runs, or [`NEVER`]; of a reservation, when it expires.
     pub(super) moment: i64,
+    /// Its slot; [`NONE`] where there is no pod.
     pub(super) node: u32,
     pub(super) prev: u32,
     pub(super) next: u32,
@@ -118,8 +119,13 @@ impl Pods {
             place
         };
         self.len += 1;
-        let all = &self.all;
-        self.table.insert(hash(uid), place, |place| hash(all[place as usize].uid));
+        if self.table.is_full() {
+            // In the order of their places, one after the other in memory: the new one is among them.
+            let all = self.all.iter().zip(0..).filter(|(pod, _)| pod.node != NONE);
+            self.table = Table::of(self.len, all.map(|(pod, place)| (hash(pod.uid), place)));
+        } else {
+            self.table.put(hash(uid), place);
+        }
         place
     }
 
@@ -127,7 +133,7 @@ impl Pods {
     pub(super) fn remove(&mut self, place: u32) {
         self.set_measured(place, None);
         let pod = &mut self.all[place as usize];
-        pod.next = self.free;
+        (pod.node, pod.next) = (NONE, self.free);
         self.free = place;
         self.len -= 1;
         self.table.remove(hash(pod.uid), place);
@@ -233,12 +239,11 @@ struct Table {
     places: Vec<u32>,
     /// How many tags are not empty.
     used: usize,
-    held: usize,
 }
 
 impl Table {
     const fn new() -> Self {
-        Self { tags: Vec::new(), places: Vec::new(), used: 0, held: 0 }
+        Self { tags: Vec::new(), places: Vec::new(), used: 0 }
     }
 
     fn tag(hash: u64) -> u8 {
@@ -269,11 +274,20 @@ impl Table {
         }
     }
 
-    fn insert(&mut self, hash: u64, place: u32, of: impl Fn(u32) -> u64) {
-        if self.used + 1 > self.tags.len() / 8 * 7 {
-            self.rebuild(of);
+    /// Is there no room for one more? A table is made seven tenths full and may become seven eighths, so the
+    /// next is due only after a sixth of its length in insertions.
+    fn is_full(&self) -> bool {
+        self.used + 1 > self.tags.len() / 8 * 7
+    }
+
+    /// A table of so many.
+    fn of(held: usize, all: impl Iterator<Item = (u64, u32)>) -> Self {
+        let len = (held * 10 / 7 + 16).next_multiple_of(8);
+        let mut table = Self { tags: vec![EMPTY; len], places: vec![0; len], used: 0 };
+        for (hash, place) in all {
+            table.put(hash, place);
         }
-        self.put(hash, place);
+        table
     }
 
     fn put(&mut self, hash: u64, place: u32) {
@@ -282,21 +296,8 @@ impl Table {
             i = self.after(i);
         }
         self.used += usize::from(self.tags[i] == EMPTY);
-        self.held += 1;
         self.tags[i] = Self::tag(hash);
         self.places[i] = place;
-    }
-
-    /// A new table, seven tenths full: the next is due only after a sixth of its length in insertions.
-    fn rebuild(&mut self, of: impl Fn(u32) -> u64) {
-        let len = (self.held * 10 / 7 + 16).next_multiple_of(8);
-        let old =
-            std::mem::replace(self, Self { tags: vec![EMPTY; len], places: vec![0; len], used: 0, held: 0 });
-        for (tag, place) in old.tags.into_iter().zip(old.places) {
-            if tag > GONE {
-                self.put(of(place), place);
-            }
-        }
     }
 
     fn remove(&mut self, hash: u64, place: u32) {
@@ -313,7 +314,6 @@ impl Table {
             }
             i = self.after(i);
         }
-        self.held -= 1;
         if self.tags[self.after(i)] == EMPTY {
             self.tags[i] = EMPTY;
             self.used -= 1;
