@@ -32,11 +32,11 @@ use super::prepare::Prepared;
 use super::{Rule, apart, local, spread};
 use crate::load::board::Board;
 use crate::load::{Load, Metered};
-use crate::view::{Budget, NodeId, NodeView, PodView, Snapshot};
+use crate::view::{Budget, Labels, NodeId, NodeView, PodView, Snapshot};
 use jiff::Timestamp;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How much load surely goes away from a node with a pod on it. Load that was measured may stay, or may be another
@@ -90,7 +90,7 @@ pub fn preempt(
         return None;
     }
 
-    let budgets = Budgets::new(budgets);
+    let mut budgets = Budgets::new(budgets);
     let mut trial = Trial {
         input: *input,
         pod,
@@ -173,38 +173,37 @@ impl Cost {
 /// What nodes are compared by.
 type Rank = (Cost, Reverse<Timestamp>);
 
-/// The budgets by namespace.
+/// The budgets, and whom they cover.
 struct Budgets<'a> {
     all: &'a [Budget],
-    by: BTreeMap<&'a str, Vec<usize>>,
     allowed: Vec<i64>,
+    /// Which budgets cover pods of a namespace with certain labels; replicas are asked about once.
+    known: FxHashMap<(Arc<str>, Labels), Vec<usize>>,
 }
 
 impl<'a> Budgets<'a> {
     fn new(all: &'a [Budget]) -> Self {
-        let mut by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (i, budget) in all.iter().enumerate() {
-            by.entry(&budget.namespace).or_default().push(i);
-        }
-        Self { allowed: all.iter().map(|b| b.allowed).collect(), by, all }
+        Self { all, allowed: all.iter().map(|b| b.allowed).collect(), known: FxHashMap::default() }
     }
 
     /// If all of these go, in this order: which are more than a budget allows?
-    fn overdrawn(&self, pods: &[&Arc<PodView>]) -> Vec<bool> {
+    fn overdrawn(&mut self, pods: &[&Arc<PodView>]) -> Vec<bool> {
+        let Self { all, allowed, known } = self;
         let mut left: Option<Vec<i64>> = None;
         let mut one = |pod: &PodView| {
+            let covering = known.entry((pod.namespace.clone(), pod.labels.clone())).or_insert_with(|| {
+                let covers = |b: &Budget| b.namespace == pod.namespace && b.selector.matches(&pod.labels);
+                (0..all.len()).filter(|i| covers(&all[*i])).collect()
+            });
             let mut over = false;
-            for i in self.by.get(&*pod.namespace).into_iter().flatten() {
-                let budget = &self.all[*i];
-                if budget.selector.matches(&pod.labels) && !budget.disrupted.contains(&pod.name) {
-                    let left = &mut left.get_or_insert_with(|| self.allowed.clone())[*i];
-                    *left = left.saturating_sub(1);
-                    over |= *left < 0;
-                }
+            for i in covering.iter().filter(|i| !all[**i].disrupted.contains(&pod.name)) {
+                let left = &mut left.get_or_insert_with(|| allowed.clone())[*i];
+                *left = left.saturating_sub(1);
+                over |= *left < 0;
             }
             over
         };
-        pods.iter().map(|p| one(p)).collect()
+        if all.is_empty() { vec![false; pods.len()] } else { pods.iter().map(|p| one(p)).collect() }
     }
 }
 

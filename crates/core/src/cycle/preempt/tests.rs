@@ -1,5 +1,7 @@
 use super::*;
-use crate::cycle::decide;
+use crate::cycle::memo::Places;
+use crate::cycle::prepare::prepare;
+use crate::cycle::{Changes, decide};
 use crate::load::board::Closed;
 use crate::select::Selector;
 use crate::view::build::{self, World, node, pod, world};
@@ -512,10 +514,42 @@ fn a_memo_of_replicas_does_not_hold_a_pods_own_promise_against_it() {
     let first = Arc::new(live.view(&first, first.asks.effective));
     let second = pod("second").cpu("3").priority(5).facts();
     let second = Arc::new(live.view(&second, second.asks.effective));
-    let changes = crate::cycle::Changes::default();
+    let changes = Changes::default();
     let input = Input { changes: Some(&changes), ..Input::new(live.snapshot()) };
     let mut memo = Memo::default();
     assert_eq!(decide(&input, &second, &mut memo).node, None, "3 are promised to the first: 4 - 3 < 3");
     assert!(decide(&input, &first, &mut memo).node.is_some());
     assert_eq!(decide(&input, &second, &mut memo).node, None);
+}
+
+#[test]
+fn a_pod_taken_off_in_thought_counts_nowhere() {
+    // One pod on each of two hosts: 1 + 1 - 1 on both. With the first gone: 0 + 1 - 0, and 1 + 1 - 0 on the other.
+    let host = |name: &str| node(name).cpu("4").label("host", name);
+    let there = |name: &str, on: &str| pod(name).label("app", "a").on(on);
+    let world = world().node(host("n")).node(host("m")).pod(there("x", "n")).pod(there("y", "m"));
+    let new = facts(pod("new").label("app", "a"), |w| {
+        w.spread.push(Spread {
+            max_skew: 1,
+            topology_key: "host".into(),
+            hard: true,
+            selector: selector("app=a"),
+            min_domains: None,
+            honor_affinity: true,
+            honor_taints: false,
+        });
+    });
+    let mut live = world.0;
+    let new = live.view(&new, new.asks.effective);
+    let cluster = live.snapshot();
+    let input = Input::new(cluster);
+    let ready = prepare(&input, &new);
+    let mut hard = spread::Hard::new(&input, &new, &ready, &mut Places::default());
+    let [n, m] = ["n", "m"].map(|name| cluster.find_node(name).unwrap());
+    let both = |hard: &spread::Hard| [n, m].map(|node| hard.check(node.id.index()));
+    assert_eq!(both(&hard), [None, None]);
+    hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), -1);
+    assert_eq!(both(&hard), [None, Some(Rule::Spread)]);
+    hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), 1);
+    assert_eq!(both(&hard), [None, None]);
 }

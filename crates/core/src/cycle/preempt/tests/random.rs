@@ -2,8 +2,6 @@
 //! gone, and ask every rule.
 
 use super::*;
-use crate::cycle::memo::Places;
-use crate::cycle::prepare::prepare;
 use proptest::prelude::*;
 
 const CORE: i64 = 1_000_000_000;
