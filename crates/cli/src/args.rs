@@ -14,6 +14,9 @@ Local:
   up          Start a small Kubernetes on this machine: API server, nodes, workloads
   apiserver   Start only the API server
 
+Questions:
+  policy      Say what a load policy means, or what is wrong with it
+
 Other:
   completion  Print a completion script for your shell
   version     Print the version
@@ -69,6 +72,11 @@ pub enum Command {
     /// controller acts on them. Useful to test a controller of your own.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
+    /// Say what a load policy means, or what is wrong with it
+    Policy {
+        #[command(subcommand)]
+        command: Policy,
+    },
     /// Print a completion script for your shell
     #[command(after_help = "Example:\n  source <(loadline completion bash)")]
     Completion {
@@ -78,6 +86,41 @@ pub enum Command {
     /// Print the version
     Version,
 }
+
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// Check a policy file and print what follows from it
+    ///
+    /// A policy says which metrics of a node count: how often they are fetched and how long they are good,
+    /// above which share of the node (0 to 1) no more pods come, how much each weighs in the score, and how
+    /// many pods bound in a short time make a node hot. The format is that of crane's scheduler
+    /// (`DynamicSchedulerPolicy`), read unchanged. What is Loadline's own is a second document in the same
+    /// file (`LoadSettings`): targets, exceptions for some nodes, the zone crane writes its stamps in.
+    #[command(after_help = POLICY_EXAMPLES)]
+    Check(PolicyCheck),
+}
+
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  loadline policy check scenarios/policies/default.yaml   the values crane ships
+  loadline policy check policy.yaml -o json               for scripts
+  loadline policy check - < policy.yaml                   from elsewhere
+
+A policy with everything in it:
+  apiVersion: scheduler.policy.crane.io/v1alpha1
+  kind: DynamicSchedulerPolicy
+  spec:
+    syncPolicy: [{name: cpu_usage_avg_5m, period: 3m}]
+    predicate: [{name: cpu_usage_avg_5m, maxLimitPecent: 0.65}]
+    priority: [{name: cpu_usage_avg_5m, weight: 1}]
+    hotValue: [{timeRange: 5m, count: 5}]
+  ---
+  apiVersion: loadline.dev/v1alpha1
+  kind: LoadSettings
+  spec:
+    targets: {cpu: 0.8, memory: 0.8}
+
+Exit status: 0 when the policy can be used, 2 when not: every problem is a line on stderr.";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -121,6 +164,15 @@ pub struct Apiserver {
     /// A file with the bearer token every request must carry
     #[arg(long, value_name = "PATH")]
     pub token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct PolicyCheck {
+    /// The file, YAML or JSON; - is the standard input
+    pub file: PathBuf,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: crate::out::Output,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -7,12 +7,14 @@ mod documents;
 mod kubeconfig;
 mod log;
 mod out;
+mod policy;
 mod signal;
+mod table;
 mod up;
 
 use std::process::ExitCode;
 
-use args::{Command, Loadline};
+use args::{Command, Loadline, Policy};
 use clap::{CommandFactory, Parser};
 
 /// Bad input or usage, as documented.
@@ -24,7 +26,11 @@ fn main() -> ExitCode {
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            if let Some(refused) = error.downcast_ref::<out::Refused>() {
+                eprintln!("{refused}");
+            } else {
+                eprintln!("error: {error:#}");
+            }
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -34,6 +40,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::Policy { command: Policy::Check(args) } => policy::check(&args),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Loadline::command(), "loadline", &mut script);

@@ -1,6 +1,46 @@
 //! Printing results: to stdout, coloured only for people, and calm when the reader has gone.
 
+use serde::Serialize;
+use std::fmt;
 use std::io::{IsTerminal, Write};
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Input that was refused: every problem on a line of its own.
+#[derive(Debug)]
+pub struct Refused(Vec<String>);
+
+impl Refused {
+    /// From problems that display as one line each.
+    pub fn new<P: fmt::Display>(problems: Vec<P>) -> Self {
+        Self(problems.into_iter().map(|problem| problem.to_string()).collect())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Prints an answer as a document: YAML where that is asked for, else JSON.
+pub fn document(format: Output, answer: &impl Serialize) -> anyhow::Result<()> {
+    if format == Output::Yaml {
+        print(&serde_saphyr::to_string(answer)?);
+    } else {
+        line(&serde_json::to_string_pretty(answer)?);
+    }
+    Ok(())
+}
 
 /// Prints as is. A closed pipe is not our failure: whoever closed it has seen enough.
 pub fn print(text: &str) {

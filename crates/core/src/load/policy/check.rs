@@ -1,9 +1,9 @@
 //! What is wrong with a policy or with settings? Everything at once, with paths.
 
 use super::{Derivable, Figure, Policy, Problem};
-use crate::load::Metered;
 use crate::load::ratio::Ratio;
 use crate::load::settings::{Mode, Settings};
+use crate::load::{Both, Metered};
 use crate::select::label::check_key;
 use jiff::SignedDuration;
 use std::collections::BTreeSet;
@@ -153,6 +153,10 @@ pub(super) fn settings(settings: &Settings, policy: &Policy) -> Findings {
                 "spec.timeZone",
                 "stamps are read as UTC, but crane writes the local time of Asia/Shanghai unless TZ is set: name the zone",
             ));
+        }
+        if settings.targets != Both::default() {
+            let message = "not looked at in upstream mode: crane knows no targets";
+            found.warned.push(Problem::settings("spec.targets", message));
         }
         if !settings.nodes.is_empty() {
             let message = "not looked at in upstream mode: crane has one limit for all nodes";

@@ -165,7 +165,7 @@ impl Rules {
     /// of that resource; none. A limit is the annotation `loadline.dev/threshold-METRIC`, the first matching
     /// entry that gives one, the policy's. An annotation that does not read as a ratio is as good as absent.
     ///
-    /// In upstream mode all nodes are alike, and there is a target only where the settings name one.
+    /// In upstream mode all nodes are alike, and there are no targets: crane knows none.
     pub fn node<L, A>(&self, labels: &L, annotations: &A) -> (NodeRules, Vec<String>)
     where
         L: Lookup + ?Sized,
@@ -173,7 +173,7 @@ impl Rules {
     {
         if self.mode() == Mode::Upstream {
             let limits = self.predicates.iter().map(|p| enabled(p.figure)).collect();
-            return (NodeRules { targets: self.settings.targets, limits }, Vec::new());
+            return (NodeRules { targets: Both::default(), limits }, Vec::new());
         }
         let mut warnings = Vec::new();
         let mut own = |key: String, zero: bool| {

@@ -223,12 +223,14 @@ fn a_malformed_override_is_told_and_ignored() {
 
 // D18
 #[test]
-fn upstream_mode_knows_no_overrides_and_no_target_but_a_named_one() {
-    let (rules, _) = Rules::new(Policy::default(), Settings { mode: UPSTREAM, ..pools() }).unwrap();
+fn upstream_mode_knows_neither_overrides_nor_targets() {
+    let (rules, warnings) = Rules::new(Policy::default(), Settings { mode: UPSTREAM, ..pools() }).unwrap();
+    let paths: Vec<_> = warnings.iter().map(|w| w.path.as_str()).collect();
+    assert_eq!(paths, ["spec.timeZone", "spec.targets", "spec.nodes"], "what is not looked at is told");
     let own =
         map(&[("loadline.dev/target-memory", "0.3"), ("loadline.dev/threshold-cpu_usage_avg_5m", "0.2")]);
     let (node, warnings) = rules.node(&map(&[("pool", "big")]), &own);
     assert!(warnings.is_empty());
-    assert_eq!(node.targets, Both { cpu: Some(share(0.9)), memory: None });
+    assert_eq!(node.targets, Both { cpu: None, memory: None });
     assert_eq!(node.limits[0], Some(Figure::Float(0.65)));
 }
