@@ -234,3 +234,42 @@ fn a_pending_pod_may_be_pushed_off_the_line_a_measured_one_may_not() {
         assert_eq!(cluster.preempt(&high).is_some(), helps, "{why}");
     }
 }
+
+// A13.
+#[test]
+fn metrics_are_shares_of_capacity_and_the_line_one_of_allocatable() {
+    let mut cluster = cluster(settings(0.5));
+    let mut facts = big("n1").facts();
+    facts.capacity.insert("cpu".into(), "20".parse().unwrap());
+    cluster.set_node(&facts);
+    cluster.sample("n1", sample(0, 4000));
+    let id = cluster.live.id("n1").unwrap();
+    let load = cluster.load(id).unwrap();
+    let mean = load.terms.terms.iter().find(|t| &*t.metric == "cpu_usage_avg_5m").unwrap();
+    assert_eq!(
+        mean.value.and_then(crate::load::policy::Figure::ratio),
+        Ratio::from_f64(0.2),
+        "4 of 20 cores"
+    );
+    assert_eq!(load.lines.get(Metered::Cpu).head(), 1_000_000_000, "10 allocatable × 0.5 − 4");
+}
+
+// A17.
+#[test]
+fn a_pod_that_others_were_evicted_for_has_its_room() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    let mut first = pod("first").cpu("4").memory("1Gi").priority(10).facts();
+    first.nominated = Some("n1".into());
+    cluster.set_pod(&first);
+    for (why, priority, fits) in [
+        ("lower: 4 + 2 > 5", 0, false),
+        ("equal: whoever was promised goes first", 10, false),
+        ("higher: does not wait for lower ones", 20, true),
+    ] {
+        let view = cluster.view(&pod("other").cpu("2").memory("1Gi").priority(priority).facts());
+        assert_eq!(cluster.decide(&view).node.is_some(), fits, "{why}");
+    }
+    let view = cluster.view(&first);
+    assert!(cluster.schedule(&view).node.is_some(), "its own promise is not in its way");
+}

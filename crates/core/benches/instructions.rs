@@ -1,0 +1,111 @@
+//! How many instructions does a decision take? Counted, not timed, so that a machine's mood does not matter; a
+//! limit that is passed fails the run. `cargo bench -p loadline-core --bench instructions`
+//!
+//! The limits are what was counted plus a sixth. Who makes something faster lowers them.
+
+mod worlds;
+
+use gungraun::prelude::*;
+use gungraun::{Callgrind, EventKind, LibraryBenchmarkConfig};
+use jiff::SignedDuration;
+use loadline_core::cluster::Cluster;
+use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
+use loadline_core::load::Load;
+use loadline_core::view::{NodeId, PodView};
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// At most so many instructions.
+fn limit(instructions: u64) -> LibraryBenchmarkConfig {
+    let mut callgrind = Callgrind::with_args(["--cache-sim=no"]);
+    callgrind.hard_limits([(EventKind::Ir, instructions)]);
+    let mut config = LibraryBenchmarkConfig::default();
+    config.tool(callgrind);
+    config
+}
+
+type World = (Cluster, Vec<Arc<PodView>>);
+
+/// A cluster that has decided once, and 32 more pods of that shape.
+fn same(nodes: usize) -> World {
+    let mut cluster = worlds::cluster(nodes);
+    let wants = Arc::default();
+    let mut pods: Vec<_> = (0..33).map(|i| cluster.view(&worlds::same(i, &wants))).collect();
+    let first = pods.remove(0);
+    let _ = cluster.schedule(&first);
+    (cluster, pods)
+}
+
+/// A cluster that has decided once, and 8 pods, each of another shape.
+fn different(nodes: usize) -> World {
+    let mut cluster = worlds::cluster(nodes);
+    let mut pods: Vec<_> = (0..9).map(|i| cluster.view(&worlds::different(i))).collect();
+    let first = pods.remove(0);
+    let _ = cluster.schedule(&first);
+    (cluster, pods)
+}
+
+fn schedule((mut cluster, pods): World) -> World {
+    for pod in &pods {
+        let _ = black_box(cluster.schedule(pod));
+    }
+    (cluster, pods)
+}
+
+#[library_benchmark(setup = same)]
+#[bench::n1000(args = (1000), config = limit(u64::MAX))]
+#[bench::n5000(args = (5000), config = limit(u64::MAX))]
+fn thirty_two_of_the_same(world: World) -> World {
+    schedule(world)
+}
+
+#[library_benchmark(setup = different)]
+#[bench::n1000(args = (1000), config = limit(u64::MAX))]
+#[bench::n5000(args = (5000), config = limit(u64::MAX))]
+fn eight_different(world: World) -> World {
+    schedule(world)
+}
+
+/// Books of so many nodes with ten pods each.
+fn books(nodes: u32) -> (Ledger, u32) {
+    let mut ledger = Ledger::new(Rules::default());
+    for n in 0..nodes {
+        ledger.node(NodeId(n));
+        for p in 0..10 {
+            let pod = Assigned { node: NodeId(n), estimate: Load::new(100_000_000, 1 << 27), started: None };
+            ledger.assign(Uid(u128::from(n) * 16 + p), pod);
+        }
+    }
+    let _ = ledger.changed().count();
+    (ledger, nodes)
+}
+
+// Pods come, start and go, and every tenth event is a measurement.
+#[library_benchmark(setup = books)]
+#[bench::n1000(args = (1000), config = limit(u64::MAX))]
+#[bench::n5000(args = (5000), config = limit(u64::MAX))]
+fn a_thousand_events((mut ledger, nodes): (Ledger, u32)) -> Ledger {
+    for i in 0..1000u32 {
+        let node = NodeId(i.wrapping_mul(2_654_435_761) % nodes);
+        let uid = Uid(u128::from(node.0) * 16 + u128::from(i % 10));
+        let at = worlds::now() + SignedDuration::from_secs(i64::from(i));
+        match i % 10 {
+            0 => {
+                let usage = Load::new(2_000_000_000, 1 << 33);
+                let _ = ledger.sample(node, Sample { at, window: SignedDuration::from_secs(15), usage });
+            }
+            1 => ledger.remove(uid, at),
+            _ => {
+                let pod = Assigned { node, estimate: Load::new(200_000_000, 1 << 28), started: Some(at) };
+                ledger.assign(uid, pod);
+            }
+        }
+    }
+    black_box(ledger)
+}
+
+library_benchmark_group!(
+    name = engine;
+    benchmarks = thirty_two_of_the_same, eight_different, a_thousand_events
+);
+main!(library_benchmark_groups = engine);
