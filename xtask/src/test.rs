@@ -5,6 +5,8 @@ use crate::shell::{self, spoken};
 use crate::{control_plane, layers};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Places, Policy};
+use std::env;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -45,6 +47,9 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
     if let Some(line) = not_run(policy, &Places::from_env()) {
         eprintln!("{line}");
     }
+    for (name, how) in missing_counters(&path()) {
+        eprintln!("not run: limits on instructions, which need {name} (get it: {how})");
+    }
     Ok(())
 }
 
@@ -71,8 +76,27 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
         let mut docs = shell::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
         docs.env("RUSTDOCFLAGS", "-D warnings");
         steps.push(Step { name: "documentation", check: Check::Command(docs) });
+        if missing_counters(&path()).is_empty() {
+            let args = ["bench", "--package", "loadline-core", "--bench", "instructions"];
+            steps.push(command("instructions", &args));
+        }
     }
     steps
+}
+
+/// What counts instructions: the limits in the benchmarks are checked when both are there.
+const COUNTERS: [(&str, &str); 2] = [
+    ("valgrind", "your system's package of that name"),
+    ("gungraun-runner", "cargo install gungraun-runner --version 0.20.0 --locked"),
+];
+
+fn path() -> Vec<PathBuf> {
+    env::var_os("PATH").map_or_else(Vec::new, |path| env::split_paths(&path).collect())
+}
+
+fn missing_counters(path: &[PathBuf]) -> Vec<(&'static str, &'static str)> {
+    let there = |name: &str| path.iter().any(|folder| folder.join(name).is_file());
+    COUNTERS.into_iter().filter(|(name, _)| !there(name)).collect()
 }
 
 /// Unit, integration and documentation tests. All of them run even if one fails: the rest is worth knowing.
@@ -131,6 +155,17 @@ mod tests {
         }
         assert_eq!(not_run(Policy::IfThere, &places), None);
         assert!(not_run(Policy::Never, &places).unwrap().contains("--no-real"));
+    }
+
+    #[test]
+    fn instructions_are_counted_when_both_counters_are_there() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = [temp.path().to_owned()];
+        assert_eq!(missing_counters(&path).len(), 2);
+        for (name, _) in COUNTERS {
+            fs::write(temp.path().join(name), "").unwrap();
+        }
+        assert_eq!(missing_counters(&path), []);
     }
 
     #[test]

@@ -207,12 +207,15 @@ impl Soft {
             soft.iter().zip(&all).map(|(s, d)| count(input, pod, ready, s, &all, d)).collect();
         let mut seen: Vec<Vec<bool>> = counted.iter().map(|c| vec![false; c.places.count]).collect();
         let mut scored = 0usize;
-        for node in feasible {
-            let at: Option<Vec<usize>> = counted.iter().map(|c| c.places.place(*node as usize)).collect();
-            let Some(at) = at else { continue };
+        for node in feasible.iter().map(|n| *n as usize) {
+            if counted.iter().any(|c| c.places.place(node).is_none()) {
+                continue;
+            }
             scored += 1;
-            for (seen, place) in seen.iter_mut().zip(at) {
-                seen[place] = true;
+            for (seen, c) in seen.iter_mut().zip(&counted) {
+                if let Some(place) = c.places.place(node) {
+                    seen[place] = true;
+                }
             }
         }
         let weights = counted.iter().zip(&seen).map(|(c, seen)| {
