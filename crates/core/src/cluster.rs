@@ -116,12 +116,15 @@ impl Cluster {
     /// Time has come this far; it never goes back.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
+        let expires = self.ledger.next_expiry().is_some_and(|at| at <= self.now);
         self.ledger.advance(self.now);
+        if expires {
+            self.expire();
+        }
         while let Some((at, node)) = self.due.first().copied().filter(|(at, _)| *at <= self.now) {
             self.due.remove(&(at, node));
             self.stale.push(node);
         }
-        self.expire();
     }
 
     /// Takes back what we placed and nobody confirmed in time.
@@ -135,7 +138,12 @@ impl Cluster {
 
     /// A node is there, and this is what it is like.
     pub fn set_node(&mut self, facts: &NodeFacts) {
+        let is_new = self.live.id(&facts.name).is_none();
         let id = self.live.set_node(facts);
+        if is_new {
+            // Its number may have been another's.
+            self.bindings.clear(id);
+        }
         self.ledger.node(id);
         self.reread(id);
         self.touch(id);

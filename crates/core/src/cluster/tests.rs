@@ -273,3 +273,21 @@ fn a_pod_that_others_were_evicted_for_has_its_room() {
     let view = cluster.view(&first);
     assert!(cluster.schedule(&view).node.is_some(), "its own promise is not in its way");
 }
+
+#[test]
+fn a_new_node_is_not_hot_because_of_one_that_is_gone() {
+    let mut cluster = cluster(settings(0.9));
+    cluster.set_node(&big("old").facts());
+    for i in 0..4 {
+        place(&mut cluster, pod(&format!("p{i}")).cpu("10m").memory("10Mi")).unwrap();
+    }
+    let id = cluster.live.id("old").unwrap();
+    assert!(cluster.load(id).unwrap().hot > 0);
+    cluster.remove_node("old");
+    for i in 0..4 {
+        cluster.remove_pod(&format!("uid-p{i}"));
+    }
+    cluster.set_node(&big("new").facts());
+    assert_eq!(cluster.live.id("new"), Some(id), "it has the number of the one that is gone");
+    assert_eq!(cluster.load(id).unwrap().hot, 0);
+}

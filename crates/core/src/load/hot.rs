@@ -82,6 +82,13 @@ impl<K: Copy + Eq + Hash> Bindings<K> {
         true
     }
 
+    /// Forgets everything about a node: its number is another's now.
+    pub fn clear(&mut self, node: NodeId) {
+        for (_, pod) in self.nodes.get_mut(node.index()).into_iter().flat_map(std::mem::take) {
+            self.pods.remove(&pod);
+        }
+    }
+
     /// Drops what is older than every range.
     pub fn prune(&mut self, now: Timestamp, buckets: &[Bucket]) {
         let range = buckets.iter().map(|b| b.range.as_secs()).max().unwrap_or_default();
