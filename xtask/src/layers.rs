@@ -24,7 +24,7 @@ struct Rule {
 /// One row per crate of the workspace; a crate without a row fails the check.
 const RULES: &[Rule] = &[
     Rule { name: "loadline-core", uses: &[], tests: &[] },
-    Rule { name: "loadline-api", uses: &["loadline-core"], tests: &[] },
+    Rule { name: "loadline-api", uses: &["loadline-core"], tests: &["loadline-testkit"] },
     Rule {
         name: "loadline-services",
         uses: &["loadline-core", "loadline-api"],

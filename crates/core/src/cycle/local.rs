@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// The first rule the node fails, if any.
 pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> Option<Rule> {
     let columns = input.cluster.columns();
+    if ready.passes_over(node) {
+        return Some(Rule::NodeAffinity);
+    }
     if columns.unschedulable[node] && !ready.ignores_cordon {
         return Some(Rule::Cordon);
     }

@@ -5,7 +5,7 @@ use super::local;
 use super::prepare::prepare;
 use super::{Rule, apart, spread};
 use crate::view::{Hold, PodView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The text of a `FailedScheduling` event: how many nodes fail for which reason.
 #[must_use]
@@ -20,6 +20,9 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
     if all == 0 {
         return "no nodes available to schedule pods".to_owned();
     }
+    if pod.wants.required.names().is_some_and(BTreeSet::is_empty) {
+        return format!("0/{all} nodes are available: pod affinity terms conflict.");
+    }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let ready = prepare(input, pod);
     let mut places = super::memo::Places::default();
@@ -30,8 +33,14 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
         let failed =
             local::check(input, pod, &ready, at).or_else(|| spread.check(at)).or_else(|| apart.check(at));
         let Some(rule) = failed else { continue };
-        if rule == Rule::Resources {
-            let free = node.free();
+        if ready.passes_over(at) {
+            *counts.entry("node(s) didn't satisfy plugin(s) [NodeAffinity]".to_owned()).or_default() += 1;
+        } else if rule == Rule::Resources {
+            let mut free = node.free();
+            // What is promised to pods that go first is not free.
+            if let Some(promised) = ready.promised(node.id) {
+                free = free.minus(&promised.requests);
+            }
             for lack in pod.requests.lacking(&free) {
                 let name = input.cluster.names().name(lack.resource);
                 let text =
@@ -55,7 +64,7 @@ fn words(rule: Rule) -> &'static str {
         Rule::Ports => "node(s) didn't have free ports for the requested pod ports",
         Rule::Resources => "node(s) had too few resources",
         Rule::VolumeInUse => {
-            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
         }
         Rule::AttachLimit => "node(s) exceed max volume count",
         Rule::VolumeReach => "node(s) didn't match PersistentVolume's node affinity",

@@ -3,15 +3,19 @@
 use super::decide::Input;
 use crate::resources::Resource;
 use crate::select::Toleration;
+use crate::select::node::Sets;
 use crate::select::taint::{Compare, Effect, Taint, discouraging, repelling};
 use crate::view::{NodeId, PodView, Snapshot};
 use fixedbitset::FixedBitSet;
+use std::collections::BTreeSet;
 
 /// A pod, ready to be held against nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Prepared {
     /// The nodes its selector and affinity allow; `None` for all.
     pub required: Option<FixedBitSet>,
+    /// The nodes its affinity names, where it names all it could be; the others are not looked at.
+    pub named: Option<FixedBitSet>,
     /// By class of taints: are they tolerated?
     pub tolerated: Vec<bool>,
     /// By class of taints: how many discourage it?
@@ -51,6 +55,7 @@ pub(super) fn prepare(input: &Input<'_>, pod: &PodView) -> Prepared {
         .collect();
     Prepared {
         required: wants.required.nodes(at.labels()),
+        named: wants.required.names().map(|names| named(at, names)),
         tolerated: classes.iter().map(|t| tolerated(t)).collect(),
         discouraged: counts.iter().any(|c| *c > 0),
         discouraging: counts,
@@ -61,6 +66,14 @@ pub(super) fn prepare(input: &Input<'_>, pod: &PodView) -> Prepared {
         reachable: reachable(at, pod),
         volume_in_use: wants.volumes.iter().any(|v| v.exclusive && at.users(&v.id) > 0),
     }
+}
+
+fn named(at: &Snapshot, names: &BTreeSet<String>) -> FixedBitSet {
+    let mut out = FixedBitSet::with_capacity(at.width());
+    for name in names {
+        out.union_with(&at.labels().named(name));
+    }
+    out
 }
 
 /// Cordoning counts as a taint of this name; a pod that tolerates it may go there.
@@ -118,6 +131,11 @@ fn reachable(at: &Snapshot, pod: &PodView) -> Option<FixedBitSet> {
 }
 
 impl Prepared {
+    /// Is the node not even looked at, because the pod's affinity names others?
+    pub fn passes_over(&self, node: usize) -> bool {
+        self.named.as_ref().is_some_and(|nodes| !nodes.contains(node))
+    }
+
     pub fn promised(&self, node: NodeId) -> Option<&Promised> {
         self.promised.iter().find(|(n, _)| *n == node.index()).map(|(_, p)| p)
     }

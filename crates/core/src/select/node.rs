@@ -9,7 +9,7 @@ use super::label::{Error, Expression, Op, Requirement};
 use crate::wire::or_default;
 use fixedbitset::FixedBitSet;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Alternatives of which one must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,7 +173,20 @@ pub struct Required {
     selector: Vec<Requirement>,
     /// None: no affinity demanded. Terms without conditions are gone.
     terms: Option<Vec<Ready>>,
+    /// The nodes named, where every term names some.
+    names: Option<BTreeSet<String>>,
     errors: Vec<Error>,
+}
+
+/// The nodes the terms name (`metadata.name In …`): those of any term, if each names some.
+fn names(terms: &[Term]) -> Option<BTreeSet<String>> {
+    let mut out = BTreeSet::new();
+    for term in terms {
+        let named = term.match_fields.iter().filter(|e| e.key == "metadata.name" && e.operator == "In");
+        let lists = named.map(|e| e.values.iter().cloned().collect::<BTreeSet<_>>());
+        out.extend(lists.reduce(|a, b| &a & &b)?);
+    }
+    (!terms.is_empty()).then_some(out)
 }
 
 impl Required {
@@ -186,13 +199,20 @@ impl Required {
             let ready = a.node_selector_terms.iter().filter_map(Ready::new);
             ready.filter_map(|r| r.map_err(|mut e| errors.append(&mut e)).ok()).collect()
         });
-        Self { selector, terms, errors }
+        Self { selector, terms, errors, names: affinity.and_then(|a| names(&a.node_selector_terms)) }
     }
 
     /// Is nothing demanded?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.selector.is_empty() && self.terms.is_none()
+    }
+
+    /// The only nodes it can be, where every term names its nodes; none of them if terms contradict themselves.
+    /// Others need not be looked at.
+    #[must_use]
+    pub fn names(&self) -> Option<&BTreeSet<String>> {
+        self.names.as_ref()
     }
 
     /// What is not valid about it; such terms match no node.

@@ -1,0 +1,203 @@
+//! Small worlds: some nodes, pods already on them, and one pod that looks for a place.
+//!
+//! A world is kept in a short form, one line of JSON, and becomes objects of the API where it is used. Names of
+//! nodes are `@1`, `@2`, … in the short form, also where labels and affinity speak of them, and get a prefix of
+//! their world: no two worlds ever share a node.
+
+#![allow(dead_code, reason = "with and without a control plane, not the same parts are used")]
+
+pub mod dice;
+pub mod differences;
+pub mod generate;
+pub mod ours;
+pub mod real;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Every namespace there is, with its labels. Namespaces cannot be deleted without a controller, so all worlds
+/// share these.
+pub const NAMESPACES: &[(&str, &[(&str, &str)])] = &[
+    ("red", &[("team", "a"), ("stage", "live")]),
+    ("blue", &[("team", "b"), ("stage", "live")]),
+    ("green", &[("team", "a")]),
+    ("plain", &[]),
+];
+
+/// Every priority class, with its value. None preempts, so that what the scheduler says is about places only.
+pub const CLASSES: &[(&str, i32)] = &[("low", -5), ("mid", 0), ("high", 1000)];
+
+/// A node, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Node {
+    pub name: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cordoned: bool,
+    /// What is allocatable.
+    pub has: BTreeMap<String, String>,
+}
+
+/// What has become of a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    #[default]
+    There,
+    /// Being deleted, with an hour to go.
+    Leaving,
+    Succeeded,
+    Failed,
+}
+
+impl State {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    fn is_there(&self) -> bool {
+        *self == Self::There
+    }
+
+    /// The phase of a pod that has ended.
+    pub fn over(self) -> Option<&'static str> {
+        match self {
+            Self::Succeeded => Some("Succeeded"),
+            Self::Failed => Some("Failed"),
+            Self::There | Self::Leaving => None,
+        }
+    }
+}
+
+/// A pod, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pod {
+    pub name: String,
+    /// Its namespace.
+    #[serde(rename = "in")]
+    pub namespace: String,
+    /// Its node; none looks for one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub on: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What each container asks for.
+    pub asks: Vec<BTreeMap<String, String>>,
+    /// What init containers ask for, and whether each is a sidecar.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub init: Vec<(BTreeMap<String, String>, bool)>,
+    /// Ports of the first container.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Value>,
+    /// Its priority class.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub class: String,
+    /// Further fields of the spec, as they are.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub spec: Map<String, Value>,
+    #[serde(skip_serializing_if = "State::is_there")]
+    pub state: State,
+}
+
+/// A world, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct World {
+    pub nodes: Vec<Node>,
+    pub pods: Vec<Pod>,
+    /// The one that looks for a place.
+    pub pod: Pod,
+}
+
+/// What became of the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It got a node. Where several would do, how far each is behind the best.
+    Bound { node: String, behind: BTreeMap<String, i64> },
+    /// It got none, and why; without what is said of preemption.
+    Refused(String),
+}
+
+/// A world and what kube-scheduler made of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    pub world: World,
+    pub outcome: Outcome,
+}
+
+/// The objects of a world.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    pub nodes: Vec<Value>,
+    pub pods: Vec<(State, Value)>,
+    pub pod: Value,
+}
+
+impl World {
+    /// As objects of the API, names of nodes starting with the prefix.
+    pub fn objects(&self, prefix: &str) -> Objects {
+        let named = |value: Value| -> Value {
+            let text = value.to_string().replace("\"@", &format!("\"{prefix}"));
+            serde_json::from_str(&text).expect("names need no escapes")
+        };
+        Objects {
+            nodes: self.nodes.iter().map(|n| named(node(n))).collect(),
+            pods: self.pods.iter().map(|p| (p.state, named(pod(p)))).collect(),
+            pod: named(pod(&self.pod)),
+        }
+    }
+}
+
+fn node(short: &Node) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": short.name, "labels": short.labels},
+        "spec": {"taints": short.taints, "unschedulable": short.cordoned},
+        "status": {
+            "allocatable": short.has,
+            "capacity": short.has,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    })
+}
+
+fn pod(short: &Pod) -> Value {
+    let container = |kind: &str, at: usize, asks: &BTreeMap<String, String>| {
+        // Of what is not shared, a limit as large must be given.
+        let whole = |name: &str| name.contains('/') || name.starts_with("hugepages-");
+        let limits: BTreeMap<_, _> = asks.iter().filter(|(name, _)| whole(name)).collect();
+        json!({"name": format!("{kind}{at}"), "image": "none", "resources": {"requests": asks, "limits": limits}})
+    };
+    let mut containers: Vec<Value> =
+        short.asks.iter().enumerate().map(|(at, asks)| container("c", at, asks)).collect();
+    containers[0]["ports"] = short.ports.clone().into();
+    let init = short.init.iter().enumerate().map(|(at, (asks, sidecar))| {
+        let mut out = container("i", at, asks);
+        if *sidecar {
+            out["restartPolicy"] = "Always".into();
+        }
+        out
+    });
+    let mut spec = short.spec.clone();
+    spec.insert("initContainers".into(), init.collect());
+    spec.insert("containers".into(), containers.into());
+    spec.insert("terminationGracePeriodSeconds".into(), 3600.into());
+    if !short.on.is_empty() {
+        spec.insert("nodeName".into(), short.on.as_str().into());
+    }
+    if !short.class.is_empty() {
+        spec.insert("priorityClassName".into(), short.class.as_str().into());
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": short.name, "namespace": short.namespace, "labels": short.labels},
+        "spec": spec,
+    })
+}
