@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::out::Output;
+
 const HELP: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
@@ -63,7 +65,10 @@ pub enum Command {
     /// and scale, disruption budgets are kept, `kubectl drain` and `kubectl top` work.
     ///
     /// Annotations on a pod change how it is simulated: `loadline.dev/run-for: 10s` makes it succeed after
-    /// ten seconds, `loadline.dev/stop-after: 5s` makes it linger for five when it is deleted.
+    /// ten seconds, `loadline.dev/stop-after: 5s` makes it linger for five when it is deleted,
+    /// `loadline.dev/usage-cpu: 1500m` fixes the CPU it uses.
+    ///
+    /// Pods go where measured load leaves room, by crane's default policy or your own.
     #[command(after_help = UP_EXAMPLES)]
     Up(Up),
     /// Start only the API server
@@ -127,6 +132,8 @@ Examples:
   loadline up                                  until Ctrl-C, ten nodes
   loadline up --nodes 100 --for 5m             bounded, with a summary at the end
   loadline up --port 8080 --kubeconfig-out k   at a known place
+  loadline up --workloads 16                   with something to watch
+  loadline up --compare --for 60s              what does looking at load change?
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
@@ -137,7 +144,7 @@ Examples:
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Up {
     /// How many nodes to simulate
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -154,6 +161,18 @@ pub struct Up {
     /// What nodes look like and pods use follows from this number
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Make every third node busy, then create so many Deployments that use CPU as real workloads did
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub workloads: Option<u32>,
+    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Run the same world twice, with and without looking at load, and say what that changed
+    #[arg(long, conflicts_with_all = ["port", "kubeconfig_out"])]
+    pub compare: bool,
+    /// How the comparison is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", requires = "compare")]
+    pub output: Output,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,8 @@
 //! `loadline up`: a small Kubernetes in one process.
 
+mod compare;
 mod news;
+mod policy;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,6 +26,10 @@ use crate::signal;
 const GOODBYE: Duration = Duration::from_secs(5);
 
 pub async fn run(args: &Up) -> Result<()> {
+    if args.compare {
+        return compare::run(args).await;
+    }
+    let options = options(args)?;
     let started = Instant::now();
     let server = ApiServer::new(Config { seed: args.seed, ..Config::default() });
     let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port))).await?;
@@ -32,11 +38,6 @@ pub async fn run(args: &Up) -> Result<()> {
 
     let stop = CancellationToken::new();
     let serving = tokio::spawn(listening.serve(stop.clone().cancelled_owned()));
-    let options = Options {
-        nodes: usize::try_from(args.nodes).unwrap_or(usize::MAX),
-        seed: args.seed.unwrap_or(1),
-        ..Options::default()
-    };
     let client = kube::Client::new(server.clone(), "default");
     let world = World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")?;
     greet(args, &url, kubeconfig.path());
@@ -57,12 +58,30 @@ pub async fn run(args: &Up) -> Result<()> {
     Ok(())
 }
 
+/// What to simulate.
+fn options(args: &Up) -> Result<Options> {
+    let rules = args.policy.as_deref().map(policy::read).transpose()?.unwrap_or_default();
+    Ok(Options {
+        nodes: usize::try_from(args.nodes).unwrap_or(usize::MAX),
+        seed: args.seed.unwrap_or(1),
+        workloads: usize::try_from(args.workloads.unwrap_or(0)).unwrap_or(usize::MAX),
+        scheduler: Some(bind::Options { rules, ..bind::Options::default() }),
+        ..Options::default()
+    })
+}
+
 fn greet(args: &Up, url: &str, kubeconfig: &Path) {
     line(&bold("loadline is up: a small Kubernetes in one process"));
     line("");
     line(&format!("  API server  {url}"));
     line(&format!("  nodes       {}, simulated", args.nodes));
-    line(&format!("  binder      {} (the load-aware scheduler is not built yet)", bind::NAME));
+    if let Some(workloads) = args.workloads {
+        line(&format!("  workloads   {workloads}, coming one by one"));
+    }
+    line(&match &args.policy {
+        Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),
+        None => "  scheduler   load-aware, by crane's default policy".to_owned(),
+    });
     line(&format!("  kubeconfig  {}", kubeconfig.display()));
     line("");
     line("Try, in another terminal:");

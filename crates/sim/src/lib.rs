@@ -9,6 +9,7 @@
 //! | what a node does with the pods bound to it, and what they use | [`node`] |
 //! | which pods and replica sets a workload needs next | [`control`] |
 //! | where a new pod goes | [`bind`] |
+//! | what runs without anybody doing anything | `workloads` |
 //! | how all of it starts and ends together | [`world`] |
 //!
 //! Decisions are pure functions: objects and the time go in, actions come out. The loops around them only
@@ -20,6 +21,7 @@ pub mod control;
 pub mod node;
 mod tell;
 mod work;
+mod workloads;
 pub mod world;
 
 pub use tell::Notice;

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use kube::Client;
 use loadline_core::view::Phase;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::bind::Binder;
+use crate::bind::{self, Scheduler, Tally};
 use crate::cluster::{Cluster, Error};
 use crate::control::run::Controllers;
 use crate::node::{Kubelets, Sink};
 use crate::tell::{Notice, Teller};
+use crate::workloads;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -25,8 +26,11 @@ pub struct Options {
     pub seed: u64,
     /// Whether Deployments, replica sets and disruption budgets are looked after, or somebody else does.
     pub controllers: bool,
-    /// Whether pods are bound, or somebody else does.
-    pub binder: bool,
+    /// How many workloads are created, one by one, without anybody doing anything; with any, some nodes are busy
+    /// from the start.
+    pub workloads: usize,
+    /// How pods are given nodes; none leaves that to somebody else.
+    pub scheduler: Option<bind::Options>,
     /// Time between two heartbeats of a node.
     pub heartbeat: Duration,
     /// Time between two reports of what is used.
@@ -43,7 +47,8 @@ impl Default for Options {
             nodes: 10,
             seed: 1,
             controllers: true,
-            binder: true,
+            workloads: 0,
+            scheduler: Some(bind::Options::default()),
             heartbeat: Duration::from_secs(10),
             figures: Duration::from_secs(5),
             pace: 60,
@@ -58,7 +63,11 @@ pub struct Count(AtomicU64);
 
 impl Count {
     pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.add_all(1);
+    }
+
+    pub(crate) fn add_all(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// How many so far.
@@ -77,6 +86,8 @@ pub struct Counts {
     pub bound: Count,
     /// Pods that at first fitted nowhere.
     pub unschedulable: Count,
+    /// Pods evicted for more important ones.
+    pub evicted: Count,
     /// Pods started.
     pub started: Count,
     /// Pods that ended by themselves.
@@ -91,6 +102,7 @@ pub struct World {
     cluster: Arc<Cluster>,
     counts: Arc<Counts>,
     notices: Option<mpsc::Receiver<Notice>>,
+    tally: Option<watch::Receiver<Tally>>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -108,16 +120,17 @@ impl World {
         let (tell, notices) = Teller::start(cluster.write.clone(), &mut tasks, &stop);
         // Everybody listens before anything is watched, so nobody misses anything.
         let kubelets = Kubelets::new(cluster.clone(), options, sink, tell.clone(), counts.clone());
-        let binder = options.binder.then(|| Binder::new(cluster.clone(), tell.clone(), counts.clone()));
+        let scheduler = options
+            .scheduler
+            .as_ref()
+            .map(|options| Scheduler::new(cluster.write.clone(), options, tell.clone(), counts.clone()));
         let controllers =
             options.controllers.then(|| Controllers::new(cluster.clone(), tell, counts.clone()));
         cluster.follow_pods(&mut tasks, &stop);
         cluster.nodes.ready().await;
         cluster.pods.ready().await;
         kubelets.start(&mut tasks, &stop).await?;
-        if let Some(binder) = binder {
-            binder.start(&mut tasks, &stop);
-        }
+        let tally = scheduler.map(|scheduler| scheduler.start(&mut tasks, &stop));
         if let Some(controllers) = controllers {
             cluster.follow_workloads(&mut tasks, &stop);
             cluster.sets.ready().await;
@@ -125,13 +138,22 @@ impl World {
             cluster.budgets.ready().await;
             controllers.start(&mut tasks, &stop);
         }
-        Ok(Self { cluster, counts, notices: Some(notices), tasks, stop })
+        let write = cluster.write.clone();
+        let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);
+        tasks.spawn(workloads::create(count, nodes, seed, write, stop.clone()));
+        Ok(Self { cluster, counts, notices: Some(notices), tally, tasks, stop })
     }
 
     /// What happened so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// What came of scheduling so far; nothing if somebody else does it.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally.as_ref().map(|tally| tally.borrow().clone()).unwrap_or_default()
     }
 
     /// What is in the cluster, as the watches told last.

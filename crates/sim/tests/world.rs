@@ -14,7 +14,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
 use loadline_apiserver::ApiServer;
 use loadline_sim::node::{Figures, Sink};
-use loadline_sim::{Options, World};
+use loadline_sim::{Options, World, bind};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -201,7 +201,10 @@ async fn workloads_live_on_a_real_server_with_our_nodes_and_controllers() {
 
 #[tokio::test]
 async fn pods_wait_until_a_node_has_room() {
-    let stage = Stage::ours(1).await;
+    // By requests alone: load would keep a pod off that wants a whole node.
+    let scheduler = Some(bind::Options { aware: false, ..bind::Options::default() });
+    let client = Client::new(ApiServer::default(), "default");
+    let stage = Stage::new(client, Options { nodes: 1, scheduler, ..Options::default() }).await;
     let pod = |name: &str, cpu: &str| {
         json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},

@@ -97,7 +97,8 @@ pub fn summary(world: &World, server: &ApiServer, started: Instant) -> String {
         ("time", format!("{:.1}s", started.elapsed().as_secs_f64())),
         ("nodes", format!("{nodes}, {ready} ready")),
         ("pods", format!("{pods}, {} running", world.running())),
-        ("bound", format!("{} by {}", counts.bound.get(), loadline_sim::bind::NAME)),
+        ("bound", counts.bound.get().to_string()),
+        ("load", load(world)),
         ("started", counts.started.get().to_string()),
         ("ended", format!("{} by themselves, {} deleted", counts.succeeded.get(), counts.stopped.get())),
         ("waited", format!("{} that fitted nowhere at first", counts.unschedulable.get())),
@@ -105,6 +106,15 @@ pub fn summary(world: &World, server: &ApiServer, started: Instant) -> String {
     ];
     let rows = rows.map(|(name, value)| format!("  {name:<8}  {value}"));
     format!("{}\n{}", bold("Summary"), rows.join("\n"))
+}
+
+/// How hot it got.
+fn load(world: &World) -> String {
+    let tally = world.tally();
+    let peak = tally.peak.map_or_else(String::new, |peak| {
+        format!(", at most {:.0}% {} on {}", peak.share.to_f64() * 100.0, peak.resource, peak.node)
+    });
+    format!("{} node-seconds over target{peak}", tally.node_seconds)
 }
 
 #[cfg(test)]

@@ -30,10 +30,11 @@ impl Up {
         up
     }
 
-    fn line(&mut self) -> String {
+    /// The next line it prints.
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         let read = self.out.read_line(&mut line).unwrap();
-        assert!(read > 0, "loadline up ended before it was up");
+        assert!(read > 0, "loadline up ended too early");
         line
     }
 

@@ -83,8 +83,16 @@ impl Writer {
         Self(client)
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.0
+    }
+
+    /// One object as it is now.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer.
+    pub async fn get<T: Kept>(&self, key: &Key) -> Result<Value, Error> {
+        self.send(Method::GET, &path::<T>(key), "application/json", &Value::Null).await
     }
 
     /// Creates an object in a namespace, or in none.
@@ -174,16 +182,32 @@ impl Writer {
         self.create_at(&path, &binding).await.map(drop)
     }
 
+    /// Asks a pod to go, as far as disruption budgets allow.
+    ///
+    /// # Errors
+    /// When the server refuses or does not answer.
+    pub async fn evict(&self, pod: &Key, uid: &str) -> Result<(), Error> {
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        });
+        let path = format!("/api/v1/namespaces/{}/pods/{}/eviction", pod.namespace, pod.name);
+        self.create_at(&path, &eviction).await.map(drop)
+    }
+
     async fn send(&self, method: Method, path: &str, media: &str, body: &Value) -> Result<Value, Error> {
         let step = || format!("{method} {path}");
         let fail = |source: kube::Error| Error::Api { step: step(), source: Box::new(source) };
-        let query = if method == Method::DELETE { String::new() } else { format!("?fieldManager={MANAGER}") };
+        let writes = method != Method::DELETE && method != Method::GET;
+        let query = if writes { format!("?fieldManager={MANAGER}") } else { String::new() };
+        let body = if method == Method::GET { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder()
             .method(method.clone())
             .uri(format!("{path}{query}"))
             .header(http::header::CONTENT_TYPE, media)
             .header(http::header::ACCEPT, "application/json")
-            .body(body.to_string().into_bytes())
+            .body(body)
             .map_err(|e| fail(kube::Error::HttpError(e)))?;
         match tokio::time::timeout(PATIENCE, self.0.request::<Value>(request)).await {
             Ok(answer) => answer.map_err(fail),

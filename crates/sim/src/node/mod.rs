@@ -14,6 +14,7 @@ mod usage;
 pub use life::{Stage, next};
 pub use run::Kubelets;
 pub use shape::Shape;
+pub(crate) use trace::all as traces;
 pub use usage::{Figures, NodeFigures, PodFigures, Sink};
 
 /// A number that depends on the seed and a text only, and looks random.
