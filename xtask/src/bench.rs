@@ -9,11 +9,18 @@ struct Bench {
     cargo: &'static [&'static str],
 }
 
-const BENCHES: &[Bench] = &[Bench {
-    name: "apiserver",
-    about: "memory and writes per second of the in-memory API server at full size",
-    cargo: &["run", "--release", "--package", "loadline-apiserver", "--example", "scale"],
-}];
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "apiserver",
+        about: "memory and writes per second of the in-memory API server at full size",
+        cargo: &["run", "--release", "--package", "loadline-apiserver", "--example", "scale"],
+    },
+    Bench {
+        name: "what-if",
+        about: "seconds from files of 5 000 nodes and 20 000 pods to an answer",
+        cargo: &["bench", "--package", "loadline", "--bench", "what_if"],
+    },
+];
 
 /// Their names, for the command line.
 pub fn names() -> Vec<&'static str> {

@@ -17,6 +17,7 @@ Local:
   apiserver   Start only the API server
 
 Questions:
+  what-if     Say what would be decided, and why
   policy      Say what a load policy means, or what is wrong with it
 
 Other:
@@ -77,6 +78,12 @@ pub enum Command {
     /// controller acts on them. Useful to test a controller of your own.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
+    /// Say what would be decided, and why
+    ///
+    /// Every engine answers from files alone: what `kubectl get -o yaml` or `-o json` prints, in any order. No
+    /// cluster is contacted and nothing is changed.
+    #[command(subcommand)]
+    WhatIf(WhatIf),
     /// Say what a load policy means, or what is wrong with it
     Policy {
         #[command(subcommand)]
@@ -144,6 +151,52 @@ Examples:
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
+const SCHEDULE_EXAMPLES: &str = "\
+Read are Node, Pod, NodeMetrics, PodMetrics, Recommendation, Event, PersistentVolume,
+PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget, the
+workloads that own pods, and at most one DynamicSchedulerPolicy and one LoadSettings.
+
+Examples:
+  kubectl get nodes,pods,events -A -o yaml | loadline what-if schedule -f -
+  loadline what-if schedule -f cluster.yaml -f new-pods.yaml -o wide
+  loadline what-if schedule -f cluster.yaml --now 2025-01-01T12:00:00Z -o json
+
+Exit status: 0 when it was answered, also when a pod fits nowhere; 2 for bad input.";
+
+/// Which engine is asked.
+#[derive(Debug, Subcommand)]
+pub enum WhatIf {
+    /// Say where pods without a node would go, node by node
+    ///
+    /// Pods are decided in the order of a scheduling queue: by priority, then by age, then by name. Each is charged
+    /// to its node before the next is decided.
+    #[command(after_help = SCHEDULE_EXAMPLES)]
+    Schedule(Schedule),
+}
+
+/// Where the facts come from.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// A file of Kubernetes objects in YAML or JSON, or - for the standard input; may be given several times
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// The time that is taken to be now, such as 2025-01-01T12:00:00Z, instead of the time it is
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub now: Option<jiff::Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub struct Schedule {
+    #[command(flatten)]
+    pub input: Input,
+    /// Decide every pod as if it were alone, instead of charging each before the next
+    #[arg(long)]
+    pub independent: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Up {
     /// How many nodes to simulate
@@ -191,7 +244,11 @@ pub struct PolicyCheck {
     pub file: PathBuf,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
-    pub output: crate::out::Output,
+    pub output: Output,
+}
+
+fn moment(text: &str) -> Result<jiff::Timestamp, String> {
+    text.parse().map_err(|_| format!("expected a time such as 2025-01-01T12:00:00Z, not {text:?}"))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

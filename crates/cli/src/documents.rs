@@ -312,7 +312,7 @@ fn check_all(
 }
 
 /// In the order of the input, although they were found in several rounds.
-fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+pub fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
     let mut files: Vec<Arc<str>> = Vec::new();
     for problem in &problems {
         if !files.contains(&problem.place.file) {

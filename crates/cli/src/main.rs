@@ -2,7 +2,6 @@
 
 mod apiserver;
 mod args;
-#[allow(dead_code, reason = "the commands that read files come one by one")]
 mod documents;
 mod kubeconfig;
 mod log;
@@ -11,6 +10,7 @@ mod policy;
 mod signal;
 mod table;
 mod up;
+mod what_if;
 
 use std::process::ExitCode;
 
@@ -40,6 +40,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::WhatIf(engine) => what_if::run(&engine),
         Command::Policy { command: Policy::Check(args) } => policy::check(&args),
         Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -84,7 +84,7 @@ pub fn check(args: &Args) -> Result<()> {
     };
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     match args.output {
-        Output::Table => out::print(&tables(&rules, &warnings)),
+        Output::Table | Output::Wide => out::print(&tables(&rules, &warnings)),
         format => out::document(format, &answer(&rules, warnings))?,
     }
     Ok(())

@@ -1,23 +1,83 @@
-//! Columns of text, as people read them.
+//! Tables for people: columns that align, figures to the right, nothing after the last word.
 
-/// Rows with their columns aligned, two blanks between them and none at the end.
+/// How a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A table in the making.
+#[derive(Debug)]
+pub struct Table {
+    align: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// With a heading.
+    pub fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
+        Self {
+            align: columns.iter().map(|(_, align)| *align).collect(),
+            rows: vec![columns.iter().map(|(name, _)| (*name).to_owned()).collect()],
+        }
+    }
+
+    /// Adds a row; missing cells are empty.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// As text, every line after that many blanks.
+    pub fn render(&self, indent: usize) -> String {
+        lines(&self.rows, &self.align, indent)
+    }
+}
+
+/// Rows of words with their columns aligned.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-    let mut out = String::new();
+    lines(rows, &vec![Align::Left; columns], 0)
+}
+
+fn lines(rows: &[Vec<String>], align: &[Align], indent: usize) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..align.len()).map(width).collect();
+    let mut text = String::new();
     for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
+        let mut line = " ".repeat(indent);
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            if column > 0 {
+                line.push_str("  ");
+            }
+            let gap = " ".repeat(width - cell.chars().count());
+            let (first, second) = match align[column] {
+                Align::Left => (cell.as_str(), gap.as_str()),
+                Align::Right => (gap.as_str(), cell.as_str()),
+            };
+            line.push_str(first);
+            line.push_str(second);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
-    out
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_align_whatever_is_in_them() {
+        let mut table = Table::new([("NODE", Align::Left), ("SCORE", Align::Right), ("WHY", Align::Left)]);
+        table.row(["n1", "7", ""].map(str::to_owned));
+        table.row(["größer", "100", "too full"].map(str::to_owned));
+        assert_eq!(table.render(1), " NODE    SCORE  WHY\n n1          7\n größer    100  too full\n");
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 
-/// Kinds that report what somebody saw. Nobody can be asked to write them better.
+/// Kinds that report what somebody saw. Nobody can be asked to write them better; who reads them says what of it
+/// can be used.
 const OBSERVED: [&str; 3] = ["NodeMetrics", "PodMetrics", "Event"];
 
 /// What was found in one object: paths and sentences.
@@ -64,7 +65,8 @@ impl Schemas {
         let mut build = Build { shapes: Vec::new(), known: FxHashMap::default() };
         let mut of = |(api_version, kind): Kind| {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            builtin::kind(group, version, kind).map(|view| build.shape(view))
+            let view = if OBSERVED.contains(&kind) { None } else { builtin::kind(group, version, kind) };
+            view.map(|view| build.shape(view))
         };
         let kinds = kinds.iter().map(|kind| (*kind, of(*kind))).collect();
         Self { shapes: build.shapes, kinds }
@@ -75,12 +77,11 @@ impl Schemas {
         let mut findings = Findings::default();
         let root = self.kinds.iter().find(|(known, _)| *known == kind).and_then(|(_, shape)| *shape);
         let Some(root) = root else { return findings };
-        let observed = OBSERVED.contains(&kind.1);
-        let mut walk = Walk { shapes: &self.shapes, observed, found: &mut findings };
+        let mut walk = Walk { shapes: &self.shapes, observed: false, found: &mut findings };
         walk.value(&self.shapes[root], None, object);
         let named =
             object.pointer("/metadata/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
-        if !observed && !named && !findings.problems.iter().any(|(path, _)| path.starts_with("metadata")) {
+        if !named && !findings.problems.iter().any(|(path, _)| path.starts_with("metadata")) {
             findings.problems.push(("metadata.name".to_owned(), "expected a name, found nothing".to_owned()));
         }
         findings

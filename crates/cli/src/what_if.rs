@@ -1,0 +1,39 @@
+//! `loadline what-if`: every engine, offline. Files in, an answer out; no cluster is contacted.
+
+mod schedule;
+mod schedule_result;
+mod schedule_table;
+mod world;
+
+use anyhow::Result;
+use jiff::Timestamp;
+
+use crate::args::WhatIf;
+
+/// At most so many warnings are told on the terminal.
+const TOLD: usize = 20;
+
+/// Answers a question.
+///
+/// # Errors
+/// Bad input, as [`crate::out::Refused`].
+pub fn run(engine: &WhatIf) -> Result<()> {
+    match engine {
+        WhatIf::Schedule(args) => schedule::run(args),
+    }
+}
+
+/// The time that is taken to be now.
+fn now(given: Option<Timestamp>) -> Timestamp {
+    given.unwrap_or_else(Timestamp::now)
+}
+
+/// Tells what was odd, without drowning the answer.
+fn warn(warnings: &[String]) {
+    for warning in warnings.iter().take(TOLD) {
+        eprintln!("warning: {warning}");
+    }
+    if warnings.len() > TOLD {
+        eprintln!("warning: and {} more; -o json lists all", warnings.len() - TOLD);
+    }
+}

@@ -1,0 +1,159 @@
+//! `loadline what-if schedule`: where would these pods go, and why there?
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use anyhow::Result;
+use loadline_core::cluster::{Cluster, NodeReport, PendingPod, ResourceReport};
+use loadline_core::load::Metered;
+use loadline_core::load::estimate::Estimate;
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::term::Term;
+use loadline_core::quantity::Quantity;
+use loadline_core::view::PodView;
+
+use super::schedule_result::{
+    LoadResult, Loads, NodeResult, PodResult, Preemption, ScheduleResult, Scores, TermResult,
+};
+use super::world::{self, KINDS, Waiting, World};
+use super::{now, schedule_table, warn};
+use crate::args::Schedule;
+use crate::documents;
+use crate::out::{self, Output, Refused};
+
+/// Reads, decides and prints.
+///
+/// # Errors
+/// Bad input.
+pub fn run(args: &Schedule) -> Result<()> {
+    let read = documents::read(&args.input.files, &KINDS).map_err(Refused::new)?;
+    let world = world::build(read, now(args.input.now)).map_err(Refused::new)?;
+    let result = decide(world, args.independent);
+    warn(&result.warnings);
+    match args.output {
+        Output::Table | Output::Wide => {
+            out::print(&schedule_table::render(&result, args.output == Output::Wide));
+            Ok(())
+        }
+        format => out::document(format, &result),
+    }
+}
+
+/// Decides every pod that waits; each is charged before the next unless they are to be independent.
+fn decide(world: World, independent: bool) -> ScheduleResult {
+    let World { mut cluster, waiting, warnings } = world;
+    let decide_one = |Waiting { facts, warnings: own }| {
+        let pod = cluster.view(&facts);
+        let estimate = cluster.estimate(&facts);
+        let report = cluster.report(&pod);
+        let decision = &report.decision;
+        let message = decision.node.is_none().then(|| cluster.message(&pod, decision));
+        let preemption = if decision.node.is_none() { preempt(&mut cluster, &pod) } else { None };
+        if let (Some(node), false) = (decision.node, independent) {
+            cluster.reserve(&pod, node);
+        }
+        let node = report.nodes.iter().find(|node| Some(node.node) == decision.node);
+        let node = node.map(|node| node.name.to_string());
+        let mut nodes = report.nodes;
+        nodes.sort_by_key(|node| (!node.fits, Reverse(node.total)));
+        PodResult {
+            pod: pod.full_name(),
+            node,
+            message,
+            nodes: nodes.into_iter().map(|node| node_result(node, &estimate)).collect(),
+            preemption,
+            warnings: own.into_iter().chain(warnings.iter().cloned()).collect(),
+        }
+    };
+    let pods = waiting.into_iter().map(decide_one).collect();
+    ScheduleResult::new(pods, warnings)
+}
+
+/// Who would have to go for this pod.
+fn preempt(cluster: &mut Cluster, pod: &Arc<PodView>) -> Option<Preemption> {
+    let plan = cluster.preempt(pod)?;
+    Some(Preemption {
+        node: cluster.snapshot()[plan.node].name.to_string(),
+        victims: plan.victims.iter().map(|victim| victim.full_name()).collect(),
+        budget_violations: plan.budget_violations,
+    })
+}
+
+fn node_result(node: NodeReport, estimate: &Estimate) -> NodeResult {
+    let load = node.lines.map(|lines| Loads {
+        cpu: load_result(Metered::Cpu, lines.cpu, &node.pending, estimate),
+        memory: load_result(Metered::Memory, lines.memory, &node.pending, estimate),
+    });
+    NodeResult {
+        node: node.name.to_string(),
+        fits: node.fits,
+        reasons: node.reasons.iter().map(ToString::to_string).collect(),
+        details: node.reasons,
+        score: node.score,
+        scores: Scores {
+            load: node.load_score,
+            least_allocated: node.parts.least,
+            balanced_allocation: node.parts.balanced,
+            taint_toleration: node.parts.taints,
+            node_affinity: node.parts.liking,
+            inter_pod_affinity: node.parts.affinity,
+            pod_topology_spread: node.parts.spread,
+        },
+        hot_value: node.hot,
+        terms: node.terms.iter().map(term_result).collect(),
+        load,
+        counterfactual: node.counterfactual,
+        warnings: node.warnings,
+    }
+}
+
+fn term_result(term: &Term) -> TermResult {
+    // JSON knows no NaN and no infinity: they are not known.
+    let number =
+        |figure: loadline_core::load::policy::Figure| Some(figure.to_f64()).filter(|n| n.is_finite());
+    TermResult {
+        metric: term.metric.to_string(),
+        value: term.value.and_then(number),
+        limit: term.limit.and_then(number),
+        weight: term.weight.and_then(number),
+        age_seconds: term.age_seconds,
+        window_seconds: term.window_seconds,
+        source: term.source,
+        reason: term.reason,
+        note: term.note,
+    }
+}
+
+fn load_result(
+    resource: Metered,
+    report: ResourceReport,
+    pending: &[PendingPod],
+    estimate: &Estimate,
+) -> LoadResult {
+    let ResourceReport { line, incoming } = report;
+    let amount = |amount: i64| match resource {
+        Metered::Cpu => Quantity::from_nano(amount).to_string(),
+        Metered::Memory => Quantity::from_bytes(amount).to_string(),
+    };
+    let arriving = pending.iter().filter(|pod| pod.load.get(resource) > 0);
+    let sources = estimate.sources.iter();
+    let expected = line.expected().map(|expected| expected.saturating_add(incoming));
+    LoadResult {
+        measured: line.measured.map(amount),
+        pending: line.expected().map(|_| amount(line.pending)),
+        incoming: amount(incoming),
+        allocatable: line.allocatable.map(amount),
+        target: line.target.map(Ratio::to_f64),
+        pending_pods: arriving.map(|pod| pod.name.clone()).collect(),
+        sources: sources.map(|one| (format!("{}.{resource}", one.container), one.get(resource))).collect(),
+        basis: line.basis,
+        percent: expected.zip(line.allocatable).and_then(|(used, of)| percent(used, of)),
+    }
+}
+
+/// A share in whole percent, rounded up: load is never understated.
+fn percent(part: i64, whole: i64) -> Option<i64> {
+    let step = Ratio::ONE.nano() / 100;
+    Ratio::of(part, whole)
+        .map(|share| share.nano().div_euclid(step) + i64::from(share.nano().rem_euclid(step) != 0))
+}

@@ -1,0 +1,374 @@
+//! What is the cluster in these files like? Objects become facts, and facts a [`Cluster`].
+//!
+//! The order of the documents does not matter: what others refer to comes first, measurements come by time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use loadline_api::{
+    Context, Error, Warning, cluster as api_cluster, event, metrics, node, owners, pod, policy,
+    recommendation,
+};
+use loadline_core::cluster::{Cluster, Options};
+use loadline_core::ledger::{Ignored, PodMetrics, Sample, Taken};
+use loadline_core::load::policy::{Origin, Rules};
+use loadline_core::view::{PodFacts, Texts};
+use serde_json::Value;
+
+use crate::documents::{self, Document, Documents, Kind, Problem};
+
+/// Every kind that is read.
+pub const KINDS: [Kind; 22] = [
+    ("v1", "Node"),
+    ("v1", "Pod"),
+    ("metrics.k8s.io/v1beta1", "NodeMetrics"),
+    ("metrics.k8s.io/v1beta1", "PodMetrics"),
+    ("analysis.crane.io/v1alpha1", "Recommendation"),
+    ("v1", "Event"),
+    ("events.k8s.io/v1", "Event"),
+    ("v1", "PersistentVolume"),
+    ("v1", "PersistentVolumeClaim"),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io/v1", "CSINode"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+    ("v1", "Namespace"),
+    ("policy/v1", "PodDisruptionBudget"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+    ("batch/v1", "CronJob"),
+    policy::POLICY,
+    policy::SETTINGS,
+];
+
+/// Samples further ahead than this are not believed.
+const AHEAD: SignedDuration = loadline_core::load::admit::AHEAD;
+
+/// A pod to be decided, and what is odd about it.
+pub struct Waiting {
+    pub facts: PodFacts,
+    pub warnings: Vec<String>,
+}
+
+/// The cluster of the input.
+pub struct World {
+    pub cluster: Cluster,
+    /// Pods without a node, in the order in which a queue would hand them out.
+    pub waiting: Vec<Waiting>,
+    /// What is odd about the input and bears on decisions.
+    pub warnings: Vec<String>,
+}
+
+/// Builds the cluster the objects describe, at a time.
+///
+/// # Errors
+/// All problems at once.
+pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
+    let mut build = Build::default();
+    build.warnings.extend(read.warnings.iter().map(ToString::to_string));
+    let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
+    for object in read.objects {
+        by_kind.entry(object.kind).or_default().push(object);
+    }
+    let mut take = |kind: &str| by_kind.remove(kind).unwrap_or_default();
+    let rules = build.rules(&take("DynamicSchedulerPolicy"), &take("LoadSettings"));
+    let pod_metrics = take("PodMetrics");
+    let pods = if pod_metrics.is_empty() { PodMetrics::Unused } else { PodMetrics::Used };
+    let mut cluster = Cluster::new(Options { rules: Some(rules), pods, ..Options::default() }, now);
+
+    let context = build.context(&mut take);
+    let mut texts = Texts::default();
+    for document in build.once(take("Namespace")) {
+        let facts = api_cluster::namespace_facts(&document.value, &mut texts);
+        if let Some(facts) = build.must(&document, facts) {
+            cluster.set_namespace(facts);
+        }
+    }
+    for kind in ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"] {
+        for document in build.once(take(kind)) {
+            build.workload(&document, &mut cluster);
+        }
+    }
+    for document in take("Recommendation") {
+        if let Some(Some(advice)) = build.may(&document, recommendation::read(&document.value)) {
+            cluster.recommend(advice);
+        }
+    }
+    for mut document in build.once(take("Node")) {
+        if let Some((mut facts, warnings)) = build.wanted(&mut document, node::facts) {
+            build.warn(&document, warnings);
+            context.complete(&mut facts);
+            cluster.set_node(&facts);
+        }
+    }
+    let waiting = build.pods(take("Pod"), &context, &mut cluster);
+    build.node_samples(&take("NodeMetrics"), &mut cluster);
+    for document in pod_metrics {
+        if let Some((namespace, name, sample)) =
+            build.may(&document, metrics::pod(&document.value).map(|m| (m, vec![])))
+        {
+            cluster.pod_sample(&namespace, &name, sample);
+        }
+    }
+    for document in take("Event") {
+        bind(&document.value, &mut cluster);
+    }
+    let mut budgets = Vec::new();
+    for document in build.once(take("PodDisruptionBudget")) {
+        if let Some((budget, warnings)) = build.must(&document, api_cluster::budget(&document.value)) {
+            build.warn(&document, warnings);
+            budgets.push(budget);
+        }
+    }
+    cluster.set_budgets(budgets);
+    if !build.problems.is_empty() {
+        return Err(documents::sorted(build.problems));
+    }
+    // Nothing here expires by itself any more; what the time says is asked once.
+    cluster.advance(now);
+    Ok(World { cluster, waiting, warnings: build.warnings })
+}
+
+/// Adds an object to what others refer to.
+type Add = fn(&mut Context, &Value) -> Result<(), Error>;
+
+/// What was found on the way.
+#[derive(Default)]
+struct Build {
+    problems: Vec<Problem>,
+    warnings: Vec<String>,
+}
+
+impl Build {
+    /// What must be right.
+    fn must<T>(&mut self, document: &Document, read: Result<T, Error>) -> Option<T> {
+        read.map_err(|error| {
+            let problems = error.problems.into_iter().map(|one| document.problem(one.path, one.problem));
+            self.problems.extend(problems);
+        })
+        .ok()
+    }
+
+    /// A pod or a node: what it wants must be right, what its status says need not be.
+    fn wanted<T>(
+        &mut self,
+        document: &mut Document,
+        read: impl Fn(&Value) -> Result<(T, Vec<Warning>), Error>,
+    ) -> Option<(T, Vec<Warning>)> {
+        let first = read(&document.value);
+        let Err(error) = &first else { return first.ok() };
+        if error.problems.iter().any(|one| !one.path.starts_with("status")) {
+            return self.must(document, first);
+        }
+        let told = error.problems.iter().map(|one| document.problem(one.path.as_str(), one.problem.as_str()));
+        self.warnings.extend(told.map(|problem| format!("{problem}; the status is left out")));
+        if let Value::Object(fields) = &mut document.value {
+            fields.remove("status");
+        }
+        let again = read(&document.value);
+        self.must(document, again)
+    }
+
+    /// What was only observed: as good as absent if it cannot be read.
+    fn may<T>(&mut self, document: &Document, read: Result<(T, Vec<Warning>), Error>) -> Option<T> {
+        match read {
+            Ok((value, warnings)) => {
+                self.warn(document, warnings);
+                Some(value)
+            }
+            Err(error) => {
+                let told = error.problems.into_iter().map(|one| document.problem(one.path, one.problem));
+                self.warnings.extend(told.map(|problem| format!("{problem}; {} is left out", document.kind)));
+                None
+            }
+        }
+    }
+
+    fn warn(&mut self, document: &Document, warnings: Vec<Warning>) {
+        let told = warnings.into_iter().map(|one| document.problem(one.problem.path, one.problem.problem));
+        self.warnings.extend(told.map(|problem| problem.to_string()));
+    }
+
+    /// Each object once. The same object again is the same; another one of the same name is a problem, since the
+    /// order of documents must not matter.
+    fn once(&mut self, documents: Vec<Document>) -> Vec<Document> {
+        let mut known: BTreeMap<(String, String), usize> = BTreeMap::new();
+        let mut kept: Vec<Document> = Vec::with_capacity(documents.len());
+        for document in documents {
+            match known.entry(name(&document.value)) {
+                std::collections::btree_map::Entry::Vacant(place) => {
+                    place.insert(kept.len());
+                    kept.push(document);
+                }
+                std::collections::btree_map::Entry::Occupied(first) => {
+                    let first = &kept[*first.get()];
+                    if first.value != document.value {
+                        let what = format!(
+                            "expected each {} once, found another one of this name in {}",
+                            document.kind, first.place
+                        );
+                        self.problems.push(document.problem("metadata.name", what));
+                    }
+                }
+            }
+        }
+        kept
+    }
+
+    /// The rules of the one policy and the one set of settings, or the defaults.
+    fn rules(&mut self, policies: &[Document], settings: &[Document]) -> Rules {
+        for several in [policies, settings] {
+            for second in several.iter().skip(1) {
+                let what = format!(
+                    "expected one {}, found a second one; the first is in {}",
+                    second.kind, several[0].place
+                );
+                self.problems.push(second.problem("", what));
+            }
+        }
+        let (policy, settings) = (policies.first(), settings.first());
+        let value = |document: Option<&'_ Document>| document.map(|document| document.value.clone());
+        let place = |problem: loadline_core::load::policy::Problem| {
+            let document = match problem.origin {
+                Origin::Policy => policy,
+                Origin::Settings => settings,
+            };
+            document.map(|document| document.problem(problem.path, problem.message))
+        };
+        match policy::rules(value(policy).as_ref(), value(settings).as_ref()) {
+            Ok((rules, warnings)) => {
+                self.warnings
+                    .extend(warnings.into_iter().filter_map(place).map(|problem| problem.to_string()));
+                rules
+            }
+            Err(problems) => {
+                self.problems.extend(problems.into_iter().filter_map(place));
+                Rules::default()
+            }
+        }
+    }
+
+    /// What pods and nodes refer to.
+    fn context(&mut self, mut take: impl FnMut(&str) -> Vec<Document>) -> Context {
+        let mut context = Context::new();
+        for (kind, add) in [
+            ("PriorityClass", Context::priority_class as Add),
+            ("PersistentVolumeClaim", Context::claim),
+            ("PersistentVolume", Context::volume),
+            ("StorageClass", Context::storage_class),
+            ("CSINode", Context::csi_node),
+        ] {
+            for document in self.once(take(kind)) {
+                let read = add(&mut context, &document.value);
+                self.must(&document, read);
+            }
+        }
+        context
+    }
+
+    fn workload(&mut self, document: &Document, cluster: &mut Cluster) {
+        let Some((workload, warnings)) = self.must(document, owners::read(&document.value)) else { return };
+        self.warn(document, warnings);
+        cluster.controlled(workload.target, workload.controller);
+        if let Some(advice) = workload.advice {
+            cluster.recommend(advice);
+        }
+    }
+
+    /// Puts pods that have a node there; gives back the others in the order of a queue.
+    fn pods(&mut self, documents: Vec<Document>, context: &Context, cluster: &mut Cluster) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
+        let mut lost: Vec<String> = Vec::new();
+        for mut document in self.once(documents) {
+            let read = |value: &Value| pod::facts(value, context);
+            let Some((mut facts, warnings)) = self.wanted(&mut document, read) else { continue };
+            if facts.uid.is_empty() {
+                facts.uid = format!("{}/{}", facts.namespace, facts.name);
+            }
+            if let Some(node) = &facts.node {
+                if cluster.snapshot().find_node(node).is_none() && !facts.phase.is_over() {
+                    lost.push(format!("{}/{} on {node}", facts.namespace, facts.name));
+                }
+                cluster.set_pod(&facts);
+                self.warn(&document, warnings);
+            } else if !facts.phase.is_over() {
+                let warnings = warnings.into_iter().map(|one| one.problem.to_string()).collect();
+                waiting.push(Waiting { facts, warnings });
+            }
+        }
+        if let [first, ..] = lost.as_slice() {
+            let count = lost.len();
+            self.warnings.push(format!(
+                "pods on nodes that are not in the input are not counted: {count}, such as {first}"
+            ));
+        }
+        waiting.sort_by(|a, b| {
+            let key = |waiting: &Waiting| {
+                let facts = &waiting.facts;
+                (std::cmp::Reverse(facts.priority), facts.created.unwrap_or(Timestamp::MAX))
+            };
+            let name = |waiting: &Waiting| (waiting.facts.namespace.clone(), waiting.facts.name.clone());
+            key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b)))
+        });
+        waiting
+    }
+
+    /// Measurements of nodes by time, so that all but the newest become history.
+    fn node_samples(&mut self, documents: &[Document], cluster: &mut Cluster) {
+        let now = cluster.now();
+        let mut samples: Vec<(&Document, String, Sample)> = Vec::new();
+        for document in documents {
+            if let Some((node, sample)) =
+                self.may(document, metrics::node(&document.value).map(|m| (m, vec![])))
+            {
+                samples.push((document, node, sample));
+            }
+        }
+        samples.sort_by_key(|(_, _, sample)| sample.at);
+        let mut believed: BTreeSet<String> = BTreeSet::new();
+        for (document, node, sample) in samples {
+            if sample.at.duration_since(now) > AHEAD {
+                let what = "is ahead of the time that is taken to be now, and not believed";
+                self.warnings.push(document.problem("timestamp", what).to_string());
+                // An older one that is believed is better than that.
+                if believed.contains(&node) {
+                    continue;
+                }
+            } else {
+                believed.insert(node.clone());
+            }
+            let odd = match cluster.sample(&node, sample) {
+                None | Some(Taken::Ignored(Ignored::NoNode)) => {
+                    Some(("metadata.name", "there is no such node"))
+                }
+                Some(Taken::Ignored(Ignored::Repeated)) => {
+                    Some(("timestamp", "there is another sample of this moment, and the first counts"))
+                }
+                Some(Taken::Ignored(Ignored::Negative)) => {
+                    Some(("usage", "is negative; the sample is left out"))
+                }
+                Some(Taken::Ignored(Ignored::TooOld) | Taken::Newest | Taken::History) => None,
+            };
+            if let Some((path, what)) = odd {
+                self.warnings.push(document.problem(path, what).to_string());
+            }
+        }
+    }
+}
+
+/// Namespace and name.
+fn name(value: &Value) -> (String, String) {
+    let part = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
+    let namespace = part("namespace");
+    (if namespace.is_empty() { "default".to_owned() } else { namespace }, part("name"))
+}
+
+fn bind(event: &Value, cluster: &mut Cluster) {
+    let Some(binding) = event::binding(event) else { return };
+    let (namespace, name) = (&binding.pod_namespace, &binding.pod_name);
+    let known = cluster.uid(namespace, name).map(ToString::to_string);
+    let uid = binding.pod_uid.clone().or(known).unwrap_or_else(|| format!("{namespace}/{name}"));
+    cluster.bound(&uid, &binding.node, binding.at);
+}
