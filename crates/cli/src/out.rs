@@ -9,7 +9,6 @@ use std::io::{IsTerminal, Write};
 pub enum Output {
     #[default]
     Table,
-    /// With more columns, where there are more.
     Wide,
     Json,
     Yaml,
