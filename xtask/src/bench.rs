@@ -16,6 +16,21 @@ const BENCHES: &[Bench] = &[
         cargo: &["run", "--release", "--package", "loadline-apiserver", "--example", "scale"],
     },
     Bench {
+        name: "schedule",
+        about: "decisions per second at 100 to 20 000 nodes",
+        cargo: &["run", "--release", "--package", "loadline-core", "--example", "schedule"],
+    },
+    Bench {
+        name: "ledger",
+        about: "events per second and memory of the ledger at 100 to 20 000 nodes",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "ledger"],
+    },
+    Bench {
+        name: "instructions",
+        about: "instructions per decision and event (needs valgrind and gungraun-runner)",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],
+    },
+    Bench {
         name: "what-if",
         about: "seconds from files of 5 000 nodes and 20 000 pods to an answer",
         cargo: &["bench", "--package", "loadline", "--bench", "what_if"],

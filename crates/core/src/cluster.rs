@@ -14,8 +14,9 @@ pub use loads::NodeLoad;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
 
 use crate::cycle::{self, Changes, Decision, Input, Memo, Plan, Weights};
-use crate::ledger::{self, Assigned, Ledger, PodMetrics, Sample, Taken, Uid};
+use crate::ledger::{self, Assigned, Ignored, Ledger, PodMetrics, Sample, Taken, Uid};
 use crate::load::Load;
+use crate::load::admit::AHEAD;
 use crate::load::board::Board;
 use crate::load::estimate::{Estimate, estimate};
 use crate::load::filter::{Who, exempt};
@@ -25,7 +26,7 @@ use crate::load::recommend::{self, Recommendation, Target};
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a cluster is asked with.
@@ -55,6 +56,8 @@ pub struct Cluster {
     assumed: FxHashMap<Arc<str>, NodeId>,
     /// Pods by namespace and name, for measurements, which know no uid.
     uids: FxHashMap<(Arc<str>, Arc<str>), Arc<str>>,
+    /// Samples from the future, one per node at most, by when they will be believed.
+    ahead: BTreeMap<(Timestamp, NodeId), Sample>,
     board: Board,
     loads: Vec<NodeLoad>,
     stale: Vec<NodeId>,
@@ -85,6 +88,7 @@ impl Cluster {
             budgets: Vec::new(),
             assumed: FxHashMap::default(),
             uids: FxHashMap::default(),
+            ahead: BTreeMap::new(),
             board: Board::default(),
             loads: Vec::new(),
             stale: Vec::new(),
@@ -125,6 +129,11 @@ impl Cluster {
             self.due.remove(&(at, node));
             self.stale.push(node);
         }
+        while let Some((at, node)) = self.ahead.keys().next().copied().filter(|(at, _)| *at <= self.now) {
+            if let Some(sample) = self.ahead.remove(&(at, node)) {
+                self.ledger.sample(node, sample);
+            }
+        }
     }
 
     /// Takes back what we placed and nobody confirmed in time.
@@ -153,6 +162,7 @@ impl Cluster {
     pub fn remove_node(&mut self, name: &str) {
         if let Some(id) = self.live.remove_node(name) {
             self.ledger.remove_node(id);
+            self.ahead.retain(|(_, node), _| *node != id);
             self.touch(id);
         }
     }
@@ -213,11 +223,24 @@ impl Cluster {
     }
 
     /// What a node used. `None` if there is no such node.
+    ///
+    /// A sample stamped too far ahead is set aside until its time has come: taken at once, it would make every
+    /// right one after it look old.
     pub fn sample(&mut self, node: &str, sample: Sample) -> Option<Taken> {
         let id = self.live.id(node)?;
-        let taken = self.ledger.sample(id, sample);
         self.touch(id);
-        Some(taken)
+        if sample.at.duration_since(self.now) > AHEAD {
+            // One per node is enough: the first to be believed.
+            let known = self.ahead.keys().find(|(_, node)| *node == id).copied();
+            if let Ok(believed) = sample.at.checked_sub(AHEAD)
+                && known.is_none_or(|(at, _)| believed < at)
+            {
+                known.map(|key| self.ahead.remove(&key));
+                self.ahead.insert((believed, id), sample);
+            }
+            return Some(Taken::Ignored(Ignored::Ahead));
+        }
+        Some(self.ledger.sample(id, sample))
     }
 
     /// What a pod used.
@@ -406,7 +429,8 @@ impl Cluster {
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         let due = self.due.first().map(|(at, _)| *at);
-        [due, self.ledger.next_expiry()].into_iter().flatten().min()
+        let ahead = self.ahead.keys().next().map(|(at, _)| *at);
+        [due, ahead, self.ledger.next_expiry()].into_iter().flatten().min()
     }
 
     fn touch(&mut self, id: NodeId) {

@@ -349,6 +349,9 @@ impl Build {
                 Some(Taken::Ignored(Ignored::Negative)) => {
                     Some(("usage", "is negative; the sample is left out"))
                 }
+                Some(Taken::Ignored(Ignored::Ahead)) => {
+                    Some(("timestamp", "is more than 30 s ahead of now; the sample is not believed"))
+                }
                 Some(Taken::Ignored(Ignored::TooOld) | Taken::Newest | Taken::History) => None,
             };
             if let Some((path, what)) = odd {

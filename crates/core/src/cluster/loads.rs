@@ -115,7 +115,10 @@ impl Cluster {
         if let Some(at) = load.valid_until.take() {
             self.due.remove(&(at, id));
         }
-        load.seen.derived = history.map(|h| derived(&h, node));
+        // With nothing else, what is from the future is at least a reason.
+        let ahead =
+            || self.ahead.iter().find(|((_, node), _)| *node == id).map(|(_, sample)| History::of(sample));
+        load.seen.derived = history.or_else(ahead).map(|h| derived(&h, node));
         load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, self.now);
         load.filtered = filter(&self.rules, &load.rules, &load.terms);
 

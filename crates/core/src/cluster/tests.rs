@@ -291,3 +291,21 @@ fn a_new_node_is_not_hot_because_of_one_that_is_gone() {
     assert_eq!(cluster.live.id("new"), Some(id), "it has the number of the one that is gone");
     assert_eq!(cluster.load(id).unwrap().hot, 0);
 }
+
+// D3: a clock that runs ahead does not shut out what is right.
+#[test]
+fn a_sample_from_the_future_waits_until_its_time_has_come() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    let id = cluster.live.id("n1").unwrap();
+    assert_eq!(cluster.sample("n1", sample(3600, 0)), Some(Taken::Ignored(Ignored::Ahead)));
+    let reasons: Vec<_> = cluster.load(id).unwrap().terms.terms.iter().map(|t| t.reason).collect();
+    assert_eq!(reasons[0], Some(crate::load::term::Unknown::Future), "said as it is");
+    cluster.sample("n1", sample(0, 4900));
+    let line = cluster.load(id).unwrap().lines.get(Metered::Cpu);
+    assert_eq!(line.measured, Some(4_900_000_000), "the right one is used");
+    cluster.advance(at(3569));
+    assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).measured, None, "too old by now");
+    cluster.advance(at(3570));
+    assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).measured, Some(0), "30 s ahead is believed");
+}

@@ -82,6 +82,8 @@ pub enum Ignored {
     Negative,
     /// The node is not there.
     NoNode,
+    /// It is stamped too far ahead to be believed yet. The books know no clock; who keeps them says so.
+    Ahead,
 }
 
 /// What became of a reservation.
@@ -137,4 +139,13 @@ pub struct History {
     pub max_1h: Load,
     /// The largest five-minute mean of the last day. May be up to two hours older; otherwise the same.
     pub max_1d: Load,
+}
+
+impl History {
+    /// What there is to say after a single sample.
+    #[must_use]
+    pub fn of(sample: &Sample) -> Self {
+        let Sample { at, usage, .. } = *sample;
+        Self { newest: at, since: at, mean_5m: usage, max_1h: usage, max_1d: usage }
+    }
 }
