@@ -54,7 +54,7 @@ pub struct Cluster {
     budgets: Vec<Budget>,
     /// Pods we placed and nobody else has confirmed.
     assumed: FxHashMap<Arc<str>, NodeId>,
-    /// Pods by namespace and name, for measurements, which know no uid.
+    /// Pods on nodes by namespace and name, for measurements, which know no uid.
     uids: FxHashMap<(Arc<str>, Arc<str>), Arc<str>>,
     /// Samples from the future, one per node at most, by when they will be believed.
     ahead: BTreeMap<(Timestamp, NodeId), Sample>,
@@ -184,7 +184,6 @@ impl Cluster {
     pub fn set_pod(&mut self, facts: &PodFacts) {
         let expected = self.estimate(facts).load;
         let view = self.live.view(facts, expected);
-        self.uids.insert((view.namespace.clone(), view.name.clone()), view.uid.clone());
         let node = facts.node.as_deref().filter(|n| !n.is_empty());
         // We placed it, and this news is older than that.
         if node.is_none() && !view.phase.is_over() && self.assumed.contains_key(&view.uid) {
@@ -192,6 +191,10 @@ impl Cluster {
         }
         self.assumed.remove(&view.uid);
         let moved = self.live.set_pod(view, node);
+        match moved.to {
+            Some(_) => self.name(&moved.pod),
+            None => self.unname(&moved.pod),
+        }
         let uid = Uid::new(&moved.pod.uid);
         // One that is deleted before it ever ran will not bring load any more.
         let will_load = !(moved.pod.terminating && moved.pod.started.is_none());
@@ -209,11 +212,8 @@ impl Cluster {
 
     /// A pod is gone, by uid.
     pub fn remove_pod(&mut self, uid: &str) {
-        if let Some((_, pod)) = self.live.place(uid) {
-            let key = (pod.namespace.clone(), pod.name.clone());
-            if self.uids.get(&key).is_some_and(|known| **known == *uid) {
-                self.uids.remove(&key);
-            }
+        if let Some(pod) = self.live.place(uid).map(|(_, pod)| pod.clone()) {
+            self.unname(&pod);
         }
         self.assumed.remove(uid);
         self.ledger.remove(Uid::new(uid), self.now);
@@ -262,7 +262,7 @@ impl Cluster {
         }
     }
 
-    /// The uid of a pod by its name.
+    /// The uid of a pod that is on a node, by its name.
     #[must_use]
     pub fn uid(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
         self.uids.get(&(namespace.into(), name.into()))
@@ -373,7 +373,7 @@ impl Cluster {
     pub fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
         self.live.assume(pod, node);
         self.assumed.insert(pod.uid.clone(), node);
-        self.uids.insert((pod.namespace.clone(), pod.name.clone()), pod.uid.clone());
+        self.name(pod);
         let uid = Uid::new(&pod.uid);
         self.ledger.reserve(uid, Assigned { node, estimate: pod.estimate, started: None }, self.now);
         self.bindings.bind(node, uid, self.now, self.now);
@@ -388,6 +388,9 @@ impl Cluster {
         let id = Uid::new(uid);
         self.ledger.withdraw(id);
         self.bindings.forget(id);
+        if let Some(pod) = self.live.place(uid).map(|(_, pod)| pod.clone()) {
+            self.unname(&pod);
+        }
         if let Some(node) = self.live.remove_pod(uid) {
             self.touch(node);
         }
@@ -431,6 +434,19 @@ impl Cluster {
         let due = self.due.first().map(|(at, _)| *at);
         let ahead = self.ahead.keys().next().map(|(at, _)| *at);
         [due, ahead, self.ledger.next_expiry()].into_iter().flatten().min()
+    }
+
+    /// A pod that is somewhere can be found by its name.
+    fn name(&mut self, pod: &PodView) {
+        self.uids.insert((pod.namespace.clone(), pod.name.clone()), pod.uid.clone());
+    }
+
+    /// It cannot any more, unless the name is another pod's by now.
+    fn unname(&mut self, pod: &PodView) {
+        let key = (pod.namespace.clone(), pod.name.clone());
+        if self.uids.get(&key) == Some(&pod.uid) {
+            self.uids.remove(&key);
+        }
     }
 
     fn touch(&mut self, id: NodeId) {
