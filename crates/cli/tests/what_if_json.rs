@@ -272,3 +272,22 @@ fn a_world_without_pods_or_without_nodes_is_answered() {
     assert_eq!((&only["node"], &only["nodes"]), (&Value::Null, &json!([])));
     assert_eq!(only["message"], "no nodes available to schedule pods");
 }
+
+#[test]
+fn of_many_nodes_the_table_shows_the_best_and_the_json_all() {
+    let nodes: String = (0..25).map(|i| node(&format!("n{i:02}"))).collect();
+    let input = nodes + &pod("web", "2025-01-01T11:00:00Z", "");
+    assert_eq!(ask(&input, &[])["pods"][0]["nodes"].as_array().map(Vec::len), Some(25));
+    for (output, rows, ends) in [("table", 20, true), ("wide", 25, false)] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &input).unwrap();
+        let answered = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["what-if", "schedule", "--now", NOW, "-o", output, "-f"])
+            .arg(file.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(answered.stdout).unwrap();
+        assert_eq!(text.lines().filter(|line| line.contains(" yes ")).count(), rows, "{text}");
+        assert_eq!(text.ends_with("and 5 more nodes; -o wide shows all\n"), ends, "{text}");
+    }
+}

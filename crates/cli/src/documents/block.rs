@@ -226,8 +226,8 @@ fn double_quoted(text: &str) -> Option<Value> {
 /// A scalar without quotes: a word, a number or text.
 fn plain(text: &str) -> Option<Value> {
     match text {
-        "true" => return Some(Value::Bool(true)),
-        "false" => return Some(Value::Bool(false)),
+        "true" | "True" | "TRUE" => return Some(Value::Bool(true)),
+        "false" | "False" | "FALSE" => return Some(Value::Bool(false)),
         "null" | "~" => return Some(Value::Null),
         _ => {}
     }

@@ -222,6 +222,7 @@ fn line() -> impl Strategy<Value = String> {
         " 12345678901234567890",
         " 2025-01-01T00:00:00Z",
         " true",
+        " True",
         " yes",
         " Null",
         " ~",

@@ -28,7 +28,8 @@ use crate::out::{self, Output, Refused};
 pub fn run(args: &Schedule) -> Result<()> {
     let read = documents::read(&args.input.files, &KINDS).map_err(Refused::new)?;
     let world = world::build(read, now(args.input.now)).map_err(Refused::new)?;
-    let result = decide(world, args.independent);
+    let shown = if args.output == Output::Table { schedule_table::SHOWN } else { usize::MAX };
+    let result = decide(world, args.independent, shown);
     warn(&result.warnings);
     match args.output {
         Output::Table | Output::Wide => {
@@ -39,8 +40,9 @@ pub fn run(args: &Schedule) -> Result<()> {
     }
 }
 
-/// Decides every pod that waits; each is charged before the next unless they are to be independent.
-fn decide(world: World, independent: bool) -> ScheduleResult {
+/// Decides every pod that waits; each is charged before the next unless they are to be independent. Of each, so many
+/// nodes are reported.
+fn decide(world: World, independent: bool, shown: usize) -> ScheduleResult {
     let World { mut cluster, waiting, warnings } = world;
     let decide_one = |Waiting { facts, warnings: own }| {
         let pod = cluster.view(&facts);
@@ -60,7 +62,8 @@ fn decide(world: World, independent: bool) -> ScheduleResult {
             pod: pod.full_name(),
             node,
             message,
-            nodes: nodes.into_iter().map(|node| node_result(node, &estimate)).collect(),
+            hidden: nodes.len().saturating_sub(shown),
+            nodes: nodes.into_iter().take(shown).map(|node| node_result(node, &estimate)).collect(),
             preemption,
             warnings: own.into_iter().chain(warnings.iter().cloned()).collect(),
         }

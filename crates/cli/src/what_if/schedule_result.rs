@@ -38,6 +38,9 @@ pub struct PodResult {
     /// Why not, in the words of kube-scheduler; `null` if it goes somewhere.
     pub message: Option<String>,
     pub nodes: Vec<NodeResult>,
+    /// How many more nodes there are that nobody wants to see.
+    #[serde(skip)]
+    pub hidden: usize,
     /// Who would have to go for it, if evicting helps.
     pub preemption: Option<Preemption>,
     pub warnings: Vec<String>,

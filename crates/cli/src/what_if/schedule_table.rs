@@ -8,7 +8,7 @@ use crate::table::{Align, Table};
 use loadline_core::load::admit::Basis;
 
 /// Of more nodes than this, only so many are shown, unless everything is asked for.
-const SHOWN: usize = 20;
+pub const SHOWN: usize = 20;
 /// So many nodes that would almost do are named.
 const ALMOST: usize = 3;
 
@@ -32,10 +32,9 @@ fn pod_text(pod: &PodResult, wide: bool) -> String {
     if pod.nodes.is_empty() {
         return text;
     }
-    let shown = if wide { pod.nodes.len() } else { SHOWN };
-    text.push_str(&nodes(&pod.nodes[..pod.nodes.len().min(shown)], wide));
-    if pod.nodes.len() > shown {
-        let _ = writeln!(text, "  and {} more nodes; -o wide shows all", pod.nodes.len() - shown);
+    text.push_str(&nodes(&pod.nodes, wide));
+    if pod.hidden > 0 {
+        let _ = writeln!(text, "  and {} more nodes; -o wide shows all", pod.hidden);
     }
     if wide {
         text.push_str(&terms(&pod.nodes));
@@ -161,19 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn of_many_nodes_the_best_are_shown_and_all_when_asked() {
+    fn nodes_that_are_not_shown_are_counted() {
         let pod = PodResult {
             pod: "default/web".to_owned(),
             node: Some("n0".to_owned()),
             message: None,
-            nodes: (0..25).map(|i| node(format!("n{i}"))).collect(),
+            nodes: vec![node("n0".to_owned())],
+            hidden: 5,
             preemption: None,
             warnings: Vec::new(),
         };
-        let result = ScheduleResult::new(vec![pod], Vec::new());
-        let text = render(&result, false);
-        assert!(text.contains("\n  n19") && !text.contains("\n  n20"), "{text}");
-        assert!(text.ends_with("  and 5 more nodes; -o wide shows all\n"), "{text}");
-        assert!(render(&result, true).contains("\n  n24"));
+        let text = render(&ScheduleResult::new(vec![pod], Vec::new()), false);
+        assert!(
+            text.ends_with("  n0    yes      50     -     -     -\n  and 5 more nodes; -o wide shows all\n"),
+            "{text}"
+        );
     }
 }

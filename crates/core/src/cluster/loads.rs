@@ -76,7 +76,7 @@ impl Cluster {
         while self.loads.len() <= id.index() {
             self.loads.push(NodeLoad::nothing(&self.rules));
         }
-        let node = &self.live.snapshot()[id];
+        let node = self.live.node(id);
         let (rules, warnings) = self.rules.node(&node.labels, &node.annotations);
         let load = &mut self.loads[id.index()];
         (load.rules, load.warnings) = (rules, warnings);

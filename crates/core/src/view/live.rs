@@ -57,6 +57,12 @@ impl Live {
         &self.now
     }
 
+    /// One node now. Unlike a snapshot this needs no order among nodes, which many new ones would upset every time.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &NodeView {
+        &self.now[id]
+    }
+
     /// The number of a node, if it has one.
     #[must_use]
     pub fn id(&self, node: &str) -> Option<NodeId> {
