@@ -7,6 +7,7 @@ mod kubeconfig;
 mod log;
 mod out;
 mod policy;
+mod rules;
 mod signal;
 mod table;
 mod up;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use jiff::SignedDuration;
 use loadline_api::policy;
-use loadline_core::load::policy::{Figure, Origin, Problem, Rules};
+use loadline_core::load::policy::{Figure, Rules};
 use loadline_core::load::settings::{Missing, Mode};
 use loadline_core::load::{Both, Metered, ratio::Ratio};
 use serde::Serialize;
@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::args::PolicyCheck as Args;
-use crate::documents::{self, Document};
+use crate::documents;
 use crate::out::{self, Output, Refused};
+use crate::rules;
 use crate::table::table;
 
 /// What `-o json` and `-o yaml` print.
@@ -62,44 +63,30 @@ pub fn check(args: &Args) -> Result<()> {
     let kinds = [policy::POLICY, policy::SETTINGS];
     let read = documents::read(std::slice::from_ref(&args.file), &kinds).map_err(Refused::new)?;
     let mut problems = Vec::new();
-    let [policy, settings] = kinds.map(|kind| sole(&read.objects, kind, &mut problems));
-    let found = read.objects.first().map(|any| &any.place);
-    if let (None, Some(place)) = (policy, found) {
+    let has_policy = read.objects.iter().any(|o| o.kind == policy::POLICY.1);
+    if let (false, Some(any)) = (has_policy, read.objects.first()) {
         let what = format!("expected a {}, found none", policy::POLICY.1);
-        let place = documents::Place { number: None, item: None, ..place.clone() };
+        let place = documents::Place { number: None, item: None, ..any.place.clone() };
         problems.push(documents::Problem { place, path: String::new(), what });
     }
-    let value = |document: Option<&Document>| document.map(|d| d.value.clone());
-    let rules = policy::rules(value(policy).as_ref(), value(settings).as_ref());
-    if let Err(wrong) = &rules {
-        for Problem { origin, path, message } in wrong {
-            let document = if *origin == Origin::Policy { policy } else { settings };
-            problems.extend(document.map(|document| document.problem(path, message)));
-        }
-    }
-    problems.sort_by_key(|problem| (problem.place.number, problem.place.item));
-    let (rules, warnings) = match rules {
+    let (rules, warnings) = match rules::read(&read.objects) {
         Ok(answer) if problems.is_empty() => answer,
-        _ => return Err(Refused::new(problems).into()),
+        answer => {
+            problems.extend(answer.err().unwrap_or_default());
+            return Err(Refused::new(problems).into());
+        }
     };
-    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    // There is one file, and the path says which document is meant.
+    let told = |w: &documents::Problem| match w.path.as_str() {
+        "" => w.what.clone(),
+        path => format!("{path}: {}", w.what),
+    };
+    let warnings: Vec<String> = warnings.iter().map(told).collect();
     match args.output {
         Output::Table | Output::Wide => out::print(&tables(&rules, &warnings)),
         format => out::document(format, &answer(&rules, warnings))?,
     }
     Ok(())
-}
-
-/// The document of that kind; more than one is a problem.
-fn sole<'a>(
-    objects: &'a [Document],
-    (version, kind): documents::Kind,
-    problems: &mut Vec<documents::Problem>,
-) -> Option<&'a Document> {
-    let mut of_kind = objects.iter().filter(|o| (o.api_version, o.kind) == (version, kind));
-    let first = of_kind.next();
-    problems.extend(of_kind.map(|more| more.problem("kind", format!("expected one {kind}, found another"))));
-    first
 }
 
 fn answer(rules: &Rules, warnings: Vec<String>) -> PolicyCheck<'_> {

@@ -2,7 +2,6 @@
 
 mod compare;
 mod news;
-mod policy;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,16 +10,18 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use loadline_api::policy::{POLICY, SETTINGS};
 use loadline_apiserver::metrics::Sample;
 use loadline_apiserver::{ApiServer, Config};
+use loadline_core::load::policy::Rules;
 use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, World, bind};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Up;
 use crate::kubeconfig::Kubeconfig;
-use crate::out::{bold, dim, line};
-use crate::signal;
+use crate::out::{Refused, bold, dim, line};
+use crate::{documents, rules, signal};
 
 /// How long open requests may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -60,7 +61,7 @@ pub async fn run(args: &Up) -> Result<()> {
 
 /// What to simulate.
 fn options(args: &Up) -> Result<Options> {
-    let rules = args.policy.as_deref().map(policy::read).transpose()?.unwrap_or_default();
+    let rules = args.policy.as_deref().map(load_rules).transpose()?.unwrap_or_default();
     Ok(Options {
         nodes: usize::try_from(args.nodes).unwrap_or(usize::MAX),
         seed: args.seed.unwrap_or(1),
@@ -68,6 +69,16 @@ fn options(args: &Up) -> Result<Options> {
         scheduler: Some(bind::Options { rules, ..bind::Options::default() }),
         ..Options::default()
     })
+}
+
+/// The load rules of a file; a policy, settings, or both.
+fn load_rules(path: &Path) -> Result<Rules> {
+    let read = documents::read(&[path.to_owned()], &[POLICY, SETTINGS]).map_err(Refused::new)?;
+    let (rules, warnings) = rules::read(&read.objects).map_err(Refused::new)?;
+    for warning in warnings {
+        tracing::warn!(%warning, "load policy");
+    }
+    Ok(rules)
 }
 
 fn greet(args: &Up, url: &str, kubeconfig: &Path) {

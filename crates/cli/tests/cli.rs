@@ -4,8 +4,3 @@
 fn help_and_errors_read_as_written() {
     trycmd::TestCases::new().case("tests/cmd/*.trycmd");
 }
-
-#[test]
-fn the_readme_shows_what_happens() {
-    trycmd::TestCases::new().case("../../README.md");
-}

@@ -2,20 +2,21 @@
 //!
 //! The order of the documents does not matter: what others refer to comes first, measurements come by time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use loadline_api::{
     Context, Error, Warning, cluster as api_cluster, event, metrics, node, owners, pod, policy,
     recommendation,
 };
 use loadline_core::cluster::{Cluster, Options};
 use loadline_core::ledger::{Ignored, PodMetrics, Sample, Taken};
-use loadline_core::load::policy::{Origin, Rules};
+use loadline_core::load::policy::Rules;
 use loadline_core::view::{PodFacts, Texts};
 use serde_json::Value;
 
 use crate::documents::{self, Document, Documents, Kind, Problem};
+use crate::rules;
 
 /// Every kind that is read.
 pub const KINDS: [Kind; 22] = [
@@ -42,9 +43,6 @@ pub const KINDS: [Kind; 22] = [
     policy::POLICY,
     policy::SETTINGS,
 ];
-
-/// Samples further ahead than this are not believed.
-const AHEAD: SignedDuration = loadline_core::load::admit::AHEAD;
 
 /// A pod to be decided, and what is odd about it.
 pub struct Waiting {
@@ -73,7 +71,7 @@ pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
         by_kind.entry(object.kind).or_default().push(object);
     }
     let mut take = |kind: &str| by_kind.remove(kind).unwrap_or_default();
-    let rules = build.rules(&take("DynamicSchedulerPolicy"), &take("LoadSettings"));
+    let rules = build.rules(&[take("DynamicSchedulerPolicy"), take("LoadSettings")].concat());
     let pod_metrics = take("PodMetrics");
     let pods = if pod_metrics.is_empty() { PodMetrics::Unused } else { PodMetrics::Used };
     let mut cluster = Cluster::new(Options { rules: Some(rules), pods, ..Options::default() }, now);
@@ -218,33 +216,14 @@ impl Build {
     }
 
     /// The rules of the one policy and the one set of settings, or the defaults.
-    fn rules(&mut self, policies: &[Document], settings: &[Document]) -> Rules {
-        for several in [policies, settings] {
-            for second in several.iter().skip(1) {
-                let what = format!(
-                    "expected one {}, found a second one; the first is in {}",
-                    second.kind, several[0].place
-                );
-                self.problems.push(second.problem("", what));
-            }
-        }
-        let (policy, settings) = (policies.first(), settings.first());
-        let value = |document: Option<&'_ Document>| document.map(|document| document.value.clone());
-        let place = |problem: loadline_core::load::policy::Problem| {
-            let document = match problem.origin {
-                Origin::Policy => policy,
-                Origin::Settings => settings,
-            };
-            document.map(|document| document.problem(problem.path, problem.message))
-        };
-        match policy::rules(value(policy).as_ref(), value(settings).as_ref()) {
+    fn rules(&mut self, documents: &[Document]) -> Rules {
+        match rules::read(documents) {
             Ok((rules, warnings)) => {
-                self.warnings
-                    .extend(warnings.into_iter().filter_map(place).map(|problem| problem.to_string()));
+                self.warnings.extend(warnings.iter().map(ToString::to_string));
                 rules
             }
             Err(problems) => {
-                self.problems.extend(problems.into_iter().filter_map(place));
+                self.problems.extend(problems);
                 Rules::default()
             }
         }
@@ -317,7 +296,6 @@ impl Build {
 
     /// Measurements of nodes by time, so that all but the newest become history.
     fn node_samples(&mut self, documents: &[Document], cluster: &mut Cluster) {
-        let now = cluster.now();
         let mut samples: Vec<(&Document, String, Sample)> = Vec::new();
         for document in documents {
             if let Some((node, sample)) =
@@ -327,18 +305,7 @@ impl Build {
             }
         }
         samples.sort_by_key(|(_, _, sample)| sample.at);
-        let mut believed: BTreeSet<String> = BTreeSet::new();
         for (document, node, sample) in samples {
-            if sample.at.duration_since(now) > AHEAD {
-                let what = "is ahead of the time that is taken to be now, and not believed";
-                self.warnings.push(document.problem("timestamp", what).to_string());
-                // An older one that is believed is better than that.
-                if believed.contains(&node) {
-                    continue;
-                }
-            } else {
-                believed.insert(node.clone());
-            }
             let odd = match cluster.sample(&node, sample) {
                 None | Some(Taken::Ignored(Ignored::NoNode)) => {
                     Some(("metadata.name", "there is no such node"))
@@ -350,7 +317,7 @@ impl Build {
                     Some(("usage", "is negative; the sample is left out"))
                 }
                 Some(Taken::Ignored(Ignored::Ahead)) => {
-                    Some(("timestamp", "is more than 30 s ahead of now; the sample is not believed"))
+                    Some(("timestamp", "is ahead of the time that is taken to be now, and not believed"))
                 }
                 Some(Taken::Ignored(Ignored::TooOld) | Taken::Newest | Taken::History) => None,
             };
