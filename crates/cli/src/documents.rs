@@ -327,7 +327,7 @@ pub fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
 }
 
 /// Does something to each of many, on all cores.
-fn side_by_side<T: Send>(work: &mut [T], each: impl Fn(&mut T) + Sync) {
+pub fn side_by_side<T: Send>(work: &mut [T], each: impl Fn(&mut T) + Sync) {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let share = (work.len() / (threads * 8)).clamp(1, 256);
     let rest = Mutex::new(work.chunks_mut(share));

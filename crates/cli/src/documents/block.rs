@@ -269,8 +269,10 @@ fn number(text: &str) -> Option<Value> {
         return text.parse::<i64>().ok().map(Value::from);
     }
     let twice = |wanted: char| digits.split(wanted).nth(2).is_some();
-    // No way of writing a number uses one of these letters, two points or two dashes.
-    let letter = |b: &u8| matches!(b, b'g'..=b'n' | b'p'..=b'w' | b'y' | b'z' | b'G'..=b'N' | b'P'..=b'W' | b'Y' | b'Z');
-    let text_only = bytes.iter().any(letter) || twice('.') || twice('-');
+    // No number has two points or two dashes; only an exponent has a letter, or a number of another base.
+    let other_base = bytes[0] == b'0'
+        && bytes.get(1).is_some_and(|b| matches!(b.to_ascii_lowercase(), b'x' | b'o' | b'b'));
+    let letter = |b: &u8| b.is_ascii_alphabetic() && !matches!(b, b'e' | b'E');
+    let text_only = twice('.') || twice('-') || (!other_base && bytes.iter().any(letter));
     text_only.then(|| Value::String(text.to_owned()))
 }

@@ -15,7 +15,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::view::{PodFacts, Texts};
 use serde_json::Value;
 
-use crate::documents::{self, Document, Documents, Kind, Problem};
+use crate::documents::{self, Document, Documents, Kind, Problem, side_by_side};
 use crate::rules;
 
 /// Every kind that is read.
@@ -43,6 +43,9 @@ pub const KINDS: [Kind; 22] = [
     policy::POLICY,
     policy::SETTINGS,
 ];
+
+/// What was read of an object, and what is odd about it.
+type Facts<T> = Result<(T, Vec<Warning>), Error>;
 
 /// A pod to be decided, and what is odd about it.
 pub struct Waiting {
@@ -95,7 +98,8 @@ pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
         }
     }
     for mut document in build.once(take("Node")) {
-        if let Some((mut facts, warnings)) = build.wanted(&mut document, node::facts) {
+        let first = node::facts(&document.value);
+        if let Some((mut facts, warnings)) = build.wanted(&mut document, first, node::facts) {
             build.warn(&document, warnings);
             context.complete(&mut facts);
             cluster.set_node(&facts);
@@ -153,9 +157,9 @@ impl Build {
     fn wanted<T>(
         &mut self,
         document: &mut Document,
-        read: impl Fn(&Value) -> Result<(T, Vec<Warning>), Error>,
+        first: Facts<T>,
+        read: impl Fn(&Value) -> Facts<T>,
     ) -> Option<(T, Vec<Warning>)> {
-        let first = read(&document.value);
         let Err(error) = &first else { return first.ok() };
         if error.problems.iter().any(|one| !one.path.starts_with("status")) {
             return self.must(document, first);
@@ -260,9 +264,22 @@ impl Build {
     fn pods(&mut self, documents: Vec<Document>, context: &Context, cluster: &mut Cluster) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         let mut lost: Vec<String> = Vec::new();
-        for mut document in self.once(documents) {
-            let read = |value: &Value| pod::facts(value, context);
-            let Some((mut facts, warnings)) = self.wanted(&mut document, read) else { continue };
+        let read = |value: &Value| pod::facts(value, context);
+        let mut all: Vec<(Document, Option<Facts<PodFacts>>)> =
+            self.once(documents).into_iter().map(|document| (document, None)).collect();
+        side_by_side(&mut all, |(document, facts)| {
+            let found = read(&document.value);
+            if found.is_ok() {
+                // Not needed any more, and there are many.
+                document.value = Value::Null;
+            }
+            *facts = Some(found);
+        });
+        for (mut document, first) in all {
+            let Some((mut facts, warnings)) = first.and_then(|first| self.wanted(&mut document, first, read))
+            else {
+                continue;
+            };
             if facts.uid.is_empty() {
                 facts.uid = format!("{}/{}", facts.namespace, facts.name);
             }

@@ -9,8 +9,8 @@ use crate::load::ratio::Ratio;
 use crate::load::score::LoadScore;
 use crate::load::settings::Mode;
 use crate::load::term::Term;
-use crate::load::{Both, Metered};
-use crate::view::{NodeId, PodView};
+use crate::load::{Both, Load, Metered};
+use crate::view::{NodeId, PodView, Snapshot};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct PendingPod {
     /// `namespace/name`.
     pub name: String,
     /// How much more, per resource.
-    pub load: crate::load::Load,
+    pub load: Load,
 }
 
 /// One resource of one node, as the load rules see it for this pod.
@@ -89,21 +89,14 @@ impl Cluster {
             ..Input::new(self.live.snapshot())
         };
         let examined = cycle::examine(&input, pod);
-        let names: FxHashMap<Uid, String> =
-            self.live.placed().map(|(_, p)| (Uid::new(&p.uid), p.full_name())).collect();
-        let nodes = examined.into_iter().map(|e| self.node_report(pod, exempt, e, &names)).collect();
+        let at = self.live.snapshot().clone();
+        let nodes = examined.into_iter().map(|e| self.node_report(&at, pod, exempt, e)).collect();
         Report { decision, nodes }
     }
 
-    fn node_report(
-        &mut self,
-        pod: &PodView,
-        exempt: bool,
-        found: cycle::Examined,
-        names: &FxHashMap<Uid, String>,
-    ) -> NodeReport {
+    fn node_report(&self, at: &Snapshot, pod: &PodView, exempt: bool, found: cycle::Examined) -> NodeReport {
         let weights = self.options.weights;
-        let name = self.live.snapshot()[found.node].name.clone();
+        let name = at[found.node].name.clone();
         let mut out = NodeReport {
             node: found.node,
             name,
@@ -125,22 +118,22 @@ impl Cluster {
             out.reasons.insert(0, Reason::Held { hold: hold.clone() });
         }
         if self.is_load_aware()
-            && let Some(load) = self.loads.get(found.node.index()).cloned()
+            && let Some(load) = self.loads.get(found.node.index())
         {
             out.load_score = Some(load.score);
             out.hot = Some(load.hot);
-            out.terms = load.terms.terms;
-            out.warnings = load.warnings;
+            out.terms.clone_from(&load.terms.terms);
+            out.warnings.clone_from(&load.warnings);
             if self.rules.mode() == Mode::Default {
                 let resource =
                     |r: Metered| Resource { line: load.lines.get(r), incoming: pod.estimate.get(r) };
                 let lines = Both { cpu: resource(Metered::Cpu), memory: resource(Metered::Memory) };
                 out.warnings.extend(odd(&lines));
                 out.lines = Some(lines);
-                out.pending = self.pending(found.node, names);
+                out.pending = self.pending(at, found.node);
             }
             if !exempt {
-                self.load_reasons(&mut out, load.filtered.reason, load.cooling_until);
+                self.load_reasons(&mut out, load.filtered.reason.clone(), load.cooling_until);
             }
         }
         out.counterfactual = counterfactual(&out);
@@ -179,11 +172,15 @@ impl Cluster {
         }
     }
 
-    /// Pods on their way to a node, largest first.
-    fn pending(&self, node: NodeId, names: &FxHashMap<Uid, String>) -> Vec<PendingPod> {
-        let name = |uid: &Uid| names.get(uid).cloned().unwrap_or_else(|| "unknown".to_owned());
-        let mut out: Vec<PendingPod> =
-            self.ledger.pending(node).map(|(uid, load)| PendingPod { name: name(&uid), load }).collect();
+    /// Pods on their way to a node, by name.
+    fn pending(&self, at: &Snapshot, node: NodeId) -> Vec<PendingPod> {
+        let mut left: FxHashMap<Uid, Load> = self.ledger.pending(node).collect();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        let pods = &at[node].pods;
+        let found = pods.iter().filter_map(|p| Some((p.full_name(), left.remove(&Uid::new(&p.uid))?)));
+        let mut out: Vec<PendingPod> = found.map(|(name, load)| PendingPod { name, load }).collect();
         out.sort_by(|a, b| a.name.cmp(&b.name));
         out
     }

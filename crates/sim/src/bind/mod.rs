@@ -1,7 +1,7 @@
 //! Where does a new pod go? The load-aware scheduler of `core`, in a plain loop.
 //!
-//! One task owns everything that is known ([`desk`]) and decides one pod after the other; each is charged to its
-//! node before the next is looked at. Around it, news come in ([`news`]) and writes go out ([`act`]), several at
+//! One task owns everything that is known (`desk`) and decides one pod after the other; each is charged to its
+//! node before the next is looked at. Around it, news come in (`news`) and writes go out (`act`), several at
 //! a time. A write that fails is taken back and tried again.
 //!
 //! Everything comes from the API server, measurements included, as it would in a real cluster.
