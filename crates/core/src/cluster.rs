@@ -24,7 +24,7 @@ use crate::load::hot::Bindings;
 use crate::load::policy::Rules;
 use crate::load::recommend::{self, Recommendation, Target};
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -65,6 +65,14 @@ pub struct Cluster {
     changes: Changes,
     memo: Memo,
     now: Timestamp,
+}
+
+/// What a question rests on, and the memory it may use.
+struct Asked<'a> {
+    input: Input<'a>,
+    memo: &'a mut Memo,
+    ledger: &'a Ledger,
+    budgets: &'a [Budget],
 }
 
 impl Cluster {
@@ -348,16 +356,23 @@ impl Cluster {
 
     /// Where a pod goes, as things are. Charges nothing.
     pub fn decide(&mut self, pod: &Arc<PodView>) -> Decision {
+        let Asked { input, memo, .. } = self.ask(pod);
+        cycle::decide(&input, pod, memo)
+    }
+
+    /// Everything a question about a pod rests on, up to date.
+    fn ask(&mut self, pod: &PodView) -> Asked<'_> {
         self.refresh();
         let exempt = self.is_exempt(pod);
+        let Self { options, live, board, changes, memo, ledger, budgets, .. } = self;
         let input = Input {
-            cluster: self.live.snapshot(),
-            board: self.options.rules.is_some().then_some(&self.board),
+            cluster: live.snapshot(),
+            board: options.rules.is_some().then_some(&*board),
             exempt,
-            weights: self.options.weights,
-            changes: Some(&self.changes),
+            weights: options.weights,
+            changes: Some(&*changes),
         };
-        cycle::decide(&input, pod, &mut self.memo)
+        Asked { input, memo, ledger, budgets }
     }
 
     /// Where a pod goes; it is charged there before anything else can be decided.
@@ -398,34 +413,18 @@ impl Cluster {
 
     /// Why no node would do, in the words of kube-scheduler.
     pub fn message(&mut self, pod: &Arc<PodView>, decision: &Decision) -> String {
-        self.refresh();
-        let exempt = self.is_exempt(pod);
-        let input = Input {
-            exempt,
-            board: self.options.rules.is_some().then_some(&self.board),
-            ..Input::new(self.live.snapshot())
-        };
-        cycle::message(&input, pod, decision)
+        cycle::message(&self.ask(pod).input, pod, decision)
     }
 
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
     pub fn preempt(&mut self, pod: &Arc<PodView>) -> Option<Plan> {
-        self.refresh();
-        let exempt = self.is_exempt(pod);
-        let input = Input {
-            cluster: self.live.snapshot(),
-            board: self.options.rules.is_some().then_some(&self.board),
-            exempt,
-            weights: self.options.weights,
-            changes: Some(&self.changes),
-        };
+        let Asked { input, memo, ledger, budgets } = self.ask(pod);
         // Only load nobody has measured yet surely goes with the pod.
-        let ledger = &self.ledger;
         let releases = |pod: &PodView, node: NodeId| {
             let uid = Uid::new(&pod.uid);
             ledger.pending(node).find(|(u, _)| *u == uid).map_or(Load::ZERO, |(_, load)| load)
         };
-        cycle::preempt(&input, pod, &self.budgets, Some(&releases), &mut self.memo)
+        cycle::preempt(&input, pod, budgets, Some(&releases), memo)
     }
 
     /// When something will change by time alone, such as a reservation that expires.
@@ -458,9 +457,6 @@ impl Cluster {
         self.stale.extend((0..width).map(NodeId::at));
     }
 }
-
-/// How long after being relieved a node is left alone, unless said otherwise.
-pub const COOL_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Why? Decisions as data: the same value becomes an event, a table row, JSON and one sentence.
 //!
-//! A [`Reason`] says why something was refused; refusing is an answer, not an error. A [`Trace`] collects what
-//! was found on the way, if somebody asked; if nobody did, nothing is made, not even the words.
+//! A [`Reason`] says why something was refused; refusing is an answer, not an error. Everything found on the way is in
+//! a report ([`crate::cluster::Report`]), made only when somebody asks.
 
 use crate::load::admit::Basis;
 use crate::load::ratio::Ratio;
@@ -246,124 +246,6 @@ impl Reason {
     }
 }
 
-/// May it go there?
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Yes.
-    Fits,
-    /// No, and why.
-    Rejected(Reason),
-}
-
-impl Verdict {
-    /// Is it a yes?
-    #[must_use]
-    pub fn fits(&self) -> bool {
-        matches!(self, Self::Fits)
-    }
-
-    /// Why not, if not.
-    #[must_use]
-    pub fn reason(&self) -> Option<&Reason> {
-        match self {
-            Self::Fits => None,
-            Self::Rejected(reason) => Some(reason),
-        }
-    }
-}
-
-impl From<Option<Reason>> for Verdict {
-    fn from(reason: Option<Reason>) -> Self {
-        reason.map_or(Self::Fits, Self::Rejected)
-    }
-}
-
-/// What a rule found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "found", rename_all = "camelCase")]
-pub enum Finding {
-    /// Nothing against it.
-    Fits,
-    /// It cannot be.
-    Rejected {
-        /// Why.
-        reason: Reason,
-    },
-    /// How good it is.
-    Scored {
-        /// More is better.
-        points: i64,
-    },
-}
-
-impl From<&Verdict> for Finding {
-    fn from(verdict: &Verdict) -> Self {
-        verdict.reason().map_or(Self::Fits, |reason| Self::Rejected { reason: reason.clone() })
-    }
-}
-
-/// One rule's finding about one candidate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// The candidate, usually a node's name.
-    pub about: String,
-    /// The rule.
-    pub rule: &'static str,
-    /// What it found.
-    #[serde(flatten)]
-    pub finding: Finding,
-}
-
-/// What was found on the way to a decision, if somebody wants to know.
-///
-/// ```
-/// use loadline_core::explain::{Finding, Step, Trace};
-/// let step = || Step { about: "n1".into(), rule: "taints", finding: Finding::Fits };
-/// let mut nobody_asked = Trace::off();
-/// nobody_asked.note(|| unreachable!("nothing is made"));
-/// let mut asked = Trace::on();
-/// asked.note(step);
-/// assert_eq!(asked.steps(), [step()]);
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Trace {
-    steps: Option<Vec<Step>>,
-}
-
-impl Trace {
-    /// Collects nothing.
-    #[must_use]
-    pub fn off() -> Self {
-        Self { steps: None }
-    }
-
-    /// Collects everything.
-    #[must_use]
-    pub fn on() -> Self {
-        Self { steps: Some(Vec::new()) }
-    }
-
-    /// Does somebody want to know? For work that only serves the trace.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.steps.is_some()
-    }
-
-    /// Adds a step. The closure runs only if somebody wants to know.
-    pub fn note(&mut self, step: impl FnOnce() -> Step) {
-        if let Some(steps) = &mut self.steps {
-            steps.push(step());
-        }
-    }
-
-    /// What was collected, in order.
-    #[must_use]
-    pub fn steps(&self) -> &[Step] {
-        self.steps.as_deref().unwrap_or_default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -440,22 +322,5 @@ mod tests {
             let json = serde_json::to_string(&reason).unwrap();
             assert_eq!(serde_json::from_str::<Reason>(&json).unwrap(), reason, "{json}");
         }
-    }
-
-    #[test]
-    fn steps_read_as_flat_json() {
-        let mut trace = Trace::on();
-        let verdict = Verdict::from(Some(Reason::Cordoned));
-        trace.note(|| Step { about: "n1".into(), rule: "cordon", finding: (&verdict).into() });
-        trace.note(|| Step { about: "n2".into(), rule: "affinity", finding: Finding::Scored { points: 7 } });
-        let json = serde_json::to_value(&trace).unwrap();
-        assert_eq!(
-            json,
-            serde_json::json!([
-                {"about": "n1", "rule": "cordon", "found": "rejected", "reason": {"kind": "cordoned"}},
-                {"about": "n2", "rule": "affinity", "found": "scored", "points": 7},
-            ])
-        );
-        assert_eq!(serde_json::to_value(Trace::off()).unwrap(), serde_json::Value::Null);
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! A decision never looks at the live cluster but at a **snapshot**: lean **views** of nodes and pods, frozen
 //! and numbered. And it never just says no: it gives a **reason**, a piece of data that reads as one sentence
-//! everywhere, and on request a **trace** of everything it found on the way.
+//! everywhere, and on request a **report** of everything it found on the way.
 //!
 //! # Which module answers which question
 //!
@@ -31,6 +31,10 @@
 //! | Which labels, nodes, taints match? | [`select`] |
 //! | What is the cluster like right now? | [`view`] |
 //! | What is used on each node, what is on its way? | [`ledger`] |
+//! | What is used, what is on its way, what is gone? | [`ledger`] |
+//! | How loaded is it, and may more come aboard? | [`load`] |
+//! | Where does this pod go? | [`cycle`] |
+//! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Why was it decided so? | [`explain`] |
 //!
 //! # Agreement with Kubernetes

@@ -20,7 +20,7 @@ const WAITING_NOTICES: usize = 256;
 /// Something a person watching would want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Who says it, such as `deployment` or `binder`.
+    /// Who says it, such as `deployment` or `scheduler`.
     pub from: &'static str,
     /// What it is about.
     pub about: String,

@@ -53,15 +53,6 @@ impl NodeLoad {
             valid_until: None,
         }
     }
-
-    /// Does it rest on nothing measured at all?
-    #[must_use]
-    pub fn is_unknown(&self) -> bool {
-        Metered::ALL.iter().all(|r| {
-            let line = self.lines.get(*r);
-            line.target.is_none() || matches!(line.basis, Basis::Nothing)
-        }) && self.terms.terms.iter().all(|t| t.value.is_none())
-    }
 }
 
 impl Cluster {

@@ -1,7 +1,7 @@
 //! Why there? Everything that was known and found for one pod, node by node.
 
 use super::Cluster;
-use crate::cycle::{self, Decision, Input, Parts, Rule};
+use crate::cycle::{self, Decision, Parts, Rule};
 use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::admit::{Basis, Line};
@@ -81,14 +81,7 @@ impl Cluster {
     pub fn report(&mut self, pod: &Arc<PodView>) -> Report {
         let decision = self.decide(pod);
         let exempt = self.is_exempt(pod);
-        let aware = self.is_load_aware();
-        let input = Input {
-            exempt,
-            board: aware.then_some(&self.board),
-            weights: self.options.weights,
-            ..Input::new(self.live.snapshot())
-        };
-        let examined = cycle::examine(&input, pod);
+        let examined = cycle::examine(&self.ask(pod).input, pod);
         let at = self.live.snapshot().clone();
         let nodes = examined.into_iter().map(|e| self.node_report(&at, pod, exempt, e)).collect();
         Report { decision, nodes }

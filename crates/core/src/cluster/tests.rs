@@ -5,6 +5,7 @@ use crate::load::ratio::Ratio;
 use crate::load::settings::{Missing, Settings};
 use crate::load::{Both, Metered};
 use crate::view::build::{Node, Pod, node, pod};
+use jiff::SignedDuration;
 
 const GI: i64 = 1 << 30;
 
@@ -308,4 +309,40 @@ fn a_sample_from_the_future_waits_until_its_time_has_come() {
     assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).measured, None, "too old by now");
     cluster.advance(at(3570));
     assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).measured, Some(0), "30 s ahead is believed");
+}
+
+#[test]
+fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() {
+    use crate::load::recommend::{Advice, Recommendation, Shape, Target};
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    let mut facts = pod("web").cpu("4").memory("1Gi").owner("StatefulSet", "web").on("n1").facts();
+    facts.asks = Arc::new(crate::load::estimate::Asks {
+        containers: vec![crate::load::estimate::Ask {
+            name: "main".into(),
+            cpu_nano: Some(4_000_000_000),
+            memory_bytes: Some(GI),
+        }],
+        effective: Load::new(4_000_000_000, GI),
+        ..Default::default()
+    });
+    cluster.set_pod(&facts);
+    let id = cluster.live.id("n1").unwrap();
+    let pending = |cluster: &mut Cluster| {
+        cluster.reestimate();
+        cluster.load(id).unwrap().lines.get(Metered::Cpu).pending
+    };
+    assert_eq!(pending(&mut cluster), 4_000_000_000, "by request");
+    cluster.recommend(Recommendation {
+        target: Target::of("default", facts.owner.as_ref().unwrap()),
+        containers: [("main".into(), Advice { cpu_nano: Some(1_500_000_000), memory_bytes: None })].into(),
+        success: true,
+        message: None,
+        updated: None,
+        name: "default/web-advice".into(),
+        shape: Shape::Value,
+    });
+    assert_eq!(pending(&mut cluster), 1_500_000_000, "as recommended");
+    cluster.forget_recommendation("default/web-advice");
+    assert_eq!(pending(&mut cluster), 4_000_000_000, "by request again");
 }

@@ -1,6 +1,6 @@
 //! What does every rule say of every node? For people who ask; a decision never waits for this.
 
-use super::decide::{Decision, Input, Together, alone};
+use super::decide::{Input, Together, alone};
 use super::memo::Places;
 use super::prepare::{Prepared, prepare};
 use super::{Parts, Rule, apart, local, spread};
@@ -131,12 +131,4 @@ pub fn rank(input: &Input<'_>, pod: &PodView) -> Vec<(NodeId, i64)> {
     let mut out: Vec<(NodeId, i64)> = fits.map(|e| (e.node, e.total)).collect();
     out.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
     out
-}
-
-impl Decision {
-    /// How many nodes were looked at.
-    #[must_use]
-    pub fn looked_at(&self) -> u32 {
-        self.refused.iter().fold(self.feasible, |sum, n| sum.saturating_add(*n))
-    }
 }

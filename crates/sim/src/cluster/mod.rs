@@ -50,7 +50,7 @@ impl Cluster {
         }
     }
 
-    /// Starts the watches a node and a binder need: nodes and pods.
+    /// Starts the watches nodes and controllers need: nodes and pods.
     pub fn follow_pods(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         self.follow(&self.nodes, tasks, stop);
         self.follow(&self.pods, tasks, stop);

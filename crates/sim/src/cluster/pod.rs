@@ -1,4 +1,4 @@
-//! Pods and nodes, as far as simulated nodes, controllers and the binder look at them.
+//! Pods and nodes, as far as simulated nodes and controllers look at them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
