@@ -202,6 +202,7 @@ mod tests {
             ("100Mi", "100Mi", "none does"),
             ("1.5Gi", "1536Mi", "fractions of binary units"),
             ("0.5Ki", "512", "small binary amounts lose the unit"),
+            ("812.5Ki", "832000", "so do those that no power of 1024 divides"),
             ("1000k", "1M", "a larger decimal unit fits"),
             ("1e3", "1e3", "exponents stay exponents"),
             ("1000e3", "1e6", "and are normalised"),
@@ -234,7 +235,17 @@ mod tests {
         fn the_canonical_spelling_is_its_own(number in "[0-9]{1,12}(\\.[0-9]{0,6})?", unit in 0_usize..16) {
             let suffix = DECIMAL.iter().map(|u| u.0).chain(BINARY.iter().map(|u| u.0)).nth(unit).unwrap();
             let once = canonical(&format!("{number}{suffix}")).unwrap();
-            proptest::prop_assert_eq!(canonical(&once).unwrap(), once);
+            let twice = canonical(&once).unwrap();
+            // A binary amount that no power of 1024 divides loses its unit ("812.5Ki" is "832000"), and plain
+            // digits read as decimal ("832k"). Upstream does the same; the amount stays what it was.
+            let unitless = unit >= DECIMAL.len() && once.ends_with(|c: char| c.is_ascii_digit());
+            if unitless {
+                let amount = |text: &str| Quantity::parse(text).unwrap();
+                proptest::prop_assert_eq!(amount(&twice), amount(&once));
+                proptest::prop_assert_eq!(canonical(&twice).unwrap(), twice);
+            } else {
+                proptest::prop_assert_eq!(twice, once);
+            }
         }
     }
 }
