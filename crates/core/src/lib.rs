@@ -30,10 +30,10 @@
 //! | What does this pod really ask for? | [`requests`] |
 //! | Which labels, nodes, taints match? | [`select`] |
 //! | What is the cluster like right now? | [`view`] |
-//! | What is used on each node, what is on its way? | [`ledger`] |
 //! | What is used, what is on its way, what is gone? | [`ledger`] |
 //! | How loaded is it, and may more come aboard? | [`load`] |
 //! | Where does this pod go? | [`cycle`] |
+//! | How many more would fit? | [`estimate`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Why was it decided so? | [`explain`] |
 //!
@@ -60,6 +60,7 @@
 
 pub mod cluster;
 pub mod cycle;
+pub mod estimate;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]
 pub mod fuzz;

@@ -1,3 +1,7 @@
 //! The long-running components: watches, servers, writers.
 //!
-//! Nothing is here yet: the scheduler is the first that will be. Until then `loadline-sim` binds pods in turn.
+//! Each follows the same pattern: watches bring news, one task folds them into an index and publishes a view that
+//! never changes, servers answer from the newest view without locks. A component says when it is ready, how old what
+//! it knows is, and ends when it is told to.
+
+pub mod estimator;

@@ -1,0 +1,62 @@
+//! What is known of one member cluster, and is it all there yet?
+//!
+//! One task writes (the watches of that cluster), many read (requests). A reader takes the newest [`Known`] and
+//! keeps it for as long as its answer takes; nobody waits for anybody.
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use jiff::Timestamp;
+use loadline_core::estimate::View;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything answers are made from, as of one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Free resources.
+    pub view: View,
+}
+
+/// How a member cluster is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// What has been read of it so far, such as `nodes 5000, pods 12000 (still reading)`.
+    pub progress: String,
+    /// When the API server was last heard of; `None` if never.
+    pub heard: Option<Timestamp>,
+    /// What is wrong now: a watch that fails, a kubeconfig that cannot be read.
+    pub problem: Option<String>,
+}
+
+/// One member cluster.
+#[derive(Debug, Default)]
+pub struct Member {
+    known: ArcSwapOption<Known>,
+    status: ArcSwap<Status>,
+}
+
+impl Member {
+    /// The newest state; `None` until everything has been read once. Stays what it was when watches fail.
+    #[must_use]
+    pub fn known(&self) -> Option<Arc<Known>> {
+        self.known.load_full()
+    }
+
+    /// Replaces the state.
+    pub fn publish(&self, known: Known) {
+        self.known.store(Some(Arc::new(known)));
+    }
+
+    /// How it is doing.
+    #[must_use]
+    pub fn status(&self) -> Arc<Status> {
+        self.status.load_full()
+    }
+
+    /// Says how it is doing.
+    pub fn tell(&self, status: Status) {
+        self.status.store(Arc::new(status));
+    }
+}
+
+/// The member clusters one process answers for, by name.
+pub type Members = BTreeMap<String, Arc<Member>>;
