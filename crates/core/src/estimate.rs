@@ -16,10 +16,12 @@
 mod index;
 mod quota;
 mod view;
+pub mod waiting;
 
 pub use index::Index;
 pub use quota::{Bound, Quota, Scope};
 pub use view::View;
+pub use waiting::Waiting;
 
 use crate::explain::Reason;
 use crate::load::Load;

@@ -5,7 +5,7 @@
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
-use loadline_core::estimate::View;
+use loadline_core::estimate::{View, Waiting};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Known {
     /// Free resources.
     pub view: View,
+    /// Pods that wait in vain.
+    pub waiting: Waiting,
 }
 
 /// How a member cluster is doing.
