@@ -1,12 +1,12 @@
 //! How do the real parts get onto this machine?
 //!
-//! The rows of [`parts::COMPONENTS`] that are neither in `KUBEBUILDER_ASSETS` nor in the cache are built with Go, one
+//! The rows of [`parts::COMPONENTS`](loadline_testkit::parts::COMPONENTS) that are neither in `KUBEBUILDER_ASSETS` nor in the cache are built with Go, one
 //! after the other so that progress can be told. A program appears under its name only when it is whole, so an
 //! interrupted build leaves nothing that looks finished.
 
 use crate::shell::{self, spoken};
 use anyhow::{Context as _, Result, anyhow, bail};
-use loadline_testkit::parts::{self, Component, Module, Places};
+use loadline_testkit::parts::{Component, Group, Missing, Module, Places};
 use std::env;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -16,24 +16,27 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Prints the folders that hold the parts, ready for a `PATH`, or fails if some are missing.
-pub fn print() -> Result<()> {
+/// Prints the folders that hold the parts of these groups, ready for a `PATH`, or fails if some are missing.
+pub fn print(groups: &[Group]) -> Result<()> {
     let places = Places::from_env();
-    let missing = places.missing();
-    if !missing.is_empty() {
-        let names: Vec<_> = missing.iter().map(|row| row.name).collect();
-        bail!("not there: {} (get them: {})", names.join(", "), parts::COMMAND);
+    let missing = Missing::rows(&places.missing(groups));
+    if !missing.names.is_empty() {
+        bail!("not there: {} (get them: {})", missing.names.join(", "), missing.command());
     }
-    println!("{}", env::join_paths(places.folders()).context("a folder's name has a colon")?.display());
+    println!("{}", env::join_paths(places.folders(groups)).context("a folder's name has a colon")?.display());
     Ok(())
 }
 
-/// Builds what is missing.
-pub fn ensure() -> Result<()> {
+/// Builds what is missing of these groups.
+pub fn ensure(groups: &[Group]) -> Result<()> {
     let places = Places::from_env();
-    let missing = places.missing();
-    let Some(first) = missing.first() else { return Ok(()) };
-    check_go(first.module)?;
+    let missing = places.missing(groups);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for rows in missing.chunk_by(|a, b| a.module.folder == b.module.folder) {
+        check_go(rows[0].module)?;
+    }
     let started = Instant::now();
     for (index, row) in missing.iter().enumerate() {
         let title = format!("[{}/{}] {} {}", index + 1, missing.len(), row.name, row.version());
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn every_module_has_its_folder() {
-        for row in parts::COMPONENTS {
+        for row in loadline_testkit::parts::COMPONENTS {
             assert!(module_folder(row.module).join("go.mod").is_file(), "{}", row.name);
         }
     }

@@ -20,6 +20,7 @@ mod test;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, builder::PossibleValuesParser};
+use loadline_testkit::parts::Group;
 use std::process::ExitCode;
 
 /// Chores of this repository.
@@ -47,8 +48,8 @@ enum Chore {
     /// Check everything: format, layers, lints, tests, documentation
     ///
     /// Tests against a real control plane run if `cargo xtask control-plane` has put its programs in place; what did
-    /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs are built first, and a
-    /// test that cannot have them fails.
+    /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs, peers included, are built first, and
+    /// a test that cannot have them fails.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test quantity\n  \
                             LOADLINE_REQUIRE_REAL=1 cargo xtask test")]
     Test {
@@ -63,12 +64,18 @@ enum Chore {
     /// Programs in the folder `KUBEBUILDER_ASSETS` are used as they are. The others are built from their Go modules,
     /// pinned under xtask/control-plane, with the Go on the PATH: several minutes the first time, nothing afterwards.
     /// The folders that hold the programs are printed to standard output, ready for a PATH.
-    #[command(after_help = "Examples:\n  cargo xtask control-plane\n  \
+    ///
+    /// Peers are programs of other projects that ours are compared with and talk to: karmada-scheduler and
+    /// karmada-scheduler-estimator, in the two minor versions that differ in their wire form.
+    #[command(after_help = "Examples:\n  cargo xtask control-plane\n  cargo xtask control-plane --peers\n  \
                             PATH=$(cargo xtask control-plane --dir):$PATH kubectl version --client")]
     ControlPlane {
         /// Build nothing; print where the programs are, or fail if some are missing
         #[arg(long)]
         dir: bool,
+        /// The peers as well: some minutes more the first time
+        #[arg(long)]
+        peers: bool,
     },
     /// Fail if a crate depends on one it must not know
     ///
@@ -93,8 +100,11 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Chore::Up { args } => return code(shell::up(&args)),
         Chore::Test { no_real, filter } => test::run(no_real, filter.as_deref()),
-        Chore::ControlPlane { dir: true } => control_plane::print(),
-        Chore::ControlPlane { dir: false } => control_plane::ensure().and_then(|()| control_plane::print()),
+        Chore::ControlPlane { dir, peers } => {
+            let groups = if peers { Group::ALL } else { &[Group::ControlPlane] };
+            let built = if dir { Ok(()) } else { control_plane::ensure(groups) };
+            built.and_then(|()| control_plane::print(groups))
+        }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::Codegen => fresh::run(&shell::root(), fresh::GENERATORS, fresh::Mode::Write),
         Chore::Bench { name, args } => bench::run(name.as_deref(), &args),

@@ -4,7 +4,7 @@ use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
 use crate::{control_plane, layers};
 use anyhow::{Context as _, Result, bail};
-use loadline_testkit::parts::{self, Places, Policy};
+use loadline_testkit::parts::{self, Group, Missing, Places, Policy};
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
@@ -72,7 +72,7 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
         steps.push(command("lints", &lints));
     }
     if policy == Policy::Required {
-        steps.push(here("real parts", control_plane::ensure));
+        steps.push(here("real parts", || control_plane::ensure(Group::ALL)));
     }
     steps.push(tests(policy, filter));
     if filter.is_none() {
@@ -137,12 +137,12 @@ fn not_run(policy: Policy, places: &Places) -> Option<String> {
     if policy == Policy::Never {
         return Some("not run: tests against a real control plane (leave out --no-real)".to_owned());
     }
-    let missing = places.missing();
-    if missing.is_empty() {
+    let missing = Missing::rows(&places.missing(Group::ALL));
+    if missing.names.is_empty() {
         return None;
     }
-    let names: Vec<_> = missing.iter().map(|row| row.name).collect();
-    Some(format!("not run: tests that need {} (get them: {})", names.join(", "), parts::COMMAND))
+    let (names, command) = (missing.names.join(", "), missing.command());
+    Some(format!("not run: tests that need {names} (get them: {command})"))
 }
 
 #[cfg(test)]
@@ -156,10 +156,16 @@ mod tests {
         let places = Places { assets: Some(temp.path().to_owned()), cache: None };
         let line = not_run(Policy::IfThere, &places).unwrap();
         assert!(line.starts_with("not run: tests that need etcd, kube-apiserver"), "{line}");
-        assert!(line.ends_with("(get them: cargo xtask control-plane)"), "{line}");
-        for row in parts::COMPONENTS {
-            fs::write(temp.path().join(row.name), "").unwrap();
-        }
+        assert!(line.ends_with("(get them: cargo xtask control-plane --peers)"), "{line}");
+        let place = |group: Group| {
+            for row in parts::COMPONENTS.iter().filter(|row| row.module.group == group) {
+                fs::write(temp.path().join(row.name), "").unwrap();
+            }
+        };
+        place(Group::ControlPlane);
+        let line = not_run(Policy::IfThere, &places).unwrap();
+        assert!(line.starts_with("not run: tests that need karmada-scheduler-1.17, "), "{line}");
+        place(Group::Peers);
         assert_eq!(not_run(Policy::IfThere, &places), None);
         assert!(not_run(Policy::Never, &places).unwrap().contains("--no-real"));
     }

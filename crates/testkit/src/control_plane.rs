@@ -5,15 +5,16 @@
 
 use crate::certs::Certs;
 use crate::guard::Guard;
-use crate::http::{Client, Reply};
+use crate::http::{Client, Events, Reply};
 use crate::parts::{self, Missing};
+use crate::running::{self, free_ports};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Controllers that make Deployments, disruption budgets, owner references and namespace deletion work.
@@ -28,19 +29,7 @@ pub const WORKLOADS: &[&str] = &[
 /// The bearer token of the one user, who may do everything.
 const TOKEN: &str = "loadline-test-admin";
 
-/// How long a server may take to get ready: seconds on an idle machine, much more beside a running compiler.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-/// Pause between two looks at a server that is not ready yet.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// How often a start is tried again after someone else took a port between our choosing and the server's binding it.
-const TRIES: usize = 5;
-
-/// Lines of a server's log shown when it does not start.
-const SHOWN: usize = 20;
-
-/// Why there is no control plane.
+/// Why a real part does not do what a test needs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program is not on this machine.
@@ -64,13 +53,25 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// An API server did not take a request.
+    #[error("{method} {path} is answered with {status}: {answer}")]
+    Refused {
+        /// The request's method.
+        method: &'static str,
+        /// What it was about.
+        path: String,
+        /// The HTTP status code.
+        status: u16,
+        /// The body of the answer.
+        answer: String,
+    },
     /// Keys or certificates could not be made.
     #[error("cannot make certificates: {0}")]
     Certs(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { step, source }
     }
 
@@ -78,7 +79,7 @@ impl Error {
         Self::Certs(Box::new(source))
     }
 
-    fn is_port_taken(&self) -> bool {
+    pub(crate) fn is_port_taken(&self) -> bool {
         matches!(self, Self::NotReady { lines, .. } if lines.contains("address already in use"))
     }
 }
@@ -136,13 +137,7 @@ impl Setup {
         if !names.is_empty() {
             return Err(Missing { names }.into());
         }
-        let mut tries = 1;
-        loop {
-            match ControlPlane::try_start(self) {
-                Err(error) if error.is_port_taken() && tries < TRIES => tries += 1,
-                result => return result,
-            }
-        }
+        running::with_free_ports(|| ControlPlane::try_start(self))
     }
 
     /// [`Setup::start`] for a test: none means "return", and the reason has been printed.
@@ -244,21 +239,9 @@ impl ControlPlane {
     }
 
     /// Looks until `ready` says yes, the server ends, or patience does.
-    fn wait(&self, name: &str, ready: impl Fn() -> bool) -> Result<(), Error> {
+    pub(crate) fn wait(&self, name: &str, ready: impl Fn() -> bool) -> Result<(), Error> {
         let Some(server) = self.servers.iter().find(|server| server.name() == name) else { return Ok(()) };
-        let started = Instant::now();
-        while !ready() {
-            let what = match server.ended() {
-                Some(status) => format!("ended with status {status}"),
-                None if started.elapsed() > PATIENCE => format!("was not ready after {PATIENCE:?}"),
-                None => {
-                    std::thread::sleep(PAUSE);
-                    continue;
-                }
-            };
-            return Err(Error::NotReady { name: name.to_owned(), what, lines: server.last_lines(SHOWN) });
-        }
-        Ok(())
+        running::wait(server, ready)
     }
 
     fn is_ok(&self, port: u16, path: &str) -> bool {
@@ -326,18 +309,63 @@ impl ControlPlane {
     pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Reply> {
         self.client.send(self.port, method, path, body)
     }
+
+    /// Makes an object: `path` is that of its list.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub fn create(&self, path: &str, object: &Value) -> Result<Value, Error> {
+        demand("POST", path, self.request("POST", path, Some(object)))
+    }
+
+    /// Changes an object by a merge patch.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn patch(&self, path: &str, change: &Value) -> Result<Value, Error> {
+        demand("PATCH", path, self.request("PATCH", path, Some(change)))
+    }
+
+    /// Makes or changes an object by server-side apply of a YAML text.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn apply(&self, path: &str, yaml: &str) -> Result<Value, Error> {
+        let query = format!("{path}?fieldManager=loadline-testkit&force=true");
+        demand("PATCH", path, self.client.apply(self.port, &query, yaml))
+    }
+
+    /// The events of a watch, `path` with `watch=1` in its query; see [`Client::watch`].
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub fn watch(&self, path: &str, patience: Duration) -> io::Result<Events> {
+        self.client.watch(self.port, path, patience)
+    }
+
+    /// A ready node without a kubelet, with so much to give; `labels` is a JSON object or null.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn add_node(&self, name: &str, labels: &Value, allocatable: &Value) -> Result<(), Error> {
+        self.create("/api/v1/nodes", &json!({"metadata": {"name": name, "labels": labels}}))?;
+        let status = json!({"status": {"capacity": allocatable, "allocatable": allocatable,
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+        self.patch(&format!("/api/v1/nodes/{name}/status"), &status)?;
+        Ok(())
+    }
 }
 
-/// Distinct ports nobody uses now: all are held until the last is known.
-fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
-    let mut held = Vec::with_capacity(N);
-    let mut ports = [0; N];
-    for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
-        *port = listener.local_addr().map_err(Error::io("find a free port"))?.port();
-        held.push(listener);
+/// The object in a reply, or why there is none.
+fn demand(method: &'static str, path: &str, reply: io::Result<Reply>) -> Result<Value, Error> {
+    let reply = reply.map_err(Error::io("ask kube-apiserver"))?;
+    match reply.status {
+        200..=299 => Ok(reply.json()),
+        status => {
+            let answer = String::from_utf8_lossy(&reply.body).into_owned();
+            Err(Error::Refused { method, path: path.to_owned(), status, answer })
+        }
     }
-    Ok(ports)
 }
 
 /// What is written before any server starts.

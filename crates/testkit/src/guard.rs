@@ -67,6 +67,12 @@ impl Guard {
         self.folder.join(format!("{}.log", self.name))
     }
 
+    /// Its process id, once it has one.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        fs::read_to_string(self.folder.join(format!("{}.pid", self.name))).ok()?.trim().parse().ok()
+    }
+
     /// Its exit status if it has ended by itself (128 + n for signal n).
     #[must_use]
     pub fn ended(&self) -> Option<i32> {
@@ -76,10 +82,15 @@ impl Guard {
     /// The last `count` lines of its output.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> String {
-        let text = fs::read(self.log()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.output();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(count)..].join("\n")
+    }
+
+    /// All of its output up to now.
+    #[must_use]
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.log()).unwrap_or_default()).into_owned()
     }
 }
 

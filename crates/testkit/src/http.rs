@@ -7,10 +7,10 @@
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest silence of a server before a request is given up: a hung server must fail a test, not hang it.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -60,6 +60,40 @@ impl Client {
     /// # Errors
     /// When there is no connection, no TLS, silence for 30 s, or an answer that is not HTTP.
     pub fn send(&self, port: u16, method: &str, path: &str, body: Option<&Value>) -> io::Result<Reply> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        finish(self.open(port, method, path, kind, &body)?)
+    }
+
+    /// Server-side apply of one object as YAML, such as the text of a file.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub fn apply(&self, port: u16, path: &str, yaml: &str) -> io::Result<Reply> {
+        finish(self.open(port, "PATCH", path, "application/apply-patch+yaml", yaml)?)
+    }
+
+    /// Opens a watch and gives its events, for no longer than `patience` in all.
+    ///
+    /// # Errors
+    /// As [`Client::send`], and when the server does not answer with 200.
+    pub fn watch(&self, port: u16, path: &str, patience: Duration) -> io::Result<Events> {
+        let until = Instant::now() + patience;
+        let mut stream = BufReader::new(self.open(port, "GET", path, "application/json", "")?);
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if stream.read_until(b'\n', &mut head)? == 0 {
+                break;
+            }
+        }
+        let reply = parse(&head)?;
+        if reply.status != 200 {
+            return Err(io::Error::other(format!("a watch of {path} is answered with {}", reply.status)));
+        }
+        Ok(Events { stream, until })
+    }
+
+    fn open(&self, port: u16, method: &str, path: &str, kind: &str, body: &str) -> io::Result<Stream> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(SILENCE))?;
@@ -67,20 +101,65 @@ impl Client {
         let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(session, socket);
 
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let (token, length) = (&self.token, body.len());
         let request = format!(
             "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
              Accept: application/json\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes())?;
-        let mut answer = Vec::new();
-        match stream.read_to_end(&mut answer) {
-            // A server may close without TLS's farewell; what came is judged below.
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
-            _ => parse(&answer),
+        Ok(stream)
+    }
+}
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// The events of a watch, each as the server sent it: an object with `type` and `object`.
+///
+/// Ends when the server ends it; a time that runs out is an error of the kind `TimedOut`.
+#[derive(Debug)]
+pub struct Events {
+    stream: BufReader<Stream>,
+    until: Instant,
+}
+
+impl Iterator for Events {
+    type Item = io::Result<Value>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+impl Events {
+    /// One line is one event.
+    fn read(&mut self) -> io::Result<Option<Value>> {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "no further event in time");
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(late());
         }
+        self.stream.get_ref().sock.set_read_timeout(Some(left))?;
+        let mut line = Vec::new();
+        match self.stream.read_until(b'\n', &mut line) {
+            Ok(0) => Ok(None),
+            Ok(_) => serde_json::from_slice(&line).map(Some).map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            // What a socket's own limit is called depends on the system.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Err(late())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The whole answer: everything before the connection's end.
+fn finish(mut stream: Stream) -> io::Result<Reply> {
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        // A server may close without TLS's farewell; what came is judged below.
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+        _ => parse(&answer),
     }
 }
 

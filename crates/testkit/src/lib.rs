@@ -4,6 +4,8 @@
 //! |---|---|
 //! | which real programs are there, and where? | [`parts`] |
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
+//! | how do I get one server of its own for this test? | `running` |
+//! | how do I get Karmada's scheduler and estimator? | `karmada` |
 //! | how does a child process end when the test is killed? | `guard` |
 //! | how do I ask an HTTPS server one thing without a client library? | `http` |
 //!
@@ -44,6 +46,12 @@ pub mod control_plane;
 pub mod guard;
 #[cfg(feature = "control-plane")]
 pub mod http;
+#[cfg(feature = "control-plane")]
+pub mod karmada;
+#[cfg(feature = "control-plane")]
+pub mod running;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
+#[cfg(feature = "control-plane")]
+pub use running::Running;

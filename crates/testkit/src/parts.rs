@@ -1,6 +1,9 @@
 //! Which real programs exist for tests, where do they come from, and where do they live on this machine?
 //!
-//! The table here is the only list of them: `cargo xtask control-plane` builds its rows, tests look them up.
+//! The table here is the only list of them: `cargo xtask control-plane` builds its rows, tests look them up. A control
+//! plane is what most tests need; the peers, other projects' programs that ours are compared with or talk to, are a
+//! [`Group`] of their own, so that nobody builds them by the way.
+//!
 //! Programs are sought in `KUBEBUILDER_ASSETS` first and then in the user's cache, in a folder whose name changes
 //! with everything that goes into the build. Nothing here starts or builds anything.
 
@@ -9,14 +12,34 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What a developer types to get the parts.
-pub const COMMAND: &str = "cargo xtask control-plane";
-
 /// When set to 1, a missing part is built by `cargo xtask test` and fails a test instead of skipping it.
 pub const REQUIRE: &str = "LOADLINE_REQUIRE_REAL";
 
 /// When set to 1, tests behave as if no part were there.
 pub const AVOID: &str = "LOADLINE_NO_REAL";
+
+/// Programs that are asked for together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Kubernetes and its store.
+    ControlPlane,
+    /// Programs of other projects that ours stand beside.
+    Peers,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::ControlPlane, Self::Peers];
+
+    /// What a developer types to get the programs of this group. That of a later group gets the earlier ones too.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::ControlPlane => "cargo xtask control-plane",
+            Self::Peers => "cargo xtask control-plane --peers",
+        }
+    }
+}
 
 /// A Go module of ours under `xtask/control-plane` that pins one upstream with everything it needs.
 ///
@@ -25,6 +48,8 @@ pub const AVOID: &str = "LOADLINE_NO_REAL";
 pub struct Module {
     /// Folder name under `xtask/control-plane`.
     pub folder: &'static str,
+    /// What its programs belong to.
+    pub group: Group,
     /// The required module whose version names the build.
     pub upstream: &'static str,
     /// Go package whose `gitVersion`, `gitMajor` and `gitMinor` are set at link time: without them the servers
@@ -40,7 +65,7 @@ pub struct Module {
 /// One program: a row of the table.
 #[derive(Debug)]
 pub struct Component {
-    /// File name of the program.
+    /// File name of the program; with the minor version where several are kept side by side.
     pub name: &'static str,
     /// The module that pins it.
     pub module: &'static Module,
@@ -51,6 +76,7 @@ pub struct Component {
 /// Kubernetes itself, with the etcd it asks for.
 pub static KUBERNETES: Module = Module {
     folder: "kubernetes",
+    group: Group::ControlPlane,
     upstream: "k8s.io/kubernetes",
     stamp: Some("k8s.io/component-base/version"),
     tags: &[],
@@ -58,6 +84,35 @@ pub static KUBERNETES: Module = Module {
     go_sum: include_str!("../../../xtask/control-plane/kubernetes/go.sum"),
     tools: include_str!("../../../xtask/control-plane/kubernetes/tools.go"),
 };
+
+/// Karmada of the last minor that speaks only the older of two wire forms.
+pub static KARMADA_1_17: Module = Module {
+    folder: "karmada-1.17",
+    group: Group::Peers,
+    upstream: KARMADA,
+    stamp: None,
+    tags: KARMADA_TAGS,
+    go_mod: include_str!("../../../xtask/control-plane/karmada-1.17/go.mod"),
+    go_sum: include_str!("../../../xtask/control-plane/karmada-1.17/go.sum"),
+    tools: include_str!("../../../xtask/control-plane/karmada-1.17/tools.go"),
+};
+
+/// Karmada of the minor that speaks both wire forms.
+pub static KARMADA_1_18: Module = Module {
+    folder: "karmada-1.18",
+    group: Group::Peers,
+    upstream: KARMADA,
+    stamp: None,
+    tags: KARMADA_TAGS,
+    go_mod: include_str!("../../../xtask/control-plane/karmada-1.18/go.mod"),
+    go_sum: include_str!("../../../xtask/control-plane/karmada-1.18/go.sum"),
+    tools: include_str!("../../../xtask/control-plane/karmada-1.18/tools.go"),
+};
+
+const KARMADA: &str = "github.com/karmada-io/karmada";
+
+/// Without it the programs start and panic at the first estimate: Kubernetes' types are then no protobuf messages.
+const KARMADA_TAGS: &[&str] = &["kubernetes_protomessage_one_more_release"];
 
 /// Every program that can be had, in the order in which they are built.
 pub static COMPONENTS: &[Component] = &[
@@ -77,6 +132,26 @@ pub static COMPONENTS: &[Component] = &[
         name: "kube-controller-manager",
         module: &KUBERNETES,
         package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+    },
+    Component {
+        name: "karmada-scheduler-1.17",
+        module: &KARMADA_1_17,
+        package: "github.com/karmada-io/karmada/cmd/scheduler",
+    },
+    Component {
+        name: "karmada-scheduler-estimator-1.17",
+        module: &KARMADA_1_17,
+        package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
+    },
+    Component {
+        name: "karmada-scheduler-1.18",
+        module: &KARMADA_1_18,
+        package: "github.com/karmada-io/karmada/cmd/scheduler",
+    },
+    Component {
+        name: "karmada-scheduler-estimator-1.18",
+        module: &KARMADA_1_18,
+        package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
     },
 ];
 
@@ -197,17 +272,17 @@ impl Places {
         folders.into_iter().flatten().map(|folder| folder.join(component.name)).find(|path| path.is_file())
     }
 
-    /// The rows whose program is not there.
+    /// The rows of these groups whose program is not there.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static Component> {
-        COMPONENTS.iter().filter(|row| self.find(row).is_none()).collect()
+    pub fn missing(&self, groups: &[Group]) -> Vec<&'static Component> {
+        of(groups).filter(|row| self.find(row).is_none()).collect()
     }
 
-    /// Every folder in which a part was found, in the order of search: ready for a `PATH`.
+    /// Every folder in which a part of these groups was found, in the order of search: ready for a `PATH`.
     #[must_use]
-    pub fn folders(&self) -> Vec<PathBuf> {
+    pub fn folders(&self, groups: &[Group]) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = Vec::new();
-        for found in COMPONENTS.iter().filter_map(|row| self.find(row)) {
+        for found in of(groups).filter_map(|row| self.find(row)) {
             if let Some(folder) = found.parent().map(Path::to_path_buf)
                 && !folders.contains(&folder)
             {
@@ -216,6 +291,10 @@ impl Places {
         }
         folders
     }
+}
+
+fn of(groups: &[Group]) -> impl Iterator<Item = &'static Component> {
+    COMPONENTS.iter().filter(|row| groups.contains(&row.module.group))
 }
 
 /// Whether tests may, must or must not use real parts.
@@ -251,9 +330,24 @@ pub struct Missing {
     pub names: Vec<String>,
 }
 
+impl Missing {
+    /// These rows.
+    #[must_use]
+    pub fn rows(rows: &[&Component]) -> Self {
+        Self { names: rows.iter().map(|row| row.name.to_owned()).collect() }
+    }
+
+    /// What a developer types to get all of them.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        let named = COMPONENTS.iter().filter(|row| self.names.iter().any(|name| name == row.name));
+        named.map(|row| row.module.group).max().unwrap_or(Group::ControlPlane).command()
+    }
+}
+
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "needs {} ({COMMAND})", self.names.join(", "))
+        write!(f, "needs {} ({})", self.names.join(", "), self.command())
     }
 }
 
@@ -379,14 +473,53 @@ mod tests {
         assert_eq!(places.find(row("etcd")), Some(assets.join("etcd")));
         assert_eq!(places.find(row("kubectl")), Some(built.join("kubectl")));
         assert_eq!(places.find(row("kube-apiserver")), None);
-        assert_eq!(places.folders(), [assets, built]);
-        let missing: Vec<_> = places.missing().iter().map(|row| row.name).collect();
-        assert_eq!(missing, ["kube-apiserver", "kube-scheduler", "kube-controller-manager"]);
+        let groups = [Group::ControlPlane];
+        assert_eq!(places.folders(&groups), [assets, built]);
+        assert_eq!(
+            Missing::rows(&places.missing(&groups)).names,
+            ["kube-apiserver", "kube-scheduler", "kube-controller-manager"]
+        );
+    }
+
+    #[test]
+    fn a_group_is_missing_without_the_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let places = Places { assets: Some(temp.path().to_owned()), cache: None };
+        for row in COMPONENTS.iter().filter(|row| row.module.group == Group::ControlPlane) {
+            fs::write(temp.path().join(row.name), "").unwrap();
+        }
+        assert_eq!(places.missing(&[Group::ControlPlane]).len(), 0);
+        let peers = places.missing(&[Group::Peers]);
+        assert!(peers.iter().all(|row| row.name.starts_with("karmada-")), "{peers:?}");
+        assert_eq!(peers.len(), 4);
+        assert_eq!(places.missing(Group::ALL).len(), 4);
+        assert_eq!(places.folders(&[Group::Peers]), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn no_two_programs_have_one_name() {
+        let mut names: Vec<_> = COMPONENTS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COMPONENTS.len());
     }
 
     #[test]
     fn missing_says_what_to_type() {
-        let missing = Missing { names: vec!["etcd".into(), "kube-apiserver".into()] };
-        assert_eq!(missing.to_string(), "needs etcd, kube-apiserver (cargo xtask control-plane)");
+        let cases = [
+            (vec!["etcd", "kube-apiserver"], "needs etcd, kube-apiserver (cargo xtask control-plane)"),
+            (
+                vec!["karmada-scheduler-1.18"],
+                "needs karmada-scheduler-1.18 (cargo xtask control-plane --peers)",
+            ),
+            (
+                vec!["karmada-scheduler-1.17", "etcd"],
+                "needs karmada-scheduler-1.17, etcd (cargo xtask control-plane --peers)",
+            ),
+        ];
+        for (names, expected) in cases {
+            let names = names.into_iter().map(str::to_owned).collect();
+            assert_eq!(Missing { names }.to_string(), expected);
+        }
     }
 }
