@@ -211,6 +211,15 @@ impl Context {
         };
         self.classes.get(name).cloned().or(built_in)
     }
+
+    /// The priority of pods that name that class, or none, as far as others may be evicted for them: `None` where
+    /// that is not known or never happens.
+    pub(crate) fn priority(&self, name: Option<&str>) -> Option<i32> {
+        match self.class(name) {
+            Some(class) => class.preempts.then_some(class.value),
+            None => name.is_none().then_some(0),
+        }
+    }
 }
 
 /// Reads a `PriorityClass`.

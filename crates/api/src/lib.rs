@@ -17,6 +17,8 @@
 //! | who was placed where, and when | [`event`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
+//! | what quotas leave | [`quota`] |
+//! | what is to be counted, and what is on its way | [`workload`] |
 //! | spans of time as Go writes them | [`duration`] |
 
 pub mod cluster;
@@ -28,8 +30,10 @@ pub mod node;
 pub mod owners;
 pub mod pod;
 pub mod policy;
+pub mod quota;
 mod read;
 pub mod recommendation;
+pub mod workload;
 
 pub use context::Context;
 pub use read::{Error, Problem, Warning};

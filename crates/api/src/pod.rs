@@ -9,6 +9,7 @@ use crate::context::{Context, namespace};
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::load::estimate::Asks;
 use loadline_core::requests::{self, Rules};
+use loadline_core::resources::List;
 use loadline_core::view::{Hold, PodFacts};
 use serde_json::Value;
 use std::sync::Arc;
@@ -56,6 +57,43 @@ fn read(pod: &At<'_, '_>, context: &Context) -> PodFacts {
     wants.holds = holds;
     facts.wants = Arc::new(wants);
     facts
+}
+
+/// A pod as a template makes it, before it has a name.
+pub(crate) struct Template {
+    /// What follows from the template: labels, what it asks for and wants. Volumes are not in it.
+    pub facts: PodFacts,
+    /// What it may not exceed.
+    pub limits: List,
+    /// Its priority, if that is known, as far as others may be evicted for it.
+    pub priority: Option<i32>,
+    /// The name of its priority class; empty for none.
+    pub priority_class: String,
+    /// Why it would not be placed.
+    pub holds: Vec<Hold>,
+}
+
+/// What is known of the pods of a template.
+pub(crate) fn template(at: &At<'_, '_>, namespace: &str, context: &Context) -> Template {
+    let (metadata, spec) = (at.get("metadata"), at.get("spec"));
+    let mut holds = gates(&spec);
+    let asked = resources::read(&spec, &at.get("status"), &mut holds);
+    let class = spec.get("priorityClassName");
+    let written = spec.get("priority").int32();
+    let mut facts = PodFacts {
+        namespace: namespace.to_owned(),
+        labels: metadata.get("labels").texts(),
+        requests: requests::requests(&asked, Rules::default()),
+        nonzero: requests::nonzero(&asked, Rules::default()),
+        asks: Arc::new(Asks::of(&asked)),
+        ..PodFacts::default()
+    };
+    let never = spec.get("preemptionPolicy").text() == Some("Never");
+    let priority = written.or_else(|| context.priority(class.text())).filter(|_| !never);
+    facts.priority = priority.unwrap_or_default();
+    facts.wants = Arc::new(wants::read(&spec, &facts, &mut holds));
+    let limits = requests::limits(&asked, Rules::default());
+    Template { facts, limits, priority, priority_class: class.string(), holds }
 }
 
 /// Gates somebody closed, and what we cannot do.

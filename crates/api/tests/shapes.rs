@@ -1,6 +1,8 @@
 //! Whatever the shape of an object, reading it ends in an answer or an error, never in a panic.
 
-use loadline_api::{Context, cluster, context, duration, event, metrics, node, owners, pod, recommendation};
+use loadline_api::{
+    Context, cluster, context, duration, event, metrics, node, owners, pod, quota, recommendation, workload,
+};
 use loadline_core::view::Texts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -72,6 +74,14 @@ const NAMES: &[&str] = &[
     "ports",
     "hostPort",
     "priority",
+    "template",
+    "components",
+    "replicas",
+    "replicaRequirements",
+    "nodeClaim",
+    "hardNodeAffinity",
+    "hard",
+    "scopes",
 ];
 
 const TEXTS: &[&str] = &[
@@ -169,6 +179,16 @@ fn read_as_everything(value: &Value) {
     let _ = cluster::budget(value);
     let _ = cluster::namespace_facts(value, &mut Texts::default());
     let _ = recommendation::read(value);
+    let _ = quota::quota(value);
+    let _ = workload::assumed(value, &context);
+    for (version, kind) in workload::KINDS {
+        let mut value = value.clone();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("apiVersion".to_owned(), version.into());
+            fields.insert("kind".to_owned(), kind.into());
+        }
+        let _ = workload::read(&value, &context);
+    }
 }
 
 proptest! {

@@ -1,0 +1,136 @@
+//! How many of what? The workload a question is about, and workloads that are on their way.
+//!
+//! | object | what is read |
+//! |---|---|
+//! | Deployment, `StatefulSet`, `ReplicaSet`, Job | the pod template, `spec.template` |
+//! | `PodTemplate` | `template` |
+//! | `ResourceBinding`, `ClusterResourceBinding` | `spec.components`, else `spec.replicaRequirements` |
+//! | `AssumedWorkload` | `spec.components`, and `spec.resource` for what it is |
+//!
+//! What a pod made from a template asks for is what a pod asks for: a limit stands in for a request that is missing,
+//! sidecars and resources of the pod as a whole count.
+
+mod binding;
+
+pub use binding::assumed;
+
+use crate::context::{Context, namespace};
+use crate::pod::{self, Template};
+use crate::read::{At, Error, Warning, group, tolerant};
+use loadline_core::estimate::{Ask, Component};
+use loadline_core::load::recommend::Target;
+use loadline_core::view::{Hold, Owner, PodFacts, Wants};
+use serde_json::Value;
+
+/// Kinds a question can be about, with their API versions.
+pub const KINDS: [(&str, &str); 7] = [
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("batch/v1", "Job"),
+    ("v1", "PodTemplate"),
+    ("work.karmada.io/v1alpha2", "ResourceBinding"),
+    ("work.karmada.io/v1alpha2", "ClusterResourceBinding"),
+];
+
+/// What [`assumed`] reads.
+pub const ASSUMED: (&str, &str) = ("loadline.dev/v1alpha1", "AssumedWorkload");
+
+/// What is asked about.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The object the question was read from.
+    pub target: Target,
+    /// Whose quotas bind it; empty for none.
+    pub namespace: String,
+    /// How many of what.
+    pub of: Of,
+    /// A pod as the template makes it, as far as load is foretold from it; bindings do not say.
+    pub pod: Option<PodFacts>,
+}
+
+/// What is to be counted.
+#[derive(Clone, Debug)]
+pub enum Of {
+    /// Replicas that are all alike.
+    Replicas(Box<Ask>),
+    /// Complete sets of these.
+    Sets(Vec<Component>),
+}
+
+/// Reads a workload.
+///
+/// # Errors
+/// When the object is not what it should be, or its template asks for what no pod can have.
+pub fn read(value: &Value, context: &Context) -> Result<(Question, Vec<Warning>), Error> {
+    let kind = value["kind"].as_str().unwrap_or_default();
+    tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
+        let metadata = root.get("metadata");
+        let mut target = Target {
+            group: group(value["apiVersion"].as_str().unwrap_or_default()).into(),
+            kind: kind.into(),
+            namespace: metadata.get("namespace").string().into(),
+            name: metadata.get("name").needed().into(),
+        };
+        if binding::KINDS.contains(&kind) {
+            return binding::read(root, target, context);
+        }
+        target.namespace = namespace(metadata.get("namespace").text()).into();
+        let spec = root.get("spec");
+        let at = if kind == "PodTemplate" { root.get("template") } else { spec.get("template") };
+        if !at.is_set() {
+            at.fail("expected a pod template, found nothing");
+        }
+        of_template(root, &at, target, context)
+    })
+}
+
+fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: Target, context: &Context) -> Question {
+    let space = target.namespace.to_string();
+    let Template { mut facts, limits, priority, priority_class, holds } = pod::template(at, &space, context);
+    facts.owner = Some(Owner {
+        group: target.group.clone(),
+        kind: target.kind.clone(),
+        name: target.name.clone(),
+        uid: "".into(),
+    });
+    for hold in &holds {
+        match hold {
+            // It says where.
+            Hold::Invalid(problem) => root.fail(problem.as_str()),
+            Hold::Gate(gate) => at.warn(format!("the scheduling gate {gate} is not looked at")),
+            Hold::Unsupported(what) => at.warn(format!("{what} is not looked at")),
+        }
+    }
+    let spec = at.get("spec");
+    let left_out = left_out(&spec, &facts.wants);
+    if !left_out.is_empty() {
+        spec.warn(format!("not counted: {}; fewer may fit", left_out.join(", ")));
+    }
+    let ask = Ask {
+        required: facts.wants.required.clone(),
+        tolerations: facts.wants.tolerations.clone(),
+        requests: facts.requests.clone(),
+        limits: Some(limits),
+        namespace: space.clone(),
+        priority_class,
+        priority,
+        load: None,
+    };
+    Question { target, namespace: space, of: Of::Replicas(Box::new(ask)), pod: Some(facts) }
+}
+
+/// What bears on where pods may go and is not part of an estimate.
+fn left_out(spec: &At<'_, '_>, wants: &Wants) -> Vec<&'static str> {
+    let volumes = spec.get("volumes");
+    [
+        ("ports of the node", !wants.ports.is_empty()),
+        ("nearness to other pods", !wants.affinity.required.is_empty()),
+        ("distance from other pods", !wants.anti_affinity.required.is_empty()),
+        ("even spreading", wants.spread.iter().any(|spread| spread.hard)),
+        ("claimed volumes", volumes.items().any(|volume| volume.get("persistentVolumeClaim").is_set())),
+    ]
+    .into_iter()
+    .filter_map(|(what, there)| there.then_some(what))
+    .collect()
+}
