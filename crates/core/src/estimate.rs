@@ -13,8 +13,15 @@
 //! follows how many *different* nodes there are, not how many: nodes with the same labels, taints and free
 //! resources are counted together.
 
+mod asked;
+mod chunks;
+mod field;
 mod index;
+mod kinds;
+mod owners;
 mod quota;
+mod rows;
+mod sets;
 mod view;
 pub mod waiting;
 

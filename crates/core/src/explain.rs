@@ -79,6 +79,15 @@ pub enum Reason {
         /// What the expected load rests on.
         basis: Basis,
     },
+    /// What one more is expected to use is more than may still come under the load line.
+    NoHeadroom {
+        /// Which resource.
+        resource: String,
+        /// What one more is expected to use: CPU in billionths of a core, memory in bytes.
+        asked: i64,
+        /// What may still come; negative where the line is passed already.
+        free: i64,
+    },
     /// Nothing is known of the node's load, and the settings say to keep off then.
     UnknownLoad,
     /// The node was relieved and is left alone for a while.
@@ -184,6 +193,21 @@ impl fmt::Display for Reason {
                 "{metric} of the node is {value}, above its limit {limit} (from {source}, {age_seconds} s old)"
             ),
             Self::OverLine { .. } => self.over_line(f),
+            Self::NoHeadroom { resource, asked, free } => {
+                let show = |amount: i64| match resource.as_str() {
+                    "cpu" => Quantity::from_nano(amount),
+                    _ => Quantity::from_bytes(amount),
+                };
+                if *free < 0 {
+                    write!(f, "{resource} is over the load line by {}", show(free.saturating_neg()))
+                } else {
+                    let (asked, free) = (show(*asked), show(*free));
+                    write!(
+                        f,
+                        "{asked} {resource} is expected to be used, but only {free} may come under the load line"
+                    )
+                }
+            }
             Self::UnknownLoad => f.write_str("nothing is known of the node's load"),
             Self::Cooling { until } => {
                 write!(f, "the node is left alone until {until}, after it was relieved")
@@ -309,6 +333,14 @@ mod tests {
                     basis: Basis::Estimates,
                 },
                 "memory would pass the line: 3Gi expected of its pods + 1Gi incoming is over 2Gi (0.5 of 4Gi)",
+            ),
+            (
+                Reason::NoHeadroom { resource: "cpu".into(), asked: 2_000_000_000, free: 1_500_000_000 },
+                "2 cpu is expected to be used, but only 1500m may come under the load line",
+            ),
+            (
+                Reason::NoHeadroom { resource: "memory".into(), asked: 1, free: -(1 << 30) },
+                "memory is over the load line by 1Gi",
             ),
             (Reason::UnknownLoad, "nothing is known of the node's load"),
             (Reason::PortTaken { protocol: "TCP".into(), port: 80 }, "port 80/TCP of the node is taken"),

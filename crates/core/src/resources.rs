@@ -105,6 +105,20 @@ impl Names {
         out
     }
 
+    /// The vector of a resource list, if no name in it is new; see [`Names::amounts`].
+    #[must_use]
+    pub fn find_all(&self, list: &List) -> Option<Amounts> {
+        let mut out = Amounts::default();
+        for (name, quantity) in list {
+            match self.find(name) {
+                Some(resource) => out.set(resource, units(resource, quantity)),
+                None if is_extended(name) => return None,
+                None => {}
+            }
+        }
+        Some(out)
+    }
+
     /// The resource list of a vector, leaving out zeros.
     #[must_use]
     pub fn list(&self, amounts: &Amounts) -> List {

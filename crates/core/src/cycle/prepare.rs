@@ -2,9 +2,8 @@
 
 use super::decide::Input;
 use crate::resources::Resource;
-use crate::select::Toleration;
 use crate::select::node::Sets;
-use crate::select::taint::{Compare, Effect, Taint, discouraging, repelling};
+use crate::select::taint::{Compare, Taint, discouraging, repelling, tolerates_cordon};
 use crate::view::{NodeId, PodView, Snapshot};
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeSet;
@@ -74,17 +73,6 @@ fn named(at: &Snapshot, names: &BTreeSet<String>) -> FixedBitSet {
         out.union_with(&at.labels().named(name));
     }
     out
-}
-
-/// Cordoning counts as a taint of this name; a pod that tolerates it may go there.
-fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
-    let cordon = Taint {
-        key: "node.kubernetes.io/unschedulable".to_owned(),
-        value: String::new(),
-        effect: Effect::NoSchedule,
-        time_added: None,
-    };
-    tolerations.iter().any(|t| t.tolerates(&cordon, Compare::Off))
 }
 
 fn liking(at: &Snapshot, pod: &PodView) -> Vec<i64> {

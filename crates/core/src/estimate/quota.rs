@@ -1,6 +1,20 @@
 //! What do quotas leave?
+//!
+//! A `ResourceQuota` counts the pods all its scopes hold for. Of what it lists and its status reports,
+//!
+//! ```text
+//! free   = max(0, hard − used) − what is assumed to be on its way
+//! allows = min over requested r of floor( free(r) / request(r) )
+//! ```
+//!
+//! The tightest quota of the namespace binds. `requests.cpu` and `cpu` are one resource, and the tighter entry of the
+//! two counts. Limits and the number of pods count where the asker knows the whole template.
 
-use crate::resources::List;
+use super::view::{View, held};
+use super::{Ask, Assumed, Component, UNCONSTRAINED};
+use crate::quantity::Quantity;
+use crate::resources::{List, is_extended};
+use std::collections::BTreeMap;
 
 /// A `ResourceQuota`, as far as it counts replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,4 +51,151 @@ pub struct Bound {
     pub resource: String,
     /// How many replicas or sets.
     pub allows: i32,
+}
+
+/// What a quota can count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Counted<'a> {
+    Request(&'a str),
+    Limit(&'a str),
+    Pods,
+}
+
+impl<'a> Counted<'a> {
+    /// `None` for what replicas do not use up: storage, objects.
+    fn of(entry: &'a str) -> Option<Self> {
+        let counted = |name: &str| {
+            matches!(name, "cpu" | "memory" | "ephemeral-storage")
+                || (is_extended(name) && !name.starts_with("count/"))
+        };
+        if matches!(entry, "pods" | "count/pods") {
+            Some(Self::Pods)
+        } else if let Some(name) = entry.strip_prefix("limits.") {
+            counted(name).then_some(Self::Limit(name))
+        } else {
+            let name = entry.strip_prefix("requests.").unwrap_or(entry);
+            counted(name).then_some(Self::Request(name))
+        }
+    }
+
+    /// What one replica uses up, in thousandths of CPU or whole units.
+    fn amount(self, ask: &Ask) -> i128 {
+        let units = |name: &str, amount: &Quantity| {
+            i128::from(if name == "cpu" { amount.milli_value() } else { amount.value() })
+        };
+        match self {
+            Self::Request(name) => ask.requests.get(name).map_or(0, |amount| units(name, amount)),
+            Self::Limit(name) => {
+                ask.limits.as_ref().and_then(|limits| limits.get(name)).map_or(0, |n| units(name, n))
+            }
+            Self::Pods => i128::from(ask.limits.is_some()),
+        }
+        .max(0)
+    }
+}
+
+impl Scope {
+    fn holds(&self, ask: &Ask) -> bool {
+        let names =
+            |list: &List| ["cpu", "memory"].iter().any(|r| list.get(*r).is_some_and(|n| n.value() > 0));
+        let best_effort = !names(&ask.requests) && !ask.limits.as_ref().is_some_and(names);
+        let class = &ask.priority_class;
+        match self.name.as_str() {
+            "PriorityClass" => match self.operator.as_str() {
+                "Exists" | "" => !class.is_empty(),
+                "DoesNotExist" => class.is_empty(),
+                "In" => self.values.contains(class),
+                "NotIn" => !self.values.contains(class),
+                _ => false,
+            },
+            "BestEffort" => best_effort,
+            "NotBestEffort" => !best_effort,
+            // Replicas have no deadline of their own.
+            "NotTerminating" => true,
+            _ => false,
+        }
+    }
+}
+
+impl Quota {
+    fn counts(&self, ask: &Ask) -> bool {
+        self.scopes.iter().all(|scope| scope.holds(ask))
+    }
+
+    /// What is left of everything it counts, with the name it has there.
+    fn free<'a>(&'a self, assumed: &[(&Ask, i64)]) -> BTreeMap<Counted<'a>, (i128, &'a str)> {
+        let mut out = BTreeMap::new();
+        for (entry, hard) in &self.hard {
+            let (Some(counted), Some(used)) = (Counted::of(entry), self.used.get(entry)) else { continue };
+            let units = |amount: &Quantity| match counted {
+                Counted::Request("cpu") | Counted::Limit("cpu") => i128::from(amount.milli_value()),
+                _ => i128::from(amount.value()),
+            };
+            let coming: i128 = assumed
+                .iter()
+                .filter(|(ask, _)| self.counts(ask))
+                .map(|(ask, count)| counted.amount(ask).saturating_mul(i128::from(*count)))
+                .fold(0, i128::saturating_add);
+            let free = (units(hard) - units(used)).max(0).saturating_sub(coming).max(0);
+            let place = out.entry(counted).or_insert((free, entry.as_str()));
+            if free < place.0 {
+                *place = (free, entry);
+            }
+        }
+        out
+    }
+
+    /// How often the sum of these asks fits, each so many times; `None` if nothing of it is counted.
+    fn allows(&self, asks: &[(&Ask, i64)], assumed: &[(&Ask, i64)]) -> Option<Bound> {
+        let counted: Vec<_> = asks.iter().filter(|(ask, _)| self.counts(ask)).collect();
+        if counted.is_empty() {
+            return None;
+        }
+        let mut best: Option<(i128, &str)> = None;
+        for (resource, (free, entry)) in self.free(assumed) {
+            let asked: i128 = counted
+                .iter()
+                .map(|(ask, count)| resource.amount(ask).saturating_mul(i128::from(*count)))
+                .fold(0, i128::saturating_add);
+            if asked > 0 && best.is_none_or(|(count, _)| free / asked < count) {
+                best = Some((free / asked, entry));
+            }
+        }
+        let (count, resource) = best?;
+        let allows = held(i64::try_from(count).unwrap_or(i64::MAX));
+        (allows < UNCONSTRAINED).then(|| Bound {
+            quota: self.name.clone(),
+            resource: resource.to_owned(),
+            allows,
+        })
+    }
+}
+
+/// What the quotas of a namespace leave for these asks, each so many times. No namespace, no bound.
+fn tightest(view: &View, namespace: &str, asks: &[(&Ask, i64)], assumed: &[Assumed]) -> Option<Bound> {
+    let quotas = view.quotas.get(namespace).filter(|_| !namespace.is_empty())?;
+    let mut coming: Vec<(&Ask, i64)> = Vec::new();
+    for workload in assumed.iter().filter(|workload| workload.namespace == namespace) {
+        // Pods that exist are in `used` already, wherever they are.
+        let left = super::field::remaining(view, workload);
+        coming.extend(workload.components.iter().map(|c| &c.ask).zip(left));
+    }
+    let bounds = quotas.iter().filter_map(|quota| quota.allows(asks, &coming));
+    bounds.min_by_key(|bound| bound.allows)
+}
+
+/// What quotas leave for replicas.
+pub(super) fn replicas(view: &View, ask: &Ask, assumed: &[Assumed]) -> Option<Bound> {
+    tightest(view, &ask.namespace, &[(ask, 1)], assumed)
+}
+
+/// What quotas leave for sets.
+pub(super) fn sets(
+    view: &View,
+    namespace: &str,
+    components: &[Component],
+    assumed: &[Assumed],
+) -> Option<Bound> {
+    let asks: Vec<_> = components.iter().map(|c| (&c.ask, i64::from(c.replicas.max(0)))).collect();
+    tightest(view, namespace, &asks, assumed)
 }

@@ -215,6 +215,18 @@ impl Required {
         self.names.as_ref()
     }
 
+    /// Does it speak of fields, which every node has its own of?
+    #[must_use]
+    pub fn has_fields(&self) -> bool {
+        self.terms.iter().flatten().any(|term| !term.fields.is_empty())
+    }
+
+    /// The labels it speaks of; one may come more than once.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let terms = self.terms.iter().flatten().flat_map(|term| &term.labels);
+        self.selector.iter().chain(terms).map(Requirement::key)
+    }
+
     /// What is not valid about it; such terms match no node.
     #[must_use]
     pub fn errors(&self) -> &[Error] {

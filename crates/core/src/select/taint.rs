@@ -195,6 +195,18 @@ pub fn repelling<'a>(taints: &'a [Taint], tolerations: &[Toleration], compare: C
     taints.iter().filter(|t| t.effect.repels()).find(|t| !tolerations.iter().any(|c| c.tolerates(t, compare)))
 }
 
+/// May the pod go to a cordoned node? Cordoning counts as a taint of a certain name.
+#[must_use]
+pub fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
+    let cordon = Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        value: String::new(),
+        effect: Effect::NoSchedule,
+        time_added: None,
+    };
+    tolerations.iter().any(|t| t.tolerates(&cordon, Compare::Off))
+}
+
 /// How many taints discourage the pod without keeping it away. Fewer is better.
 #[must_use]
 pub fn discouraging(taints: &[Taint], tolerations: &[Toleration], compare: Compare) -> usize {

@@ -41,7 +41,7 @@ impl Domains {
 }
 
 impl Index {
-    pub(super) fn add(&mut self, id: NodeId, name: &Arc<str>, labels: &Labels) {
+    pub(crate) fn add(&mut self, id: NodeId, name: &Arc<str>, labels: &Labels) {
         self.version += 1;
         self.present.grow(id.index() + 1);
         self.present.insert(id.index());
@@ -54,7 +54,7 @@ impl Index {
         }
     }
 
-    pub(super) fn remove(&mut self, id: NodeId, name: &str, labels: &Labels) {
+    pub(crate) fn remove(&mut self, id: NodeId, name: &str, labels: &Labels) {
         self.version += 1;
         self.present.set(id.index(), false);
         self.names.remove(name);
