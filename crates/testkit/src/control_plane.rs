@@ -326,6 +326,14 @@ impl ControlPlane {
         demand("PATCH", path, self.request("PATCH", path, Some(change)))
     }
 
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn delete(&self, path: &str) -> Result<(), Error> {
+        demand("DELETE", path, self.request("DELETE", path, None)).map(drop)
+    }
+
     /// Makes or changes an object by server-side apply of a YAML text.
     ///
     /// # Errors

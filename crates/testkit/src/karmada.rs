@@ -15,6 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where the scheduler looks for the Services of estimators.
 const NAMESPACE: &str = "karmada-system";
@@ -123,7 +124,8 @@ pub fn plane_or_skip() -> Option<ControlPlane> {
 
 /// Starts Karmada's estimator for the cluster `name` behind `kubeconfig`, and waits until it listens.
 ///
-/// It listens once its lists have come, but counts their items a moment later: [`counts_nodes`] says when.
+/// It takes nodes in the order of their names; those that come later, in the order in which they come. It listens
+/// once its lists have come, but counts their items a moment later: [`settle`] waits for that.
 ///
 /// # Errors
 /// When the program is missing or does not listen.
@@ -135,14 +137,20 @@ pub fn estimator(
     flags: &[&str],
 ) -> Result<Running, Error> {
     let row = version.estimator();
-    Running::start(row, &parts::find(row)?, |port| {
+    let program = parts::find(row)?;
+    // By default its client streams the first list into a hash map, and nodes are first counted in another order with
+    // every start. A plain list comes by name.
+    Running::start(row, Path::new("env"), |port| {
         let mut all = vec![
+            "KUBE_FEATURE_WatchListClient=false".into(),
+            program.display().to_string(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--cluster-name={name}"),
             format!("--server-port={port}"),
             "--metrics-bind-address=0".into(),
             "--health-probe-bind-address=0".into(),
-            "--v=2".into(),
+            // Says which nodes and pods it has heard of.
+            "--v=3".into(),
         ];
         if let Channel::Mutual(pair) = channel {
             let names = ["grpc-client-ca-file", "grpc-auth-cert-file", "grpc-auth-key-file"];
@@ -153,12 +161,29 @@ pub fn estimator(
     })
 }
 
-/// Waits until an [`estimator`] has counted as many nodes.
+/// Waits until an [`estimator`] has counted everything that happened to nodes and pods up to now.
+///
+/// Every kind's events reach it in order, so it is enough to wait for one more of each: a node with nothing to give
+/// and a pod on no node, which change no estimate and are gone afterwards.
 ///
 /// # Errors
-/// When it ends first or takes too long.
-pub fn counts_nodes(estimator: &Running, nodes: usize) -> Result<(), Error> {
-    estimator.wait_until(|said| said.matches("Added node in listed group to NodeTree").count() >= nodes)
+/// When the API server refuses them, or the estimator ends first or takes too long.
+pub fn settle(estimator: &Running, plane: &ControlPlane) -> Result<(), Error> {
+    static MARKS: AtomicU64 = AtomicU64::new(0);
+    let name = format!("mark-{}", MARKS.fetch_add(1, Ordering::Relaxed));
+    let (nodes, pods) = ("/api/v1/nodes", "/api/v1/namespaces/default/pods");
+    plane.create(nodes, &json!({"metadata": {"name": name}}))?;
+    let pod = json!({"metadata": {"name": name},
+        "spec": {"nodeName": "nowhere", "containers": [{"name": "c", "image": "none"}]}});
+    plane.create(pods, &pod)?;
+    let wait = |node: &str, pod: &str| {
+        let lines = [format!("\"{node}\" node=\"{name}\""), format!("\"{pod}\" pod=\"default/{name}\"")];
+        estimator.wait_until(|said| lines.iter().all(|line| said.contains(line)))
+    };
+    wait("Add event for node", "Add event for scheduled pod")?;
+    plane.delete(&format!("{nodes}/{name}"))?;
+    plane.delete(&format!("{pods}/{name}?gracePeriodSeconds=0"))?;
+    wait("Removed node in listed group from NodeTree", "Delete event for scheduled pod")
 }
 
 /// A control plane that karmada-scheduler can work on.

@@ -37,9 +37,9 @@ impl Fleet {
     }
 
     fn estimators(&self, version: Version, channel: &Channel) -> [Running; 2] {
-        [(&self.a, "a", 10), (&self.b, "b", 2)].map(|(plane, name, nodes)| {
+        [(&self.a, "a"), (&self.b, "b")].map(|(plane, name)| {
             let estimator = karmada::estimator(version, &plane.kubeconfig(), name, channel, &[]).unwrap();
-            karmada::counts_nodes(&estimator, nodes).unwrap();
+            karmada::settle(&estimator, plane).unwrap();
             estimator
         })
     }
@@ -103,4 +103,23 @@ fn an_estimator_is_a_process_of_its_own_that_ends_with_its_value() {
     drop(estimator);
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
     assert!(!std::path::Path::new(&status).exists());
+}
+
+// First-fit counts depend on the order of nodes, so a comparison needs one it knows.
+#[test]
+fn an_estimator_takes_nodes_by_name() {
+    let Some(plane) = karmada::plane_or_skip() else { return };
+    let names = ["e", "b", "d", "a", "c"];
+    for name in names {
+        plane.add_node(name, &Value::Null, &json!({"cpu": "1", "pods": "10"})).unwrap();
+    }
+    for &version in Version::ALL {
+        let estimator = karmada::estimator(version, &plane.kubeconfig(), "a", &Channel::Plain, &[]).unwrap();
+        karmada::settle(&estimator, &plane).unwrap();
+        let output = estimator.output();
+        let first = |name: &str| output.find(&format!("to NodeTree\" node=\"{name}\"")).unwrap();
+        let mut taken = names;
+        taken.sort_by_key(|name| first(name));
+        assert_eq!(taken, ["a", "b", "c", "d", "e"], "{version:?}");
+    }
 }
