@@ -388,8 +388,9 @@ pub fn deployment(name: &str, replicas: i64, requirements: &Value, placement: &V
 /// The placement that divides replicas over as few clusters as possible.
 #[must_use]
 pub fn aggregated() -> Value {
-    json!({"clusterAffinity": {"clusterNames": []},
-        "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}})
+    // No empty list in here: read back it is none, which the scheduler takes for a changed placement, and it decides
+    // a second time.
+    json!({"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}})
 }
 
 /// Where the sources of the pinned version are: in Go's module cache, to which they are fetched if need be.

@@ -44,9 +44,9 @@ impl Fleet {
         })
     }
 
-    /// The story with scheduler and estimators of this version.
-    fn tell(&self, version: Version, channel: &Channel) {
-        let [a, b] = self.estimators(version, channel);
+    /// The story with a scheduler and estimators of these versions.
+    fn tell(&self, version: Version, estimators: Version, channel: &Channel) {
+        let [a, b] = self.estimators(estimators, channel);
         let karmada = Karmada::install(&self.a).unwrap();
         karmada.cluster("a", &summary(10, 8), a.port()).unwrap();
         karmada.cluster("b", &summary(2, 16), b.port()).unwrap();
@@ -80,13 +80,22 @@ impl Fleet {
 #[test]
 fn karmada_1_17_divides_by_the_answers_of_its_estimators() {
     let Some(fleet) = Fleet::start_or_skip() else { return };
-    fleet.tell(Version::V1_17, &Channel::Plain);
+    fleet.tell(Version::V1_17, Version::V1_17, &Channel::Plain);
 }
 
 #[test]
 fn karmada_1_18_divides_by_the_answers_of_its_estimators_over_mutual_tls() {
     let Some(fleet) = Fleet::start_or_skip() else { return };
-    fleet.tell(Version::V1_18, &Channel::Mutual(Pair::of(&fleet.a)));
+    fleet.tell(Version::V1_18, Version::V1_18, &Channel::Mutual(Pair::of(&fleet.a)));
+}
+
+// Each must write what the other reads: the older wire form.
+#[test]
+fn karmada_1_17_and_1_18_understand_each_other() {
+    for (scheduler, estimators) in [(Version::V1_17, Version::V1_18), (Version::V1_18, Version::V1_17)] {
+        let Some(fleet) = Fleet::start_or_skip() else { return };
+        fleet.tell(scheduler, estimators, &Channel::Plain);
+    }
 }
 
 #[test]
