@@ -2,7 +2,7 @@
 //!
 //! A generator has one row in [`GENERATORS`]. `cargo xtask codegen` writes, `cargo xtask test` only compares.
 
-use crate::codegen;
+use crate::{codegen, protobuf};
 use anyhow::{Result, bail};
 use std::path::Path;
 
@@ -26,7 +26,10 @@ pub struct Generator {
 }
 
 /// Every generator.
-pub const GENERATORS: &[Generator] = &[Generator { name: "schemas", run: codegen::run }];
+pub const GENERATORS: &[Generator] = &[
+    Generator { name: "schemas", run: codegen::run },
+    Generator { name: "messages", run: protobuf::run },
+];
 
 /// Asks all `generators`, and fails with everything that is wrong rather than with the first.
 pub fn run(root: &Path, generators: &[Generator], mode: Mode) -> Result<()> {

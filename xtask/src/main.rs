@@ -7,7 +7,7 @@
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen` |
+//! | what is generated, and from what? | `codegen`, `protobuf` |
 //! | how fast is it? | `bench` |
 
 mod bench;
@@ -15,6 +15,7 @@ mod codegen;
 mod control_plane;
 mod fresh;
 mod layers;
+mod protobuf;
 mod shell;
 mod test;
 
@@ -83,7 +84,8 @@ enum Chore {
     CheckLayers,
     /// Write the generated files anew
     ///
-    /// They are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be.
+    /// They are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be, and from
+    /// the protobuf messages in crates/api/proto.
     Codegen,
     /// Run the benchmarks, or the one named
     Bench {

@@ -15,6 +15,7 @@
 //! | namespaces, disruption budgets | [`cluster`] |
 //! | measured load | [`metrics`] |
 //! | who was placed where, and when | [`event`] |
+//! | what a fleet scheduler asks, over gRPC | [`estimator`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
 //! | what quotas leave | [`quota`] |
@@ -24,6 +25,7 @@
 pub mod cluster;
 pub mod context;
 pub mod duration;
+pub mod estimator;
 pub mod event;
 pub mod metrics;
 pub mod node;
