@@ -26,10 +26,8 @@ pub struct Generator {
 }
 
 /// Every generator.
-pub const GENERATORS: &[Generator] = &[
-    Generator { name: "schemas", run: codegen::run },
-    Generator { name: "messages", run: protobuf::run },
-];
+pub const GENERATORS: &[Generator] =
+    &[Generator { name: "schemas", run: codegen::run }, Generator { name: "messages", run: protobuf::run }];
 
 /// Asks all `generators`, and fails with everything that is wrong rather than with the first.
 pub fn run(root: &Path, generators: &[Generator], mode: Mode) -> Result<()> {

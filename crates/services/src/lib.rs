@@ -5,3 +5,4 @@
 //! it knows is, and ends when it is told to.
 
 pub mod estimator;
+pub mod serve;

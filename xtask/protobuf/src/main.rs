@@ -30,7 +30,9 @@ fn shorten(out: &Path) -> Result<(), Box<dyn Error>> {
     for entry in std::fs::read_dir(out)? {
         let path = entry?.path();
         let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
-        if let (Some("rs"), Some((_, last))) = (path.extension().and_then(|e| e.to_str()), stem.rsplit_once('.')) {
+        if let (Some("rs"), Some((_, last))) =
+            (path.extension().and_then(|e| e.to_str()), stem.rsplit_once('.'))
+        {
             std::fs::rename(&path, out.join(format!("{last}.rs")))?;
         }
     }

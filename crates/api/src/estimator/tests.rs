@@ -326,7 +326,7 @@ impl Dialect {
     fn component(self, component: &mut pb::Component) {
         if let Some(required) = &mut component.replica_requirements {
             self.requests(&mut required.resource_request, &mut required.resource_request_bytes);
-            required.node_claim.as_mut().map(|claim| self.claim(claim));
+            self.claim(required.node_claim.get_or_insert_default());
         }
     }
 }
@@ -359,7 +359,7 @@ proptest! {
             let mut request = replicas_request("A", Some(&replica), &assumed);
             let required = request.replica_requirements.as_mut().unwrap();
             dialect.requests(&mut required.resource_request, &mut required.resource_request_bytes);
-            required.node_claim.as_mut().map(|claim| dialect.claim(claim));
+            dialect.claim(required.node_claim.get_or_insert_default());
             dialect.component(&mut request.assumed_workloads[0].components[0]);
             let read = replicas(&through_the_wire(&request)).unwrap();
             prop_assert_eq!(&read, &(replica.clone(), assumed.clone()), "{:?}", dialect);

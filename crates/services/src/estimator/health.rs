@@ -6,7 +6,6 @@ use axum::Router;
 use std::sync::Arc;
 
 /// The HTTP side: `/healthz`, `/readyz` and `/metrics`.
-#[must_use]
 pub fn router(members: Arc<Members>, metrics: Arc<Metrics>) -> Router {
     let _ = (members, metrics);
     Router::new()

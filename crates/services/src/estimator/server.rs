@@ -38,7 +38,6 @@ impl Default for Options {
 }
 
 /// The gRPC side: estimates, health and reflection.
-#[must_use]
 pub fn routes(members: Arc<Members>, options: Options, metrics: Arc<Metrics>) -> Router {
     let _ = (members, options, metrics);
     Router::new()
