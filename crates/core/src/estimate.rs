@@ -160,3 +160,6 @@ pub struct Room {
     /// Why nothing at all is to come, if so.
     pub closed: Option<Reason>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

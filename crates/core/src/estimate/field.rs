@@ -6,6 +6,7 @@ use super::rows::free;
 use super::view::{View, held};
 use super::{Ask, Assumed, Component, Given, NodeAnswer, Room, Unwanted};
 use crate::explain::Reason;
+use crate::load::recommend::Target;
 use crate::load::{Load, Metered};
 use crate::resources::{Amounts, List, Names, Resource};
 use crate::select::Toleration;
@@ -296,14 +297,41 @@ fn pod_load(requests: &Amounts) -> Load {
     }
 }
 
+/// What a workload with a name but no kind may be.
+const KINDS: [(&str, &str); 4] =
+    [("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("batch", "Job")];
+
+/// The pods of an assumed workload that are on nodes already, by what they request.
+///
+/// Karmada's schedulers do not say what it is, but name the component of a plain workload after it.
+fn there(view: &View, assumed: &Assumed) -> Vec<(Amounts, u32)> {
+    match (&assumed.workload, assumed.components.as_slice()) {
+        (Some(workload), _) => view.owners.pods(workload),
+        (None, [Component { name, .. }]) if !name.is_empty() => {
+            let (namespace, name): (Arc<str>, Arc<str>) =
+                (assumed.namespace.as_str().into(), name.as_str().into());
+            let target = |(group, kind): (&str, &str)| Target {
+                group: group.into(),
+                kind: kind.into(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            };
+            KINDS.into_iter().flat_map(|kind| view.owners.pods(&target(kind))).collect()
+        }
+        (None, _) => Vec::new(),
+    }
+}
+
 /// How many replicas of each component are not to be seen on nodes yet. Pods that are count against the component
 /// that requests the same, and those that no component requests the same as, against any.
 pub(super) fn remaining(view: &View, assumed: &Assumed) -> Vec<i64> {
     let mut left: Vec<i64> = assumed.components.iter().map(|c| i64::from(c.replicas.max(0))).collect();
-    let Some(workload) = &assumed.workload else { return left };
+    let mut pods = there(view, assumed);
+    if pods.is_empty() {
+        return left;
+    }
     let amounts = |list: &List| view.names.find_all(list).map(|all| all.with(Resource::PODS, 1));
     let wanted: Vec<_> = assumed.components.iter().map(|c| amounts(&c.ask.requests)).collect();
-    let mut pods = view.owners.pods(workload);
     for same in [true, false] {
         for (requests, count) in &mut pods {
             for (left, wanted) in left.iter_mut().zip(&wanted) {

@@ -199,3 +199,164 @@ pub(super) fn sets(
     let asks: Vec<_> = components.iter().map(|c| (&c.ask, i64::from(c.replicas.max(0)))).collect();
     tightest(view, namespace, &asks, assumed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::tests::{ask, list};
+    use crate::estimate::{Given, Index};
+    use crate::view::build::node;
+
+    fn quota(hard: &[(&str, &str)], used: &[(&str, &str)]) -> Quota {
+        Quota {
+            namespace: "default".into(),
+            name: "q".into(),
+            hard: list(hard),
+            used: list(used),
+            scopes: vec![],
+        }
+    }
+
+    fn index(quotas: Vec<Quota>) -> Index {
+        let mut index = Index::new();
+        index.set_node(&node("n").cpu("100").memory("100Gi").has("example.com/gpu", "100").facts());
+        for quota in quotas {
+            index.set_quota(quota);
+        }
+        index
+    }
+
+    fn bound(quotas: Vec<Quota>, ask: &Ask) -> Option<(String, i32)> {
+        let answer = index(quotas).publish().replicas(ask, &Given::default()).expect("wanted");
+        answer.by_quota.map(|bound| (bound.resource, bound.allows))
+    }
+
+    #[test]
+    fn a_quota_leaves_what_is_not_used_yet() {
+        for (hard, used, want, why) in [
+            (&[("cpu", "10")][..], &[("cpu", "4")][..], Some(("cpu", 3)), "⌊6/2⌋"),
+            (
+                &[("requests.cpu", "10")],
+                &[("requests.cpu", "4")],
+                Some(("requests.cpu", 3)),
+                "the same resource",
+            ),
+            (
+                &[("cpu", "10"), ("requests.cpu", "7")],
+                &[("cpu", "4"), ("requests.cpu", "4")],
+                Some(("requests.cpu", 1)),
+                "the tighter of the two",
+            ),
+            // Row 3: upstream's figure would be negative.
+            (&[("cpu", "4")], &[("cpu", "10")], Some(("cpu", 0)), "used more than allowed"),
+            (&[("cpu", "4")], &[], None, "nothing reported yet"),
+            (&[("memory", "3Gi")], &[("memory", "0")], Some(("memory", 3)), "⌊3/1⌋"),
+            (&[("limits.cpu", "1")], &[("limits.cpu", "1")], None, "limits are not known"),
+            (&[("pods", "1")], &[("pods", "1")], None, "the whole template is not known"),
+            (&[("requests.storage", "1")], &[("requests.storage", "1")], None, "not used by replicas"),
+            (&[("count/deployments.apps", "1")], &[("count/deployments.apps", "1")], None, "objects"),
+            (
+                &[("requests.example.com/gpu", "1")],
+                &[("requests.example.com/gpu", "0")],
+                None,
+                "not requested",
+            ),
+            (&[("cpu", "9P")], &[("cpu", "0")], None, "more than any answer"),
+        ] {
+            let got = bound(vec![quota(hard, used)], &ask(&[("cpu", "2"), ("memory", "1Gi")]));
+            assert_eq!(got.as_ref().map(|(r, n)| (r.as_str(), *n)), want, "{hard:?} {used:?}: {why}");
+        }
+        let gpu = quota(&[("requests.example.com/gpu", "5")], &[("requests.example.com/gpu", "2")]);
+        let got = bound(vec![gpu], &ask(&[("example.com/gpu", "2")]));
+        assert_eq!(got, Some(("requests.example.com/gpu".into(), 1)), "⌊3/2⌋");
+    }
+
+    #[test]
+    fn limits_and_pods_count_where_the_whole_template_is_known() {
+        let known = Ask { limits: Some(list(&[("cpu", "4")])), ..ask(&[("cpu", "1")]) };
+        let got = bound(vec![quota(&[("limits.cpu", "9")], &[("limits.cpu", "0")])], &known);
+        assert_eq!(got, Some(("limits.cpu".into(), 2)), "⌊9/4⌋");
+        let got = bound(vec![quota(&[("pods", "9")], &[("pods", "6")])], &known);
+        assert_eq!(got, Some(("pods".into(), 3)), "9 − 6");
+    }
+
+    // Row 26: Kubernetes wants all scopes to hold, not one of them.
+    #[test]
+    fn a_quota_binds_only_if_all_its_scopes_hold() {
+        let scope = |name: &str, operator: &str, values: &[&str]| Scope {
+            name: name.into(),
+            operator: operator.into(),
+            values: values.iter().map(|v| (*v).to_owned()).collect(),
+        };
+        let class = |operator: &str, values: &[&str]| scope("PriorityClass", operator, values);
+        let plain = |name: &str| scope(name, "Exists", &[]);
+        for (scopes, class, binds, why) in [
+            (vec![], "", true, "no scopes"),
+            (vec![class("Exists", &[])], "high", true, "has a class"),
+            (vec![class("Exists", &[])], "", false, "has none"),
+            (vec![class("In", &["high"])], "high", true, "listed"),
+            (vec![class("In", &["high"])], "low", false, "not listed"),
+            (vec![class("NotIn", &["high"])], "low", true, "not excluded"),
+            (vec![class("DoesNotExist", &[])], "", true, "has none"),
+            (vec![class("Smells", &[])], "high", false, "no such operator"),
+            (vec![plain("NotBestEffort")], "", true, "it requests something"),
+            (vec![plain("BestEffort")], "", false, "it requests something"),
+            (vec![plain("NotTerminating")], "", true, "replicas have no deadline"),
+            (vec![plain("Terminating")], "", false, "replicas have no deadline"),
+            (vec![plain("CrossNamespacePodAffinity")], "", false, "not known"),
+            (vec![plain("NotBestEffort"), class("In", &["high"])], "low", false, "one holds, one does not"),
+            (vec![plain("NotBestEffort"), class("In", &["high"])], "high", true, "both hold"),
+        ] {
+            let quota = Quota { scopes: scopes.clone(), ..quota(&[("cpu", "1")], &[("cpu", "1")]) };
+            let ask = Ask { priority_class: class.into(), ..ask(&[("cpu", "1")]) };
+            assert_eq!(bound(vec![quota], &ask).is_some(), binds, "{scopes:?} {class:?}: {why}");
+        }
+    }
+
+    // Row 27: upstream takes an empty namespace for all of them.
+    #[test]
+    fn without_a_namespace_no_quota_binds() {
+        let full = quota(&[("cpu", "1")], &[("cpu", "1")]);
+        let nowhere = Ask { namespace: String::new(), ..ask(&[("cpu", "1")]) };
+        assert_eq!(bound(vec![full.clone()], &nowhere), None);
+        assert_eq!(bound(vec![Quota { namespace: String::new(), ..full.clone() }], &nowhere), None);
+        let elsewhere = Ask { namespace: "other".into(), ..ask(&[("cpu", "1")]) };
+        assert_eq!(bound(vec![full], &elsewhere), None);
+    }
+
+    #[test]
+    fn the_tightest_quota_binds_and_is_named() {
+        let named =
+            |name: &str, hard: &str| Quota { name: name.into(), ..quota(&[("cpu", hard)], &[("cpu", "0")]) };
+        let index = index(vec![named("b", "3"), named("a", "7"), named("c", "3")]);
+        let answer = index.publish().replicas(&ask(&[("cpu", "1")]), &Given::default()).expect("wanted");
+        assert_eq!((answer.most, answer.by_nodes), (3, 100));
+        assert_eq!(answer.by_quota.map(|b| b.quota).as_deref(), Some("b"), "of equals, the first by name");
+        let without = Given { quotas: false, ..Given::default() };
+        assert_eq!(index.publish().replicas(&ask(&[("cpu", "1")]), &without).map(|a| a.most), Ok(100));
+    }
+
+    #[test]
+    fn what_is_assumed_uses_up_quota() {
+        let index = index(vec![quota(&[("cpu", "10")], &[("cpu", "2")])]);
+        let component =
+            |replicas, cpu: &str| Component { name: "c".into(), replicas, ask: ask(&[("cpu", cpu)]) };
+        let assume = |namespace: &str| Assumed {
+            namespace: namespace.into(),
+            workload: None,
+            components: vec![component(3, "1"), component(1, "2")],
+        };
+        let most = |assumed: &[Assumed]| {
+            let given = Given { assumed, ..Given::default() };
+            index.publish().replicas(&ask(&[("cpu", "1")]), &given).expect("wanted").most
+        };
+        assert_eq!(most(&[assume("default")]), 3, "10 − 2 − 3×1 − 1×2");
+        assert_eq!(most(&[assume("other")]), 8, "another namespace's");
+        assert_eq!(most(&[assume("default"), assume("default")]), 0, "never below nothing");
+
+        let sets = |components: &[Component]| {
+            index.publish().sets("default", components, &Given::default()).expect("wanted").most
+        };
+        assert_eq!(sets(&[component(1, "1"), component(1, "2")]), 2, "⌊8/3⌋");
+    }
+}
