@@ -16,6 +16,7 @@
 //! | measured load | [`metrics`] |
 //! | who was placed where, and when | [`event`] |
 //! | what a fleet scheduler asks, over gRPC | [`estimator`] |
+//! | pods that wait in vain | [`waiting`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
 //! | what quotas leave | [`quota`] |
@@ -35,6 +36,7 @@ pub mod policy;
 pub mod quota;
 mod read;
 pub mod recommendation;
+pub mod waiting;
 pub mod workload;
 
 pub use context::Context;

@@ -9,9 +9,11 @@
 
 mod loads;
 mod report;
+mod rooms;
 
 pub use loads::NodeLoad;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
+pub use rooms::Mark;
 
 use crate::cycle::{self, Changes, Decision, Input, Memo, Plan, Weights};
 use crate::ledger::{self, Assigned, Ignored, Ledger, PodMetrics, Sample, Taken, Uid};

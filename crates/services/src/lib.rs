@@ -6,3 +6,4 @@
 
 pub mod estimator;
 pub mod serve;
+pub mod watch;

@@ -45,7 +45,7 @@ impl Changes {
     }
 
     /// What changed since then; `None` if that is forgotten.
-    fn since(&self, then: u64) -> Option<&[NodeId]> {
+    pub(crate) fn since(&self, then: u64) -> Option<&[NodeId]> {
         let skip = usize::try_from(then.checked_sub(self.base)?).ok()?;
         self.nodes.get(skip..)
     }

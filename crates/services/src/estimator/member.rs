@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use loadline_core::estimate::{View, Waiting};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Everything answers are made from, as of one moment.
 #[derive(Clone, Debug, Default)]
@@ -23,10 +24,15 @@ pub struct Known {
 pub struct Status {
     /// What has been read of it so far, such as `nodes 5000, pods 12000 (still reading)`.
     pub progress: String,
-    /// When the API server was last heard of; `None` if never.
+    /// When what is known was last known to be current: the oldest of its watches. A quiet watch says so about once a
+    /// minute, so up to a minute and a half is nothing to worry about. `None` until everything has been heard of.
     pub heard: Option<Timestamp>,
     /// What is wrong now: a watch that fails, a kubeconfig that cannot be read.
     pub problem: Option<String>,
+    /// Since when it is.
+    pub since: Option<Timestamp>,
+    /// How many objects are there that cannot be read and are left out. Nodes among them count as full.
+    pub unreadable: usize,
 }
 
 /// One member cluster.
@@ -34,6 +40,7 @@ pub struct Status {
 pub struct Member {
     known: ArcSwapOption<Known>,
     status: ArcSwap<Status>,
+    changed: watch::Sender<u64>,
 }
 
 impl Member {
@@ -46,6 +53,7 @@ impl Member {
     /// Replaces the state.
     pub fn publish(&self, known: Known) {
         self.known.store(Some(Arc::new(known)));
+        self.changed.send_modify(|times| *times += 1);
     }
 
     /// How it is doing.
@@ -57,6 +65,13 @@ impl Member {
     /// Says how it is doing.
     pub fn tell(&self, status: Status) {
         self.status.store(Arc::new(status));
+        self.changed.send_modify(|times| *times += 1);
+    }
+
+    /// Says whenever state or status are new, for those who wait for something: how often that was so far.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 }
 

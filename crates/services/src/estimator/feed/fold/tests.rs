@@ -1,0 +1,209 @@
+use super::*;
+use loadline_core::estimate::{Ask, Given};
+use serde_json::{Value, json};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).expect("a second in range")
+}
+
+fn meta(value: &Value) -> Meta {
+    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
+    Meta { namespace: text("namespace"), name: text("name"), uid: text("uid") }
+}
+
+/// A node with room for so many pods, each a core.
+fn node(name: &str, cores: u32) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": format!("uid-{name}")},
+        "status": {"allocatable": {"cpu": cores.to_string(), "memory": "64Gi", "pods": "110"}},
+    })
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "shop", "uid": format!("uid-{name}")},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    })
+}
+
+fn set_node(value: &Value) -> Item {
+    Item::Node(News::Set(meta(value), Nodes::read(value)))
+}
+
+fn set_pod(value: &Value) -> Item {
+    Item::Pod(News::Set(meta(value), Pods::read(value)))
+}
+
+/// A fold and its readers' side; news are published one by one.
+struct Stage {
+    fold: Fold,
+    member: Member,
+    now: Timestamp,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { fold: Fold::new("m", &Options::default(), at(0)), member: Member::default(), now: at(0) }
+    }
+
+    fn hear(&mut self, item: Item) -> &mut Self {
+        self.fold.hear(item, self.now);
+        self.fold.publish(&self.member, self.now);
+        self.fold.tell(&self.member);
+        self
+    }
+
+    /// Replica sets and Deployments are there, of which there are none.
+    fn others(&mut self) -> &mut Self {
+        self.hear(Item::ReplicaSet(News::Restart)).hear(Item::ReplicaSet(News::Listed));
+        self.hear(Item::Deployment(News::Restart)).hear(Item::Deployment(News::Listed))
+    }
+
+    /// How many more pods of one core fit, as readers see it.
+    fn room(&self) -> Option<i32> {
+        let known = self.member.known()?;
+        let requests = [("cpu".to_owned(), "1".parse().expect("a quantity"))].into();
+        let ask = Ask { requests, ..Ask::default() };
+        Some(known.view.replicas(&ask, &Given::default()).expect("wanted").most)
+    }
+}
+
+/// Two nodes of four cores, one pod: seven fit.
+fn ready() -> Stage {
+    let mut stage = Stage::new();
+    stage.others();
+    stage.hear(Item::Node(News::Restart)).hear(set_node(&node("a", 4))).hear(set_node(&node("b", 4)));
+    stage.hear(Item::Node(News::Listed)).hear(Item::Pod(News::Restart)).hear(set_pod(&pod("p", "a")));
+    stage.hear(Item::Pod(News::Listed));
+    assert_eq!(stage.room(), Some(7));
+    stage
+}
+
+// Row 28: ready before the cache is filled.
+#[test]
+fn nothing_is_answered_before_everything_was_read() {
+    let mut stage = Stage::new();
+    stage.hear(Item::Node(News::Restart)).hear(set_node(&node("a", 4))).hear(Item::Node(News::Listed));
+    assert_eq!(stage.room(), None, "without its pods the node looks emptier than it is");
+    stage.hear(Item::Pod(News::Restart)).hear(set_pod(&pod("p", "a")));
+    assert_eq!(stage.room(), None);
+    stage.hear(Item::Pod(News::Listed));
+    assert_eq!(stage.room(), None);
+    assert_eq!(stage.member.status().progress, "nodes 1, pods 1 (still reading replicasets, deployments)");
+    assert_eq!(stage.member.status().heard, None);
+    stage.others();
+    assert_eq!(stage.room(), Some(3), "4 − 1");
+    assert_eq!(stage.member.status().progress, "nodes 1, pods 1");
+    assert_eq!(stage.member.status().heard, Some(at(0)));
+}
+
+#[test]
+fn an_empty_cluster_is_known_to_be_empty() {
+    let mut stage = Stage::new();
+    stage.others();
+    for item in [Item::Node(News::Restart), Item::Node(News::Listed), Item::Pod(News::Restart)] {
+        stage.hear(item);
+    }
+    assert_eq!(stage.room(), None);
+    stage.hear(Item::Pod(News::Listed));
+    assert_eq!(stage.room(), Some(0));
+}
+
+#[test]
+fn a_list_replaces_everything_at_once() {
+    let mut stage = ready();
+    // While nobody watched: p went, q and r came, node b went and c came. 4 + 8 − 2 = 10.
+    stage.hear(Item::Pod(News::Restart));
+    assert_eq!(stage.room(), Some(7), "nothing is absent while it is read");
+    stage.hear(set_pod(&pod("q", "a")));
+    stage.hear(set_pod(&pod("r", "a")));
+    assert_eq!(stage.room(), Some(7), "neither half of it is shown");
+    stage.hear(Item::Node(News::Restart)).hear(Item::Pod(News::Listed));
+    assert_eq!(stage.room(), Some(7), "nodes are being read now");
+    stage.hear(set_node(&node("a", 4))).hear(set_node(&node("c", 8)));
+    assert_eq!(stage.room(), Some(7));
+    stage.hear(Item::Node(News::Listed));
+    assert_eq!(stage.room(), Some(10));
+}
+
+#[test]
+fn a_list_that_does_not_get_on_holds_nothing_else_back_and_loses_nothing() {
+    let mut stage = ready();
+    stage.now = at(60);
+    stage.hear(Item::Pod(News::Restart)).hear(Item::Pod(News::Trouble("listing pods: refused".into())));
+    stage.now = at(70);
+    stage.hear(Item::Pod(News::Restart)).hear(Item::Pod(News::Trouble("listing pods: again".into())));
+    stage.hear(set_node(&node("b", 2)));
+    assert_eq!(stage.room(), Some(5), "b has two cores less, and p is still counted");
+    let status = stage.member.status();
+    assert_eq!(status.problem.as_deref(), Some("listing pods: again"));
+    assert_eq!(status.since, Some(at(60)), "since it began");
+    assert_eq!(status.heard, Some(at(0)), "as old as what is known of pods");
+    stage.hear(Item::Pod(News::Restart)).hear(Item::Pod(News::Listed));
+    assert_eq!(stage.room(), Some(6), "p went meanwhile");
+    let status = stage.member.status();
+    assert_eq!((&status.problem, status.since), (&None, None));
+}
+
+#[test]
+fn silence_ages_and_bookmarks_do_not() {
+    let mut stage = ready();
+    stage.now = at(100);
+    for item in [Item::Node(News::Heard), Item::ReplicaSet(News::Heard), Item::Deployment(News::Heard)] {
+        stage.hear(item);
+    }
+    assert_eq!(stage.member.status().heard, Some(at(0)), "pods have not been heard of");
+    stage.hear(Item::Pod(News::Heard));
+    assert_eq!(stage.member.status().heard, Some(at(100)));
+    stage.now = at(200);
+    stage.hear(Item::Pod(News::Restart)).hear(set_pod(&pod("p", "a")));
+    assert_eq!(stage.member.status().heard, Some(at(100)), "half a list is not news of the whole");
+}
+
+#[test]
+fn a_node_that_cannot_be_read_is_full_and_a_pod_that_cannot_counts_as_it_did() {
+    let mut stage = ready();
+    let mut odd = node("b", 4);
+    odd["spec"] = json!({"taints": "none"});
+    stage.hear(set_node(&odd));
+    assert_eq!(stage.room(), Some(3), "only a: what b is like nobody knows");
+    assert_eq!(stage.member.status().unreadable, 1);
+    let mut odd = pod("p", "a");
+    odd["metadata"]["labels"] = json!(["none"]);
+    stage.hear(set_pod(&odd));
+    assert_eq!(stage.room(), Some(3), "p is as it was");
+    let mut new = pod("q", "a");
+    new["spec"]["containers"] = json!("none");
+    stage.hear(set_pod(&new));
+    assert_eq!(stage.member.status().unreadable, 3);
+    stage.hear(set_node(&node("b", 4))).hear(set_pod(&pod("p", "b")));
+    stage.hear(Item::Pod(News::Gone(meta(&new))));
+    assert_eq!((stage.room(), stage.member.status().unreadable), (Some(7), 0), "all is readable again");
+}
+
+#[test]
+fn a_pod_that_came_back_under_its_name_counts_once() {
+    let mut stage = ready();
+    let mut again = pod("p", "b");
+    again["metadata"]["uid"] = json!("another");
+    stage.hear(set_pod(&again));
+    assert_eq!(stage.room(), Some(7), "the first p is gone: 4 + 3");
+    stage.hear(Item::Pod(News::Gone(meta(&pod("p", "a")))));
+    assert_eq!(stage.room(), Some(7), "late news of it change nothing");
+    stage.hear(Item::Pod(News::Gone(meta(&again))));
+    assert_eq!(stage.room(), Some(8));
+}
+
+#[test]
+fn many_problems_are_named_and_counted_and_without_a_client_that_comes_first() {
+    let mut stage = ready();
+    stage.hear(Item::Node(News::Trouble("watching nodes: away".into())));
+    stage.hear(Item::Pod(News::Trouble("watching pods: away".into())));
+    stage.hear(Item::Deployment(News::Trouble("watching deployments: away".into())));
+    let problem = stage.member.status().problem.clone();
+    assert_eq!(problem.as_deref(), Some("watching nodes: away; watching pods: away; and 1 more"));
+    stage.fold.unreachable("kubeconfig x: no such file".into(), at(1));
+    stage.fold.tell(&stage.member);
+    assert!(stage.member.status().problem.as_deref().is_some_and(|p| p.starts_with("kubeconfig x")));
+    assert_eq!(stage.room(), Some(7), "answers go on");
+}
