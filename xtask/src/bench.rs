@@ -26,6 +26,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "ledger"],
     },
     Bench {
+        name: "estimate",
+        about: "microseconds per estimate and event at 100 to 20 000 nodes",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "estimate"],
+    },
+    Bench {
         name: "instructions",
         about: "instructions per decision and event (needs valgrind and gungraun-runner)",
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],

@@ -5,12 +5,16 @@
 
 #![expect(missing_docs, reason = "the benchmark macros make items without")]
 
+#[expect(dead_code, reason = "other benchmarks use the rest")]
+mod fleets;
 mod worlds;
 
+use fleets::Fleet;
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind, LibraryBenchmarkConfig};
 use jiff::SignedDuration;
 use loadline_core::cluster::Cluster;
+use loadline_core::estimate::{Answer, Ask, Given, Index, View};
 use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::view::{NodeId, PodView};
@@ -106,8 +110,59 @@ fn a_thousand_events((mut ledger, nodes): (Ledger, u32)) -> Ledger {
     black_box(ledger)
 }
 
+/// A view and a question, asked once before. Nothing is given back: tidying up memory is not part of the question.
+fn view(fleet: Fleet, nodes: u32) -> (&'static View, &'static Ask) {
+    let index = Box::leak(Box::new(fleet.index(nodes)));
+    let (view, ask) = (Box::leak(Box::new(index.publish())), Box::leak(Box::new(fleets::claim(false))));
+    let _ = black_box(view.replicas(ask, &Given::default()));
+    (view, ask)
+}
+
+// What is not different costs nothing: the limit is the same at a thousand nodes and at twenty thousand.
+#[library_benchmark(setup = view)]
+#[bench::alike_1000(args = (Fleet::Alike, 1000), config = limit(15_500))]
+#[bench::alike_5000(args = (Fleet::Alike, 5000), config = limit(15_500))]
+#[bench::different_1000(args = (Fleet::Different, 1000), config = limit(78_600))]
+#[bench::different_5000(args = (Fleet::Different, 5000), config = limit(353_600))]
+fn an_estimate((view, ask): (&View, &Ask)) -> Option<Answer> {
+    view.replicas(black_box(ask), &Given::default()).ok()
+}
+
+// Two components; their cost follows the nodes they fill.
+#[library_benchmark(setup = view)]
+#[bench::alike_1000(args = (Fleet::Alike, 1000), config = limit(5_360_000))]
+#[bench::alike_5000(args = (Fleet::Alike, 5000), config = limit(27_540_000))]
+fn sets_of_two_components((view, _): (&View, &Ask)) -> Option<Answer> {
+    let set = [fleets::component("driver", 1, "2", "4Gi"), fleets::component("worker", 4, "500m", "1Gi")];
+    view.sets("default", black_box(&set), &Given::default()).ok()
+}
+
+fn index(nodes: u32) -> (Index, View, u32) {
+    let index = Fleet::Different.index(nodes);
+    let view = index.publish();
+    (index, view, nodes)
+}
+
+// Each seen by readers before the next: a hundred pods come, and a hundred views are published.
+#[library_benchmark(setup = index)]
+#[bench::n1000(args = (1000), config = limit(2_125_000))]
+#[bench::n5000(args = (5000), config = limit(2_310_000))]
+fn a_hundred_pods((mut index, mut view, nodes): (Index, View, u32)) -> (Index, View) {
+    for i in 0..100 {
+        index.set_pod(&fleets::pod(4 * nodes + i, i.wrapping_mul(2_654_435_761) % nodes));
+        view = index.publish();
+    }
+    (index, view)
+}
+
 library_benchmark_group!(
     name = engine;
-    benchmarks = thirty_two_of_the_same, eight_different, a_thousand_events
+    benchmarks =
+        thirty_two_of_the_same,
+        eight_different,
+        a_thousand_events,
+        an_estimate,
+        sets_of_two_components,
+        a_hundred_pods
 );
 main!(library_benchmark_groups = engine);
