@@ -196,8 +196,26 @@ fn split_key(content: &str) -> Option<(&str, &str)> {
         return None;
     }
     let key = if *first == b'"' { &content[1..colon - 1] } else { &content[..colon] };
-    // No key, says the complete parser.
-    (!key.eq_ignore_ascii_case("null")).then_some((key, rest.trim_start_matches(' ')))
+    // Keys that are no text have several spellings, or are none: that is for the complete parser.
+    let is_text = if *first == b'"' { !key.eq_ignore_ascii_case("null") } else { is_text(key) };
+    is_text.then_some((key, rest.trim_start_matches(' ')))
+}
+
+/// Is a key without quotes text, and neither a number nor a word that means something?
+fn is_text(key: &str) -> bool {
+    match key.as_bytes() {
+        [first, ..] if first.is_ascii_digit() => matches!(number(key), Some(Value::String(_))),
+        [b'.', second, ..] => {
+            !second.is_ascii_digit() && !["inf", "nan"].iter().any(|word| key[1..].eq_ignore_ascii_case(word))
+        }
+        _ => !is_word(key),
+    }
+}
+
+/// Words that mean something, to some readers at least.
+fn is_word(text: &str) -> bool {
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    text.len() <= 5 && words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
 /// The value of a scalar that is complete on its line.
@@ -237,8 +255,7 @@ fn plain(text: &str) -> Option<Value> {
     let string = || Some(Value::String(text.to_owned()));
     match text.as_bytes()[0] {
         first if first.is_ascii_alphabetic() => {
-            let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-            if text.len() <= 5 && words.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+            if is_word(text) {
                 return None;
             }
             string()

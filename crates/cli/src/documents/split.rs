@@ -56,7 +56,7 @@ pub fn items(document: Piece<'_>) -> Option<List<'_>> {
         match begin {
             None if line.trim_end() == "items:" => begin = Some(at + line.len()),
             None => {}
-            Some(_) if line.starts_with("- ") => starts.push((number, at)),
+            Some(_) if line.starts_with("- ") || line.trim_end() == "-" => starts.push((number, at)),
             Some(_) if line.starts_with([' ', '#', '\n', '\r']) => {}
             Some(_) => {
                 end = at;
