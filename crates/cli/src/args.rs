@@ -80,8 +80,8 @@ pub enum Command {
     Apiserver(Apiserver),
     /// Say what would be decided, and why
     ///
-    /// Every engine answers from files alone: what `kubectl get -o yaml` or `-o json` prints, in any order. No
-    /// cluster is contacted and nothing is changed.
+    /// Every engine answers from files: what `kubectl get -o yaml` or `-o json` prints, in any order. Nothing is
+    /// changed anywhere, and no cluster is contacted unless you say `--live`.
     #[command(subcommand)]
     WhatIf(WhatIf),
     /// Say what a load policy means, or what is wrong with it
@@ -163,6 +163,30 @@ Examples:
 
 Exit status: 0 when it was answered, also when a pod fits nowhere; 2 for bad input.";
 
+const ESTIMATE_EXAMPLES: &str = "\
+Asked about is one workload: a Deployment, StatefulSet, ReplicaSet, Job or PodTemplate, or a
+ResourceBinding of Karmada. A workload that another one made only says who owns its pods; beside a
+PodTemplate or ResourceBinding so do all others. Also read are Node, Pod, ResourceQuota,
+PriorityClass, any number of AssumedWorkload, and everything `what-if schedule` reads.
+
+What is on its way to the cluster and not to be seen there yet takes its place first:
+  apiVersion: loadline.dev/v1alpha1
+  kind: AssumedWorkload
+  metadata: {name: promised, namespace: shop}
+  spec:
+    resource: {apiVersion: apps/v1, kind: Deployment, name: api}   # its pods count once
+    components:
+    - {name: api, replicas: 4, replicaRequirements: {resourceRequest: {cpu: \"2\"}}}
+
+Examples:
+  kubectl get nodes,pods,quota -A -o yaml | loadline what-if estimate -f - web.yaml
+  loadline what-if estimate -f cluster.yaml -f web.yaml -o wide
+  loadline what-if estimate -f cluster.yaml metrics.json web.yaml --load
+  loadline what-if estimate --live -f web.yaml
+
+Exit status: 0 when it was answered, also when nothing fits; 2 for bad input, or when the cluster
+cannot be read.";
+
 /// Which engine is asked.
 #[derive(Debug, Subcommand)]
 pub enum WhatIf {
@@ -172,6 +196,13 @@ pub enum WhatIf {
     /// to its node before the next is decided.
     #[command(after_help = SCHEDULE_EXAMPLES)]
     Schedule(Schedule),
+    /// Say how many more replicas of a workload would really fit, node by node
+    ///
+    /// A total says little: ten nodes with 8 free cores each take no pod of 12. Counted is, node by node, what is
+    /// free there of everything a replica requests and of places for pods, on nodes whose labels and taints let it
+    /// in; then what quotas leave. Bindings with components are counted in complete sets, placed first fit.
+    #[command(after_help = ESTIMATE_EXAMPLES)]
+    Estimate(Estimate),
 }
 
 /// Where the facts come from.
@@ -192,6 +223,41 @@ pub struct Schedule {
     /// Decide every pod as if it were alone, instead of charging each before the next
     #[arg(long)]
     pub independent: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
+/// Which cluster is read.
+#[derive(Debug, Args)]
+pub struct FromCluster {
+    /// Read nodes, pods, quotas and priority classes (with --load measurements, too) from your cluster; the workload
+    /// still comes from a file, and further objects may
+    #[arg(long)]
+    pub live: bool,
+    /// The kubeconfig, instead of the one kubectl would use
+    #[arg(long, value_name = "FILE", requires = "live")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it, instead of the current one
+    #[arg(long, value_name = "NAME", requires = "live")]
+    pub context: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Estimate {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub from: FromCluster,
+    /// Place pods that have no node yet before anything is counted
+    #[arg(long)]
+    pub pending: bool,
+    /// Say also how many fit under the load line: by what nodes use, not only by what is requested
+    #[arg(long)]
+    pub load: bool,
+    /// Say also how many would fit if pods of lower priority were evicted
+    #[arg(long)]
+    pub preempting: bool,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,

@@ -104,6 +104,12 @@ pub struct Documents {
 /// # Errors
 /// Every problem there is, in the order of the files; never an empty list.
 pub fn read(files: &[PathBuf], kinds: &[Kind]) -> Result<Documents, Vec<Problem>> {
+    let (read, problems) = scan(files, kinds);
+    if problems.is_empty() { Ok(read) } else { Err(problems) }
+}
+
+/// Like [`read`], for who has more to say about objects: those that are fine, and every problem with the others.
+pub fn scan(files: &[PathBuf], kinds: &[Kind]) -> (Documents, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut objects = Vec::new();
     let mut found = false;
@@ -131,6 +137,16 @@ pub fn read(files: &[PathBuf], kinds: &[Kind]) -> Result<Documents, Vec<Problem>
         let place = Place { file: file.into(), number: None, item: None };
         let what = "expected Kubernetes objects, found nothing".to_owned();
         problems.push(Problem { place, path: String::new(), what });
+    }
+    check_all(objects, kinds, problems)
+}
+
+/// Like [`scan`], of objects that came from elsewhere as values, lists among them.
+pub fn from_values(name: &str, values: Vec<Value>, kinds: &[Kind]) -> (Documents, Vec<Problem>) {
+    let (mut problems, mut objects) = (Vec::new(), Vec::new());
+    let place = Place { file: name.into(), number: None, item: None };
+    for value in values {
+        unwrap(&place, value, kinds, &mut objects, &mut problems);
     }
     check_all(objects, kinds, problems)
 }
@@ -295,7 +311,7 @@ fn check_all(
     objects: Vec<Document>,
     kinds: &[Kind],
     mut problems: Vec<Problem>,
-) -> Result<Documents, Vec<Problem>> {
+) -> (Documents, Vec<Problem>) {
     let schemas = check::Schemas::of(kinds);
     let mut checked: Vec<Checked> =
         objects.into_iter().map(|object| Checked { object, findings: check::Findings::default() }).collect();
@@ -304,11 +320,14 @@ fn check_all(
     });
     let mut read = Documents { objects: Vec::with_capacity(checked.len()), warnings: Vec::new() };
     for Checked { object, findings } in checked {
+        let fine = findings.problems.is_empty();
         problems.extend(findings.problems.into_iter().map(|(path, what)| object.problem(path, what)));
         read.warnings.extend(findings.warnings.into_iter().map(|(path, what)| object.problem(path, what)));
-        read.objects.push(object);
+        if fine {
+            read.objects.push(object);
+        }
     }
-    if problems.is_empty() { Ok(read) } else { Err(sorted(problems)) }
+    (read, sorted(problems))
 }
 
 /// In the order of the input, although they were found in several rounds.

@@ -9,7 +9,8 @@ use crate::args::{Format, Log};
 /// Starts logging. `RUST_LOG` wins over `-v`.
 pub fn start(log: &Log) {
     let level = match log.verbose {
-        0 => "warn",
+        // Failed requests are told by whoever made them.
+        0 => "warn,kube_client::client::builder=off",
         1 => "info",
         2 => "info,loadline=debug,loadline_sim=debug,loadline_apiserver=debug",
         _ => "debug",

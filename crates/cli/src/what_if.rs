@@ -1,5 +1,10 @@
-//! `loadline what-if`: every engine, offline. Files in, an answer out; no cluster is contacted.
+//! `loadline what-if`: every engine, offline. Files in, an answer out; a cluster is only read, and only when asked to.
 
+mod estimate;
+mod estimate_input;
+mod estimate_result;
+mod estimate_table;
+mod live;
 mod schedule;
 mod schedule_result;
 mod schedule_table;
@@ -20,6 +25,7 @@ const TOLD: usize = 20;
 pub fn run(engine: &WhatIf) -> Result<()> {
     match engine {
         WhatIf::Schedule(args) => schedule::run(args),
+        WhatIf::Estimate(args) => estimate::run(args),
     }
 }
 

@@ -7,5 +7,6 @@ fn documents_show_what_happens() {
     let cases = trycmd::TestCases::new();
     cases.case("crates/cli/tests/what_if/*.trycmd");
     cases.case("docs/guide/what-if.md");
+    cases.case("docs/guide/estimate.md");
     cases.case("README.md");
 }

@@ -1,31 +1,20 @@
 //! What `what-if schedule` answers to programs: names, order, and that the form of the input does not matter.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+mod common;
 
+use std::process::Command;
+
+use common::{NOW, what_if};
 use serde_json::{Value, json};
 
-const NOW: &str = "2025-01-01T12:00:00Z";
-
 fn scenario(name: &str) -> String {
-    let path = format!("{}/../../scenarios/schedule/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(path).expect("the scenario is there")
+    common::scenario(&format!("schedule/{name}"))
 }
 
 /// The answer to what is given on the standard input.
 fn ask(input: &str, more: &[&str]) -> Value {
-    let mut asked = Command::new(env!("CARGO_BIN_EXE_loadline"))
-        .args(["what-if", "schedule", "-f", "-", "--now", NOW, "-o", "json"])
-        .args(more)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    asked.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it is read");
-    let answered = asked.wait_with_output().expect("it ends");
-    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
-    serde_json::from_slice(&answered.stdout).expect("the answer is JSON")
+    what_if("schedule", input, more)
 }
 
 fn node(name: &str) -> String {

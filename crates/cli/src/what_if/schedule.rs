@@ -27,7 +27,7 @@ use crate::out::{self, Output, Refused};
 /// Bad input.
 pub fn run(args: &Schedule) -> Result<()> {
     let read = documents::read(&args.input.files, &KINDS).map_err(Refused::new)?;
-    let world = world::build(read, now(args.input.now)).map_err(Refused::new)?;
+    let world = world::build(read, now(args.input.now), &mut |_| ()).map_err(Refused::new)?;
     let shown = if args.output == Output::Table { schedule_table::SHOWN } else { usize::MAX };
     let result = decide(world, args.independent, shown);
     warn(&result.warnings);
@@ -43,7 +43,7 @@ pub fn run(args: &Schedule) -> Result<()> {
 /// Decides every pod that waits; each is charged before the next unless they are to be independent. Of each, so many
 /// nodes are reported.
 fn decide(world: World, independent: bool, shown: usize) -> ScheduleResult {
-    let World { mut cluster, waiting, warnings } = world;
+    let World { mut cluster, waiting, warnings, .. } = world;
     let decide_one = |Waiting { facts, warnings: own }| {
         let pod = cluster.view(&facts);
         let estimate = cluster.estimate(&facts);

@@ -12,7 +12,8 @@ use loadline_api::{
 use loadline_core::cluster::{Cluster, Options};
 use loadline_core::ledger::{Ignored, PodMetrics, Sample, Taken};
 use loadline_core::load::policy::Rules;
-use loadline_core::view::{PodFacts, Texts};
+use loadline_core::load::recommend::Target;
+use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use serde_json::Value;
 
 use crate::documents::{self, Document, Documents, Kind, Problem, side_by_side};
@@ -53,20 +54,34 @@ pub struct Waiting {
     pub warnings: Vec<String>,
 }
 
+/// What there is, for whoever counts it in a way of its own.
+pub enum News<'a> {
+    Node(&'a NodeFacts),
+    /// With or without a node.
+    Pod(&'a PodFacts),
+    /// Who controls a workload.
+    Controlled(&'a Target, Option<&'a Owner>),
+}
+
+/// Told of everything there is.
+pub type Tell<'a> = &'a mut dyn FnMut(News<'_>);
+
 /// The cluster of the input.
 pub struct World {
     pub cluster: Cluster,
+    /// What pods and nodes refer to.
+    pub context: Context,
     /// Pods without a node, in the order in which a queue would hand them out.
     pub waiting: Vec<Waiting>,
     /// What is odd about the input and bears on decisions.
     pub warnings: Vec<String>,
 }
 
-/// Builds the cluster the objects describe, at a time.
+/// Builds the cluster the objects describe, at a time, and tells of everything on the way.
 ///
 /// # Errors
 /// All problems at once.
-pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
+pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, Vec<Problem>> {
     let mut build = Build::default();
     build.warnings.extend(read.warnings.iter().map(ToString::to_string));
     let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
@@ -89,7 +104,7 @@ pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
     }
     for kind in ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"] {
         for document in build.once(take(kind)) {
-            build.workload(&document, &mut cluster);
+            build.workload(&document, &mut cluster, tell);
         }
     }
     for document in take("Recommendation") {
@@ -103,9 +118,10 @@ pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
             build.warn(&document, warnings);
             context.complete(&mut facts);
             cluster.set_node(&facts);
+            tell(News::Node(&facts));
         }
     }
-    let waiting = build.pods(take("Pod"), &context, &mut cluster);
+    let waiting = build.pods(take("Pod"), &context, &mut cluster, tell);
     build.node_samples(&take("NodeMetrics"), &mut cluster);
     for document in pod_metrics {
         if let Some((namespace, name, sample)) =
@@ -130,7 +146,7 @@ pub fn build(read: Documents, now: Timestamp) -> Result<World, Vec<Problem>> {
     }
     // Nothing here expires by itself any more; what the time says is asked once.
     cluster.advance(now);
-    Ok(World { cluster, waiting, warnings: build.warnings })
+    Ok(World { cluster, context, waiting, warnings: build.warnings })
 }
 
 /// Adds an object to what others refer to.
@@ -138,14 +154,14 @@ type Add = fn(&mut Context, &Value) -> Result<(), Error>;
 
 /// What was found on the way.
 #[derive(Default)]
-struct Build {
-    problems: Vec<Problem>,
-    warnings: Vec<String>,
+pub struct Build {
+    pub problems: Vec<Problem>,
+    pub warnings: Vec<String>,
 }
 
 impl Build {
     /// What must be right.
-    fn must<T>(&mut self, document: &Document, read: Result<T, Error>) -> Option<T> {
+    pub fn must<T>(&mut self, document: &Document, read: Result<T, Error>) -> Option<T> {
         read.map_err(|error| {
             let problems = error.problems.into_iter().map(|one| document.problem(one.path, one.problem));
             self.problems.extend(problems);
@@ -188,14 +204,14 @@ impl Build {
         }
     }
 
-    fn warn(&mut self, document: &Document, warnings: Vec<Warning>) {
+    pub fn warn(&mut self, document: &Document, warnings: Vec<Warning>) {
         let told = warnings.into_iter().map(|one| document.problem(one.problem.path, one.problem.problem));
         self.warnings.extend(told.map(|problem| problem.to_string()));
     }
 
     /// Each object once. The same object again is the same; another one of the same name is a problem, since the
     /// order of documents must not matter.
-    fn once(&mut self, documents: Vec<Document>) -> Vec<Document> {
+    pub fn once(&mut self, documents: Vec<Document>) -> Vec<Document> {
         let mut known: BTreeMap<(String, String), usize> = BTreeMap::new();
         let mut kept: Vec<Document> = Vec::with_capacity(documents.len());
         for document in documents {
@@ -251,9 +267,10 @@ impl Build {
         context
     }
 
-    fn workload(&mut self, document: &Document, cluster: &mut Cluster) {
+    fn workload(&mut self, document: &Document, cluster: &mut Cluster, tell: Tell<'_>) {
         let Some((workload, warnings)) = self.must(document, owners::read(&document.value)) else { return };
         self.warn(document, warnings);
+        tell(News::Controlled(&workload.target, workload.controller.as_ref()));
         cluster.controlled(workload.target, workload.controller);
         if let Some(advice) = workload.advice {
             cluster.recommend(advice);
@@ -261,7 +278,13 @@ impl Build {
     }
 
     /// Puts pods that have a node there; gives back the others in the order of a queue.
-    fn pods(&mut self, documents: Vec<Document>, context: &Context, cluster: &mut Cluster) -> Vec<Waiting> {
+    fn pods(
+        &mut self,
+        documents: Vec<Document>,
+        context: &Context,
+        cluster: &mut Cluster,
+        tell: Tell<'_>,
+    ) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         let mut lost: Vec<String> = Vec::new();
         let read = |value: &Value| pod::facts(value, context);
@@ -283,6 +306,7 @@ impl Build {
             if facts.uid.is_empty() {
                 facts.uid = format!("{}/{}", facts.namespace, facts.name);
             }
+            tell(News::Pod(&facts));
             if let Some(node) = &facts.node {
                 if cluster.snapshot().find_node(node).is_none() && !facts.phase.is_over() {
                     lost.push(format!("{}/{} on {node}", facts.namespace, facts.name));

@@ -1,7 +1,7 @@
 //! Running the real binary: started, waited for, and ended whatever happens to the test.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -82,4 +82,29 @@ pub async fn client(kubeconfig: &Path) -> kube::Client {
     let mut config = kube::Config::from_custom_kubeconfig(read, &options).await.unwrap();
     config.default_retry = false;
     kube::Client::try_from(config).unwrap()
+}
+
+/// The moment that scenarios are about.
+pub const NOW: &str = "2025-01-01T12:00:00Z";
+
+/// A scenario, by folder and name.
+pub fn scenario(name: &str) -> String {
+    let path = format!("{}/../../scenarios/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("the scenario is there")
+}
+
+/// What an engine answers to what is given on the standard input.
+pub fn what_if(engine: &str, input: &str, more: &[&str]) -> serde_json::Value {
+    let mut asked = Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(["what-if", engine, "-f", "-", "--now", NOW, "-o", "json"])
+        .args(more)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    asked.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it is read");
+    let answered = asked.wait_with_output().expect("it ends");
+    assert!(answered.status.success(), "{}", String::from_utf8_lossy(&answered.stderr));
+    serde_json::from_slice(&answered.stdout).expect("the answer is JSON")
 }

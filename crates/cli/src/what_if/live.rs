@@ -1,0 +1,193 @@
+//! What is in the cluster now? Lists read page by page; nothing is watched, nothing is changed.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use kube::api::{ListParams, Request};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+use tokio::time::{Instant, interval_at};
+
+use crate::args::FromCluster;
+use crate::block_on;
+use crate::documents::{self, Documents, Kind};
+use crate::out::Refused;
+
+/// Objects per page.
+const PAGE: u32 = 500;
+/// After so long, and then again and again, it is told how far we are.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What the API server answers when a list changed too much between two pages.
+const GONE: u16 = 410;
+
+/// Pods that are over take no room, and there may be many.
+const NOT_OVER: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// A list and where it is.
+struct List {
+    what: &'static str,
+    path: &'static str,
+    /// Which of them.
+    fields: Option<&'static str>,
+    missing: Missing,
+}
+
+/// What if nobody serves a list? Not every cluster measures load, and few have recommendations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Fails,
+    IsTold,
+    IsFine,
+}
+
+impl List {
+    const fn of(what: &'static str, path: &'static str) -> Self {
+        Self { what, path, fields: None, missing: Missing::Fails }
+    }
+}
+
+const LISTS: [List; 4] = [
+    List::of("nodes", "/api/v1/nodes"),
+    List { fields: Some(NOT_OVER), ..List::of("pods", "/api/v1/pods") },
+    List::of("quotas", "/api/v1/resourcequotas"),
+    List::of("priority classes", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+];
+const OWNERS: List = List::of("replica sets", "/apis/apps/v1/replicasets");
+const LOAD: [List; 2] = [
+    List { missing: Missing::IsTold, ..List::of("measurements", "/apis/metrics.k8s.io/v1beta1/nodes") },
+    List {
+        missing: Missing::IsFine,
+        ..List::of("recommendations", "/apis/analysis.crane.io/v1alpha1/recommendations")
+    },
+];
+
+/// Adds what is in a cluster to what was read from files.
+///
+/// # Errors
+/// When the cluster cannot be read, or holds what cannot be understood.
+pub fn add(from: &FromCluster, load: bool, read: &mut Documents, kinds: &[Kind]) -> Result<()> {
+    let mut lists: Vec<&List> = LISTS.iter().collect();
+    // Who owns a pod only matters to what is on its way or recommended.
+    if load || read.objects.iter().any(|object| object.kind == loadline_api::workload::ASSUMED.1) {
+        lists.push(&OWNERS);
+    }
+    if load {
+        lists.extend(&LOAD);
+    }
+    let found = block_on(async {
+        let client = client(from).await?;
+        all(&client, &lists).await
+    })?;
+    for (list, pages) in found {
+        if pages.is_empty() && list.missing == Missing::IsTold {
+            let what = format!("the cluster has no {} ({})", list.what, list.path);
+            let place = documents::Place { file: "cluster".into(), number: None, item: None };
+            read.warnings.push(documents::Problem { place, path: String::new(), what });
+        }
+        let name = format!("cluster: {}", list.what);
+        let (more, problems) = documents::from_values(&name, pages, kinds);
+        if !problems.is_empty() {
+            return Err(Refused::new(problems).into());
+        }
+        read.objects.extend(more.objects);
+        read.warnings.extend(more.warnings);
+    }
+    Ok(())
+}
+
+async fn client(from: &FromCluster) -> Result<Client> {
+    let options = KubeConfigOptions { context: from.context.clone(), ..KubeConfigOptions::default() };
+    // The client's errors tell their causes themselves.
+    let config = if let Some(path) = &from.kubeconfig {
+        let shown = path.display();
+        std::fs::File::open(path).with_context(|| format!("cannot read the kubeconfig {shown}"))?;
+        let wrong = |error| anyhow!("cannot use the kubeconfig {shown}: {error}");
+        let read = Kubeconfig::read_from(path).map_err(wrong)?;
+        Config::from_custom_kubeconfig(read, &options).await.map_err(wrong)?
+    } else {
+        let found = Config::from_kubeconfig(&options).await;
+        found.map_err(|error| anyhow!("cannot use your kubeconfig: {error}"))?
+    };
+    Client::try_from(config).context("cannot talk to the cluster")
+}
+
+/// Every list, page by page; one that may be missing and is has no page.
+async fn all<'a>(client: &Client, lists: &[&'a List]) -> Result<Vec<(&'a List, Vec<Value>)>> {
+    let so_far = Cell::new(("", 0));
+    let work = async {
+        let mut found = Vec::new();
+        for list in lists {
+            let pages = pages(client, list, &so_far).await;
+            let wrong = |error| anyhow!("cannot read the {} of the cluster: {}", list.what, cause(&error));
+            let pages = pages.map_err(wrong)?;
+            found.push((*list, pages));
+        }
+        Ok(found)
+    };
+    let mut work = std::pin::pin!(work);
+    let mut tick = interval_at(Instant::now() + PATIENCE, PATIENCE);
+    loop {
+        tokio::select! {
+            found = &mut work => return found,
+            _ = tick.tick() => {
+                let (what, count) = so_far.get();
+                eprintln!("reading the cluster: {count} {what} so far");
+            }
+        }
+    }
+}
+
+async fn pages(
+    client: &Client,
+    list: &List,
+    so_far: &Cell<(&'static str, usize)>,
+) -> kube::Result<Vec<Value>> {
+    let whole = ListParams { field_selector: list.fields.map(str::to_owned), ..ListParams::default() };
+    let mut params = whole.clone().limit(PAGE);
+    let mut pages = Vec::new();
+    so_far.set((list.what, 0));
+    loop {
+        let request = Request::new(list.path).list(&params).map_err(kube::Error::BuildRequest)?;
+        let page: Value = match client.request(request).await {
+            Ok(page) => page,
+            Err(kube::Error::Api(status)) if list.missing != Missing::Fails && is_missing(status.code) => {
+                return Ok(Vec::new());
+            }
+            Err(kube::Error::Api(status)) if status.code == GONE && params.continue_token.is_some() => {
+                // Once more, in one piece.
+                params = whole.clone();
+                pages.clear();
+                so_far.set((list.what, 0));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let (_, count) = so_far.get();
+        so_far.set((list.what, count + page["items"].as_array().map_or(0, Vec::len)));
+        let next = page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()).map(str::to_owned);
+        pages.push(page);
+        match next {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(pages),
+        }
+    }
+}
+
+/// What is behind an error: layers above it only say that there is one.
+fn cause(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return status.message.clone();
+    }
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+/// Nobody serves it, or nobody does at the moment.
+fn is_missing(code: u16) -> bool {
+    code == 404 || code == 503
+}

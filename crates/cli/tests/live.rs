@@ -1,0 +1,111 @@
+//! `what-if estimate --live`: the same answer from a cluster as from files.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod common;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::{Api, Client};
+use loadline_apiserver::ApiServer;
+use serde_json::{Value, json};
+
+async fn create(client: &Client, resource: &ApiResource, namespaced: bool, object: Value) {
+    let api: Api<DynamicObject> = if namespaced {
+        Api::default_namespaced_with(client.clone(), resource)
+    } else {
+        Api::all_with(client.clone(), resource)
+    };
+    let object = serde_json::from_value(object).unwrap();
+    let created: DynamicObject = api.create(&PostParams::default(), &object).await.unwrap();
+    drop(created);
+}
+
+fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
+    let gvk = kube::core::GroupVersionKind::gvk(group, "v1", kind);
+    ApiResource::from_gvk_with_plural(&gvk, plural)
+}
+
+fn node(name: &str) -> Value {
+    let amounts = json!({"cpu": "400", "memory": "64Gi", "pods": "1000"});
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": amounts, "capacity": amounts}})
+}
+
+fn estimate(kubeconfig: &Path, more: &[&str]) -> Output {
+    let workload = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/estimate/solver.yaml");
+    Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(["what-if", "estimate", "-o", "json", "-f", workload, "--live", "--kubeconfig"])
+        .arg(kubeconfig)
+        .args(more)
+        .output()
+        .unwrap()
+}
+
+fn kubeconfig(folder: &Path, url: &str) -> std::path::PathBuf {
+    let path = folder.join("kubeconfig");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "here", "cluster": {"server": url}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+    });
+    std::fs::write(&path, text.to_string()).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_answers_like_files() {
+    let server = ApiServer::default();
+    let client = Client::new(server.clone(), "default");
+    let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), &listening.url());
+    let serving = tokio::spawn(listening.serve(std::future::pending()));
+
+    let (nodes, pods) = (resource("", "Node", "nodes"), resource("", "Pod", "pods"));
+    for name in ["n1", "n2"] {
+        create(&client, &nodes, false, node(name)).await;
+    }
+    // More than a page, half a core each: 600 × 0.5 = 300 cores of n1 are taken.
+    for at in 0..600 {
+        let spec = json!({"nodeName": "n1", "containers": [{"name": "a", "image": "i", "resources": {"requests": {"cpu": "500m"}}}]});
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{at}")}, "spec": spec});
+        create(&client, &pods, true, pod).await;
+    }
+    let answered = estimate(&config, &["--context", "here"]);
+    let told = String::from_utf8_lossy(&answered.stderr).into_owned();
+    assert!(answered.status.success(), "{told}");
+    let answer: Value = serde_json::from_slice(&answered.stdout).unwrap();
+    assert_eq!(answer["maxReplicas"], 8 + 33, "⌊100 ÷ 12⌋ + ⌊400 ÷ 12⌋: {answer}");
+
+    // Another node in a file is another node.
+    let more = folder.path().join("more.json");
+    std::fs::write(&more, node("n3").to_string()).unwrap();
+    let answered = estimate(&config, &["--load", "-f", more.to_str().unwrap()]);
+    let answer: Value = serde_json::from_slice(&answered.stdout).unwrap();
+    assert_eq!(answer["maxReplicas"], 8 + 33 + 33);
+    // The metrics API is there, and empty.
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("the load of 3 of 3 nodes was not measured"), "{warnings}");
+    serving.abort();
+}
+
+#[test]
+fn a_cluster_that_cannot_be_read_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    // Nobody listens on the port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = kubeconfig(folder.path(), &format!("http://127.0.0.1:{port}"));
+    for (more, expected) in [
+        (&[][..], "error: cannot read the nodes of the cluster: "),
+        (&["--context", "there"], "error: cannot use the kubeconfig "),
+    ] {
+        let answered = estimate(&config, more);
+        let told = String::from_utf8_lossy(&answered.stderr).into_owned();
+        assert_eq!((answered.status.code(), answered.stdout.len()), (Some(2), 0), "{told}");
+        assert!(told.starts_with(expected) && told.trim_end().lines().count() == 1, "{told}");
+    }
+}
