@@ -6,7 +6,7 @@
 //!
 //! How old is what is known? Servers send a bookmark about once a minute even when nothing happens. The watcher of
 //! `kube` keeps these to itself, so that a watch that is quiet and one that is dead look the same; here they are told
-//! ([`News::Heard`]), and a watch that brings not even those for [`IDLE`] is begun again. So a healthy watch is never
+//! ([`News::Heard`]), and where not even those come for [`IDLE`], everything is listed again. So a healthy watch is never
 //! older than a bit more than a minute, and one older than that is not healthy.
 //!
 //! What goes wrong is told ([`News::Trouble`]) and tried again, with growing pauses of at most 30 seconds:
@@ -16,6 +16,7 @@
 //! | the connection breaks, the server is away or overloaded | watch on from the last revision |
 //! | the revision is gone (410), in the stream or as an answer | list again |
 //! | the server refuses otherwise, or sends what does not read | list again |
+//! | silence, without bookmarks | list again: a server restored from a backup is silent until it is where it was |
 //!
 //! After a list, [`Roster`] says what was there before and is no more.
 
@@ -213,7 +214,7 @@ impl<K: Kind, M: Send + 'static> Line<K, M> {
             let (seen, news) = match event {
                 Err(_) => {
                     let why = format!("silent for {} s, without a bookmark", IDLE.as_secs());
-                    return Err(Self::failed("watching", &why, Next::Watch(revision)));
+                    return Err(Self::failed("watching", &why, Next::List));
                 }
                 // Watches end; that is no news unless they end at once.
                 Ok(None) if short => {

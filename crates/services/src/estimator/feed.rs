@@ -25,6 +25,7 @@ use fold::Fold;
 use jiff::Timestamp;
 use kinds::{Deployments, Nodes, Pods, Quotas, ReplicaSets};
 use kube::Client;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -56,9 +57,15 @@ enum Item {
 }
 
 /// Follows a member until told to stop. Never fails: what is wrong is in the member's status, and tried again.
-pub async fn run(name: &str, member: &Member, source: &Source, options: &Options, stop: CancellationToken) {
+pub async fn run(
+    name: String,
+    member: Arc<Member>,
+    source: Source,
+    options: Options,
+    stop: CancellationToken,
+) {
     let work = async {
-        let mut fold = Fold::new(name, options, Timestamp::now());
+        let mut fold = Fold::new(&name, &options, Timestamp::now());
         let mut pause = PAUSES.0;
         loop {
             let (client, used) = match source.connect().await {
@@ -66,7 +73,7 @@ pub async fn run(name: &str, member: &Member, source: &Source, options: &Options
                 Err(problem) => {
                     tracing::warn!(cluster = name, problem, "the cluster cannot be followed; trying again");
                     fold.unreachable(problem, Timestamp::now());
-                    fold.tell(member);
+                    fold.tell(&member);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSES.1);
                     continue;
@@ -74,7 +81,7 @@ pub async fn run(name: &str, member: &Member, source: &Source, options: &Options
             };
             pause = PAUSES.0;
             fold.reachable();
-            gather(&client, &mut fold, member, options, async || source.is_other(&used).await).await;
+            gather(&client, &mut fold, &member, &options, (&source, &used)).await;
             tracing::info!(cluster = name, "the kubeconfig is another; connecting again");
         }
     };
@@ -90,7 +97,7 @@ async fn gather(
     fold: &mut Fold,
     member: &Member,
     options: &Options,
-    is_outdated: impl AsyncFn() -> bool,
+    (source, used): (&Source, &str),
 ) {
     let (sender, mut news) = mpsc::channel(WAITING);
     // Ended when this returns.
@@ -128,7 +135,7 @@ async fn gather(
         }
         fold.publish(member, now);
         fold.tell(member);
-        if trouble && is_outdated().await {
+        if trouble && source.is_other(used).await {
             return;
         }
     }
