@@ -6,10 +6,13 @@ mod common;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, Client};
 use loadline_apiserver::ApiServer;
+use loadline_apiserver::metrics::Sample;
+use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
 
 async fn create(client: &Client, resource: &ApiResource, namespaced: bool, object: Value) {
@@ -90,7 +93,46 @@ async fn a_cluster_answers_like_files() {
     // The metrics API is there, and empty.
     let warnings = answer["warnings"].to_string();
     assert!(warnings.contains("the load of 3 of 3 nodes was not measured"), "{warnings}");
+
+    // The line is at 0.65 of 400 = 260 cores. On n1 40 are used, and pods that ask for 300 have not started yet: nothing
+    // more comes. On n2 200 are used.
+    let sample = Sample { at: jiff::Timestamp::now(), window: Duration::from_secs(15) };
+    for (name, cpu) in [("n1", "40"), ("n2", "200")] {
+        server.set_node_metrics(
+            name,
+            &[("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), "1Gi".to_owned())].into(),
+            sample,
+        );
+    }
+    let answered = estimate(&config, &["--load"]);
+    let answer: Value = serde_json::from_slice(&answered.stdout).unwrap();
+    assert_eq!(
+        (&answer["maxReplicas"], &answer["load"]["maxReplicas"]),
+        (&json!(41), &json!(5)),
+        "⌊(260 − 200) ÷ 12⌋"
+    );
     serving.abort();
+}
+
+// The real API server pages and selects as ours does, and has no metrics of its own.
+#[test]
+fn a_real_cluster_answers_too() {
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    for name in ["n1", "n2"] {
+        plane.add_node(name, &json!({}), &node(name)["status"]["allocatable"]).unwrap();
+    }
+    for at in 0..510 {
+        let spec = json!({"nodeName": "n1", "containers": [{"name": "a", "image": "i", "resources": {"requests": {"cpu": "500m"}}}]});
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{at}")}, "spec": spec});
+        plane.create("/api/v1/namespaces/default/pods", &pod).unwrap();
+    }
+    let answered = estimate(&plane.kubeconfig(), &["--load"]);
+    let told = String::from_utf8_lossy(&answered.stderr).into_owned();
+    assert!(answered.status.success(), "{told}");
+    let answer: Value = serde_json::from_slice(&answered.stdout).unwrap();
+    assert_eq!(answer["maxReplicas"], 12 + 33, "⌊(400 − 510 × 0.5) ÷ 12⌋ + ⌊400 ÷ 12⌋: {answer}");
+    assert!(told.contains("the cluster has no measurements (/apis/metrics.k8s.io/v1beta1/nodes)"), "{told}");
 }
 
 #[test]

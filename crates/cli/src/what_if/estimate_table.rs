@@ -1,13 +1,19 @@
 //! The answer of `what-if estimate` for people: one line that says it, and why, node class by node class.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use loadline_core::estimate::UNCONSTRAINED;
+use loadline_core::explain::Reason;
+use loadline_core::resources::quantity;
 
 use super::estimate_result::{EstimateResult, Most, NodeResult};
 use crate::out::bold;
 use crate::table::{Align, Table};
 
+/// Of more classes of nodes than this, only so many are shown.
+const SHOWN: usize = 20;
 /// So many names are written out; of more, the first and the last.
 const NAMED: usize = 3;
 
@@ -114,44 +120,67 @@ fn with(amount: &str, why: &str) -> String {
     if why.is_empty() { amount.to_owned() } else { format!("{amount}, {why}") }
 }
 
-/// Nodes that answer alike are one line, in the order of their first; those that take something come first.
-fn classes(nodes: &[NodeResult], load: &[NodeResult]) -> String {
-    struct Class<'a> {
-        first: &'a NodeResult,
-        load: Option<&'a NodeResult>,
-        why: String,
-        names: Vec<&'a str>,
+/// Nodes that answer alike.
+struct Class<'a> {
+    first: &'a NodeResult,
+    load: Option<&'a NodeResult>,
+    why: String,
+    names: Vec<&'a str>,
+    /// What is free where it does not suffice: the least and the most.
+    free: Option<(i64, i64)>,
+}
+
+impl Class<'_> {
+    /// Of many nodes with different amounts free, the most is told.
+    fn why(&self) -> String {
+        match (&self.first.detail, self.free) {
+            (Some(Reason::DoesNotFit { resource, asked, .. }), Some((least, most))) if least < most => {
+                let (asked, most) = (quantity(resource, *asked), quantity(resource, most.max(0)));
+                format!("the pod asks for {asked} {resource}, but at most {most} is free")
+            }
+            _ => self.why.clone(),
+        }
     }
+}
+
+/// Nodes that answer alike are one line; those that take most come first, then as nodes are filled.
+fn classes(nodes: &[NodeResult], load: &[NodeResult]) -> String {
     let mut classes: Vec<Class<'_>> = Vec::new();
-    let mut known = std::collections::BTreeMap::new();
+    let mut known = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
         let load = load.get(at);
         let why = why(node, load);
-        let key = (node.replicas, load.map(|load| load.replicas), why.clone());
+        let (same, free) = match &node.detail {
+            Some(Reason::DoesNotFit { resource, free, .. }) => (resource.clone(), Some(*free)),
+            _ => (why.clone(), None),
+        };
+        let key = (node.replicas, load.map(|load| load.replicas), free.is_some(), same);
         let place = *known.entry(key).or_insert_with(|| {
-            classes.push(Class { first: node, load, why, names: Vec::new() });
+            let free = free.map(|free| (free, free));
+            classes.push(Class { first: node, load, why, names: Vec::new(), free });
             classes.len() - 1
         });
-        classes[place].names.push(&node.node);
+        let class = &mut classes[place];
+        class.names.push(&node.node);
+        class.free = class.free.zip(free).map(|((least, most), free)| (least.min(free), most.max(free)));
     }
-    classes.sort_by_key(|class| {
-        (std::cmp::Reverse(class.first.replicas), std::cmp::Reverse(class.load.map(|load| load.replicas)))
-    });
+    classes.sort_by_key(|class| Reverse((class.first.replicas, class.load.map(|load| load.replicas))));
     let mut text = String::new();
-    for Class { first, why, names, .. } in classes {
-        let each = if names.len() > 1 && first.replicas > 0 { " each" } else { "" };
-        let _ = writeln!(
-            text,
-            "  {}: {}",
-            listed(names),
-            with(&format!("{}{each}", amount(first.replicas)), &why)
-        );
+    for class in classes.iter().take(SHOWN) {
+        let some = class.first.replicas > 0 && class.names.len() > 1;
+        let how_many = format!("{}{}", amount(class.first.replicas), if some { " each" } else { "" });
+        let _ = writeln!(text, "  {}: {}", listed(&class.names), with(&how_many, &class.why()));
+    }
+    if classes.len() > SHOWN {
+        let more: usize = classes.iter().skip(SHOWN).map(|class| class.names.len()).sum();
+        let _ = writeln!(text, "  and {more} more nodes; -o wide shows all");
     }
     text
 }
 
 /// `2 nodes n1, n2`, `12 nodes n01 … n12`, `node n1`.
-fn listed(mut names: Vec<&str>) -> String {
+fn listed(names: &[&str]) -> String {
+    let mut names = names.to_vec();
     names.sort_unstable();
     match names.as_slice() {
         [one] => format!("node {one}"),
@@ -217,6 +246,36 @@ mod tests {
              \x20 node b: 4, limited by cpu; under the load line none, too busy\n\
              \x20 node d: 2, limited by cpu\n\
              \x20 node c: none, no\n"
+        );
+    }
+    #[test]
+    fn of_many_that_have_too_little_the_most_is_told() {
+        let lacking = |name: &str, resource: &str, free: i64| {
+            let detail = Reason::DoesNotFit { resource: resource.to_owned(), asked: 12_000, free };
+            NodeResult { detail: Some(detail.clone()), ..node(name, 0, None, Some(&detail.to_string())) }
+        };
+        let all = [
+            lacking("a", "cpu", 8_000),
+            lacking("b", "cpu", -500),
+            lacking("c", "cpu", 250),
+            lacking("d", "memory", 9),
+        ];
+        assert_eq!(
+            classes(&all, &[]),
+            "  3 nodes a, b, c: none, the pod asks for 12 cpu, but at most 8 is free\n\
+             \x20 node d: none, the pod asks for 12000 memory, but only 9 is free\n"
+        );
+    }
+
+    #[test]
+    fn of_very_many_classes_the_fullest_are_left_out() {
+        let all: Vec<NodeResult> =
+            (1..=25).map(|i| node(&format!("n{i:02}"), i, Some("cpu"), None)).collect();
+        let text = classes(&all, &[]);
+        assert!(text.starts_with("  node n25: 25, limited by cpu\n"), "{text}");
+        assert!(
+            text.ends_with("  node n06: 6, limited by cpu\n  and 5 more nodes; -o wide shows all\n"),
+            "{text}"
         );
     }
 }
