@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use loadline_core::estimate::UNCONSTRAINED;
 use loadline_core::explain::Reason;
+use loadline_core::load::Metered;
 use loadline_core::resources::quantity;
 
 use super::estimate_result::{EstimateResult, Most, NodeResult};
@@ -97,17 +98,21 @@ fn every(nodes: &[NodeResult], load: &[NodeResult]) -> String {
 
 /// What ends first, or why there is none; and where the load line takes something, what does so there.
 fn why(node: &NodeResult, load: Option<&NodeResult>) -> String {
-    let own = |node: &NodeResult| match (&node.reason, &node.limited_by) {
-        (Some(reason), _) => reason.clone(),
-        (None, Some(resource)) => format!("limited by {resource}"),
-        (None, None) => String::new(),
-    };
-    let by_request = own(node);
-    match load.filter(|load| load.replicas < node.replicas) {
-        Some(load) => {
-            format!("{by_request}; under the load line {}", with(&amount(load.replicas), &own(load)))
+    let load = less(node, load).map(|load| (load.replicas, Why::of(load).to_string()));
+    joined(&Why::of(node).to_string(), load)
+}
+
+/// What the load line leaves, if that is less.
+fn less<'a>(node: &NodeResult, load: Option<&'a NodeResult>) -> Option<&'a NodeResult> {
+    load.filter(|load| load.replicas < node.replicas)
+}
+
+fn joined(by_request: &str, load: Option<(i32, String)>) -> String {
+    match load {
+        Some((replicas, why)) => {
+            format!("{by_request}; under the load line {}", with(&amount(replicas), &why))
         }
-        None => by_request,
+        None => by_request.to_owned(),
     }
 }
 
@@ -120,27 +125,74 @@ fn with(amount: &str, why: &str) -> String {
     if why.is_empty() { amount.to_owned() } else { format!("{amount}, {why}") }
 }
 
-/// Nodes that answer alike.
-struct Class<'a> {
-    first: &'a NodeResult,
-    load: Option<&'a NodeResult>,
-    why: String,
-    names: Vec<&'a str>,
-    /// What is free where it does not suffice: the least and the most.
-    free: Option<(i64, i64)>,
+/// What stops one node, or many for like reasons.
+struct Why<'a> {
+    node: &'a NodeResult,
+    /// Of many with different amounts, the most that is free.
+    most: Option<i64>,
+    /// Are the reasons not all the same, word for word?
+    mixed: bool,
 }
 
-impl Class<'_> {
-    /// Of many nodes with different amounts free, the most is told.
-    fn why(&self) -> String {
-        match (&self.first.detail, self.free) {
-            (Some(Reason::DoesNotFit { resource, asked, .. }), Some((least, most))) if least < most => {
-                let (asked, most) = (quantity(resource, *asked), quantity(resource, most.max(0)));
-                format!("the pod asks for {asked} {resource}, but at most {most} is free")
-            }
-            _ => self.why.clone(),
+impl<'a> Why<'a> {
+    fn of(node: &'a NodeResult) -> Self {
+        Self { node, most: free(node), mixed: false }
+    }
+
+    /// Reasons are alike when they are about the same thing, whatever the amounts.
+    fn alike(&self) -> (&'static str, &'a str) {
+        match &self.node.detail {
+            Some(Reason::DoesNotFit { resource, .. }) => ("free", resource),
+            Some(Reason::NoHeadroom { resource, .. }) => ("head", resource),
+            Some(Reason::OverThreshold { metric, .. }) => ("over", metric),
+            _ => ("", self.node.reason.as_deref().or(self.node.limited_by.as_deref()).unwrap_or_default()),
         }
     }
+
+    fn add(&mut self, node: &NodeResult) {
+        self.mixed |= node.reason != self.node.reason;
+        self.most = self.most.max(free(node));
+    }
+}
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = self.most.unwrap_or_default().max(0);
+        match (&self.node.detail, &self.node.reason, &self.node.limited_by) {
+            (Some(Reason::DoesNotFit { resource, asked, .. }), ..) if self.mixed => {
+                let (asked, most) = (quantity(resource, *asked), quantity(resource, most));
+                write!(f, "the pod asks for {asked} {resource}, but at most {most} is free")
+            }
+            (Some(Reason::NoHeadroom { resource, asked, .. }), ..) if self.mixed => {
+                let metered = if resource == "cpu" { Metered::Cpu } else { Metered::Memory };
+                let (asked, most) = (metered.quantity(*asked), metered.quantity(most));
+                write!(
+                    f,
+                    "{asked} {resource} is expected to be used, but at most {most} may come under the load line"
+                )
+            }
+            (_, Some(reason), _) if self.mixed => write!(f, "for example {reason}"),
+            (_, Some(reason), _) => f.write_str(reason),
+            (_, None, Some(resource)) => write!(f, "limited by {resource}"),
+            (_, None, None) => Ok(()),
+        }
+    }
+}
+
+/// How much there is of what does not suffice.
+fn free(node: &NodeResult) -> Option<i64> {
+    match &node.detail {
+        Some(Reason::DoesNotFit { free, .. } | Reason::NoHeadroom { free, .. }) => Some(*free),
+        _ => None,
+    }
+}
+
+/// Nodes that answer alike.
+struct Class<'a> {
+    own: Why<'a>,
+    /// Under the load line, where that is less.
+    load: Option<Why<'a>>,
+    names: Vec<&'a str>,
 }
 
 /// Nodes that answer alike are one line; those that take most come first, then as nodes are filled.
@@ -148,28 +200,29 @@ fn classes(nodes: &[NodeResult], load: &[NodeResult]) -> String {
     let mut classes: Vec<Class<'_>> = Vec::new();
     let mut known = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
-        let load = load.get(at);
-        let why = why(node, load);
-        let (same, free) = match &node.detail {
-            Some(Reason::DoesNotFit { resource, free, .. }) => (resource.clone(), Some(*free)),
-            _ => (why.clone(), None),
-        };
-        let key = (node.replicas, load.map(|load| load.replicas), free.is_some(), same);
+        let under = less(node, load.get(at));
+        let (own, load) = (Why::of(node), under.map(Why::of));
+        let key = (node.replicas, own.alike(), load.as_ref().map(|load| (load.node.replicas, load.alike())));
         let place = *known.entry(key).or_insert_with(|| {
-            let free = free.map(|free| (free, free));
-            classes.push(Class { first: node, load, why, names: Vec::new(), free });
+            classes.push(Class { own, load, names: Vec::new() });
             classes.len() - 1
         });
         let class = &mut classes[place];
         class.names.push(&node.node);
-        class.free = class.free.zip(free).map(|((least, most), free)| (least.min(free), most.max(free)));
+        class.own.add(node);
+        if let (Some(load), Some(under)) = (&mut class.load, under) {
+            load.add(under);
+        }
     }
-    classes.sort_by_key(|class| Reverse((class.first.replicas, class.load.map(|load| load.replicas))));
+    let least = |class: &Class<'_>| class.load.as_ref().map_or(class.own.node, |load| load.node).replicas;
+    classes.sort_by_key(|class| Reverse((class.own.node.replicas, least(class))));
     let mut text = String::new();
-    for class in classes.iter().take(SHOWN) {
-        let some = class.first.replicas > 0 && class.names.len() > 1;
-        let how_many = format!("{}{}", amount(class.first.replicas), if some { " each" } else { "" });
-        let _ = writeln!(text, "  {}: {}", listed(&class.names), with(&how_many, &class.why()));
+    for Class { own, load, names } in classes.iter().take(SHOWN) {
+        let each = if own.node.replicas > 0 && names.len() > 1 { " each" } else { "" };
+        let how_many = format!("{}{each}", amount(own.node.replicas));
+        let load = load.as_ref().map(|load| (load.node.replicas, load.to_string()));
+        let why = joined(&own.to_string(), load);
+        let _ = writeln!(text, "  {}: {}", listed(names), with(&how_many, &why));
     }
     if classes.len() > SHOWN {
         let more: usize = classes.iter().skip(SHOWN).map(|class| class.names.len()).sum();
@@ -264,6 +317,19 @@ mod tests {
             classes(&all, &[]),
             "  3 nodes a, b, c: none, the pod asks for 12 cpu, but at most 8 is free\n\
              \x20 node d: none, the pod asks for 12000 memory, but only 9 is free\n"
+        );
+    }
+
+    #[test]
+    fn the_load_line_is_folded_alike() {
+        let closed = |name: &str, free: i64| {
+            let detail = Reason::NoHeadroom { resource: "cpu".to_owned(), asked: 2_000_000_000, free };
+            NodeResult { detail: Some(detail.clone()), ..node(name, 0, None, Some(&detail.to_string())) }
+        };
+        let all = ["a", "b"].map(|name| node(name, 3, Some("pods"), None));
+        assert_eq!(
+            classes(&all, &[closed("a", 500_000_000), closed("b", -1)]),
+            "  2 nodes a, b: 3 each, limited by pods; under the load line none, 2 cpu is expected to be used, but at most 500m may come under the load line\n"
         );
     }
 
