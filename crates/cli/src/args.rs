@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::estimator::args as estimator;
 use crate::out::Output;
 
 const HELP: &str = "\
@@ -15,6 +16,9 @@ const HELP: &str = "\
 Local:
   up          Start a small Kubernetes on this machine: API server, nodes, workloads
   apiserver   Start only the API server
+
+Services:
+  estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:
   what-if     Say what would be decided, and why
@@ -78,6 +82,16 @@ pub enum Command {
     /// controller acts on them. Useful to test a controller of your own.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
+    /// Answer how many replicas would fit in each cluster of a fleet
+    ///
+    /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask
+    /// it unchanged: start it in place of `karmada-scheduler-estimator`, with the same flags. Every cluster is watched,
+    /// and answers come from memory: node by node, with quotas, pods on their way and, if wanted, measured load.
+    ///
+    /// It answers for a cluster once everything there has been read, and goes on while its API server is away;
+    /// `/readyz` and `/metrics` say how old that is.
+    #[command(after_help = estimator::EXAMPLES)]
+    Estimator(Box<estimator::Estimator>),
     /// Say what would be decided, and why
     ///
     /// Every engine answers from files: what `kubectl get -o yaml` or `-o json` prints, in any order. Nothing is

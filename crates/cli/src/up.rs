@@ -72,7 +72,7 @@ fn options(args: &Up) -> Result<Options> {
 }
 
 /// The load rules of a file; a policy, settings, or both.
-fn load_rules(path: &Path) -> Result<Rules> {
+pub fn load_rules(path: &Path) -> Result<Rules> {
     let read = documents::read(&[path.to_owned()], &[POLICY, SETTINGS]).map_err(Refused::new)?;
     let (rules, warnings) = rules::read(&read.objects).map_err(Refused::new)?;
     for warning in warnings {

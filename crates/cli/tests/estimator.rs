@@ -1,0 +1,105 @@
+//! `loadline estimator`, end to end: the real binary follows a small cluster, and ends when it is told to.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use common::Up;
+
+/// A running `loadline estimator`.
+struct Estimator {
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Estimator {
+    fn start(args: &[&str]) -> Self {
+        let free = ["--server-port", "0", "--health-probe-bind-address", "127.0.0.1:0"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .arg("estimator")
+            .args(free)
+            .args(["--metrics-bind-address", "0", "--log-format", "json"])
+            .args(args)
+            .env_remove("RUST_LOG")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        Self { child, log }
+    }
+
+    /// The first line of its log that contains a text.
+    fn says(&mut self, text: &str) -> String {
+        let mut all = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.log.read_line(&mut line).unwrap() > 0, "it ended without {text:?}:\n{all}");
+            if line.contains(text) {
+                return line;
+            }
+            all.push_str(&line);
+        }
+    }
+
+    /// Asks it to end, as a service manager would; says whether it did so well.
+    #[cfg(unix)]
+    fn ends(mut self) -> bool {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        self.says("ending: a request to terminate");
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Estimator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn one_cluster_is_read_and_the_end_is_orderly() {
+    let up = Up::start(&["--nodes", "3", "--for", "10m"]);
+    let mut estimator =
+        Estimator::start(&["--cluster-name", "m1", "--kubeconfig", path(&up.kubeconfig()), "--load"]);
+    let listening = estimator.says("listening: gRPC on 127.0.0.1:");
+    assert!(listening.contains("(plaintext), health and metrics on 127.0.0.1:"), "{listening}");
+    let ready = estimator.says("ready: ");
+    assert!(ready.contains("ready: 1 cluster, 3 nodes, "), "{ready}");
+    assert!(estimator.ends());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_of_clusters_one_of_which_is_broken_is_answered_for() {
+    let up = Up::start(&["--nodes", "2", "--for", "10m"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(up.kubeconfig(), folder.path().join("m1.yaml")).unwrap();
+    std::fs::write(folder.path().join("m2.yaml"), "nonsense").unwrap();
+    let gates = "ResourceQuotaEstimate=false,NoSuchGate=true";
+    let mut estimator = Estimator::start(&["--cluster-dir", path(folder.path()), "--feature-gates", gates]);
+    estimator.says("no such gate \\\"NoSuchGate\\\"");
+    let mut lines = [String::new(), String::new()];
+    for line in &mut lines {
+        *line = estimator.says("\"cluster\":");
+    }
+    let broken = lines.iter().find(|line| line.contains("\"m2\"")).unwrap();
+    assert!(broken.contains("cannot be followed") && broken.contains("m2.yaml"), "{broken}");
+    if !lines.iter().any(|line| line.contains("everything has been read")) {
+        estimator.says("everything has been read");
+    }
+    // Mended, it is read, too.
+    std::fs::copy(up.kubeconfig(), folder.path().join("m2.yaml")).unwrap();
+    let ready = estimator.says("ready: ");
+    assert!(ready.contains("ready: 2 clusters, 4 nodes, "), "{ready}");
+    assert!(estimator.ends());
+}
