@@ -1,23 +1,37 @@
-//! How is something served? One listener for every service: TLS, limits, an orderly end.
+//! How is something served? One way for every service: TLS, limits, an orderly end.
+//!
+//! [`listen`] binds an address and fails in one line if it may not or cannot; [`run`] serves a router there until told
+//! to stop. Requests under way are then answered; who takes longer than [`Limits::grace`] is cut off. Whoever answers
+//! with a stream that has no end of its own looks for [`Stopping`] among the extensions of the request.
 
 mod certificates;
 
 pub use certificates::{Certificates, Clients, Tls};
 
-use axum::Router;
+use axum::{Extension, Router};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
 
 /// Why something cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Beyond loopback, everybody could read along.
     #[error(
-        "refusing to listen on {0} without TLS: give a certificate and a key, listen on 127.0.0.1, or allow plaintext \
-         explicitly"
+        "refusing to listen on {0} without TLS: give a certificate and a key, listen on 127.0.0.1, or allow \
+         plaintext explicitly"
     )]
     Plaintext(SocketAddr),
     /// The address cannot be had.
@@ -38,12 +52,41 @@ pub enum Error {
     },
 }
 
+/// How much is served at once, and how long is waited for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once; others wait to be accepted.
+    pub connections: usize,
+    /// Requests at once on one connection.
+    pub streams: u32,
+    /// From a connection to the end of its handshake, or the first byte without TLS.
+    pub handshake: Duration,
+    /// From being told to stop to the end.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            streams: 256,
+            handshake: Duration::from_secs(10),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Among the extensions of every request: ends when the server is told to stop.
+#[derive(Clone, Debug)]
+pub struct Stopping(pub CancellationToken);
+
 /// A bound address, not yet served. It is known, so that it can be told to others first.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     certificates: Option<Arc<Certificates>>,
+    limits: Limits,
 }
 
 /// Binds an address; port 0 picks a free one. Without TLS, only loopback is served unless `plaintext` says that
@@ -59,7 +102,7 @@ pub async fn listen(address: SocketAddr, tls: Option<Tls>, plaintext: bool) -> R
     let bind = |source| Error::Bind { address, source };
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let address = listener.local_addr().map_err(bind)?;
-    Ok(Listening { listener, address, certificates })
+    Ok(Listening { listener, address, certificates, limits: Limits::default() })
 }
 
 impl Listening {
@@ -74,16 +117,110 @@ impl Listening {
     pub fn certificates(&self) -> Option<Arc<Certificates>> {
         self.certificates.clone()
     }
+
+    /// The same with other limits.
+    #[must_use]
+    pub fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
 }
 
 /// Serves until told to stop; what has been asked by then is answered, within bounds.
-///
-/// # Errors
-/// None yet.
-pub async fn run(listening: Listening, router: Router, stop: CancellationToken) -> Result<(), Error> {
-    let address = listening.address;
-    axum::serve(listening.listener, router)
-        .with_graceful_shutdown(async move { stop.cancelled().await })
-        .await
-        .map_err(|source| Error::Bind { address, source })
+pub async fn run(listening: Listening, router: Router, stop: CancellationToken) {
+    let Listening { listener, certificates, limits, .. } = listening;
+    // What is cut off when patience ends.
+    let cut = CancellationToken::new();
+    let _cut_at_the_latest = cut.clone().drop_guard();
+    let tasks = TaskTracker::new();
+    if let Some(certificates) = certificates.clone() {
+        tasks.spawn(stop.clone().run_until_cancelled_owned(async move { certificates.follow().await }));
+    }
+    let server = Arc::new(Server {
+        router: router.layer(Extension(Stopping(stop.clone()))),
+        certificates,
+        limits,
+        stop: stop.clone(),
+    });
+    let places = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let next = async {
+            // The semaphore is never closed.
+            let place = places.clone().acquire_owned().await.ok();
+            (place, listener.accept().await)
+        };
+        let Some((place, accepted)) = stop.run_until_cancelled(next).await else { break };
+        match accepted {
+            Ok((stream, peer)) => {
+                let (server, cut) = (server.clone(), cut.clone());
+                tasks.spawn(async move {
+                    let _place = place;
+                    if let Some(Err(error)) = cut.run_until_cancelled(server.connection(stream)).await {
+                        debug!(%peer, error, "connection ended");
+                    }
+                });
+            }
+            Err(error) => {
+                // Often there are too many open files: trying again at once would only burn time.
+                warn!(%error, "cannot accept a connection");
+                let _ = timeout(Duration::from_millis(100), stop.cancelled()).await;
+            }
+        }
+    }
+    drop(listener);
+    tasks.close();
+    if timeout(limits.grace, tasks.wait()).await.is_err() {
+        warn!(connections = tasks.len(), "cutting off connections that did not end in time");
+        cut.cancel();
+        tasks.wait().await;
+    }
+}
+
+struct Server {
+    router: Router,
+    certificates: Option<Arc<Certificates>>,
+    limits: Limits,
+    stop: CancellationToken,
+}
+
+impl Server {
+    async fn connection(&self, stream: TcpStream) -> Result<(), String> {
+        // Answers are small and wanted now.
+        let _ = stream.set_nodelay(true);
+        let late = |_| "nothing came in time".to_owned();
+        if let Some(certificates) = &self.certificates {
+            let handshake = timeout(self.limits.handshake, certificates.acceptor().accept(stream));
+            let stream = handshake.await.map_err(late)?.map_err(|error| error.to_string())?;
+            self.requests(stream).await
+        } else {
+            let first = timeout(self.limits.handshake, stream.readable());
+            let Some(first) = self.stop.run_until_cancelled(first).await else { return Ok(()) };
+            first.map_err(late)?.map_err(|error| error.to_string())?;
+            self.requests(stream).await
+        }
+    }
+
+    async fn requests(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<(), String> {
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.handshake);
+        // A peer that is gone without a word is noticed.
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.limits.streams)
+            .keep_alive_interval(Duration::from_mins(1))
+            .keep_alive_timeout(Duration::from_secs(20));
+        let service = TowerToHyperService::new(self.router.clone());
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        ended.map_err(|error| error.to_string())
+    }
 }

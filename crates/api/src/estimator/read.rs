@@ -3,6 +3,7 @@
 use super::generated::kubernetes as k8s;
 use super::{Assumed, Component, MOST_COMPONENTS, Replica, pb};
 use crate::read::{Error, Problem, group};
+use jiff::SignedDuration;
 use loadline_core::load::recommend::Target;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
@@ -11,7 +12,6 @@ use loadline_core::select::label::Expression;
 use loadline_core::select::node::{NodeSelector, Term};
 use prost::Message;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// What a request for replicas says: what one replica asks for, and what is on its way to the cluster.
 ///
@@ -50,15 +50,15 @@ pub fn sets(request: &pb::MaxAvailableComponentSetsRequest) -> Result<(Vec<Compo
 ///
 /// # Errors
 /// When the workload is missing or without a name.
-pub fn unschedulable(request: &pb::UnschedulableReplicasRequest) -> Result<(Target, Duration), Error> {
+pub fn unschedulable(request: &pb::UnschedulableReplicasRequest) -> Result<(Target, SignedDuration), Error> {
     let mut notes = Notes::default();
     let mut target = Target::default();
     match &request.resource {
         Some(given) => target = notes.within(|| "resource".into(), |notes| named(given, "", notes)),
         None => notes.add("resource", "must be set"),
     }
-    let waited = u64::try_from(request.unschedulable_threshold).unwrap_or_default();
-    notes.end("UnschedulableReplicasRequest", (target, Duration::from_nanos(waited)))
+    let waited = SignedDuration::from_nanos(request.unschedulable_threshold.max(0));
+    notes.end("UnschedulableReplicasRequest", (target, waited))
 }
 
 /// So many problems are told, and the others counted: the text must fit into a header.
