@@ -192,7 +192,8 @@ impl Server {
             let stream = handshake.await.map_err(late)?.map_err(|error| error.to_string())?;
             self.requests(stream).await
         } else {
-            let first = timeout(self.limits.handshake, stream.readable());
+            let mut byte = [0];
+            let first = timeout(self.limits.handshake, stream.peek(&mut byte));
             let Some(first) = self.stop.run_until_cancelled(first).await else { return Ok(()) };
             first.map_err(late)?.map_err(|error| error.to_string())?;
             self.requests(stream).await

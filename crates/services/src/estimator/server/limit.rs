@@ -24,8 +24,15 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(concurrency: usize, longest: Duration, metrics: Arc<Metrics>) -> Self {
-        Self { places: Semaphore::new(concurrency), concurrency, longest, metrics }
+        // Beyond what a semaphore takes is no limit at all.
+        let concurrency = concurrency.min(Semaphore::MAX_PERMITS);
+        Self { places: Semaphore::new(concurrency), concurrency, longest: bounded(longest), metrics }
     }
+}
+
+/// A moment that far away is still one.
+fn bounded(longest: Duration) -> Duration {
+    longest.min(Duration::from_hours(24))
 }
 
 /// Lets a request in if there is room, answers for it when its time is over, and counts it.
@@ -70,7 +77,7 @@ impl Wanted {
     /// What was found out when the request came in.
     pub(super) fn of<T>(request: &tonic::Request<T>, longest: Duration) -> Self {
         let known = request.extensions().get::<Self>().cloned();
-        known.unwrap_or_else(|| Self { until: Instant::now() + longest, gone: Arc::default() })
+        known.unwrap_or_else(|| Self { until: Instant::now() + bounded(longest), gone: Arc::default() })
     }
 
     pub(super) fn still(&self) -> bool {
@@ -94,8 +101,8 @@ fn asked(headers: &HeaderMap) -> Option<Duration> {
     let digits = (1..=8).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
     let number: u64 = number.parse().ok().filter(|_| digits)?;
     match unit {
-        "H" => Some(Duration::from_secs(number * 3600)),
-        "M" => Some(Duration::from_secs(number * 60)),
+        "H" => Some(Duration::from_hours(number)),
+        "M" => Some(Duration::from_mins(number)),
         "S" => Some(Duration::from_secs(number)),
         "m" => Some(Duration::from_millis(number)),
         "u" => Some(Duration::from_micros(number)),
@@ -113,10 +120,10 @@ mod tests {
         for (text, expected, why) in [
             ("3S", Some(Duration::from_secs(3)), "seconds"),
             ("2999m", Some(Duration::from_millis(2999)), "thousandths, as Go writes them"),
-            ("99999999H", Some(Duration::from_secs(99_999_999 * 3600)), "the most there can be"),
+            ("99999999H", Some(Duration::from_hours(99_999_999)), "the most there can be"),
             ("1n", Some(Duration::from_nanos(1)), "the least"),
             ("0u", Some(Duration::ZERO), "no time at all"),
-            ("5M", Some(Duration::from_secs(300)), "minutes"),
+            ("5M", Some(Duration::from_mins(5)), "minutes"),
             ("100000000S", None, "nine digits are too many"),
             ("-1S", None, "no signs"),
             ("+1S", None, "no signs"),
@@ -137,7 +144,7 @@ mod tests {
     #[test]
     fn an_answer_is_wanted_until_its_time_is_over_or_the_caller_goes() {
         let here = Here::default();
-        let later = Instant::now() + Duration::from_secs(3600);
+        let later = Instant::now() + Duration::from_hours(1);
         let wanted = Wanted { until: later, gone: here.0.clone() };
         assert!(wanted.still());
         let over = Wanted { until: Instant::now(), gone: here.0.clone() };
