@@ -44,7 +44,7 @@ impl Fleet {
             name,
             labels: labels.map(|(k, v)| (k.to_owned(), v)).into(),
             allocatable: list(&[
-                ("cpu", format!("{}", cpu)),
+                ("cpu", cpu.to_string()),
                 ("memory", format!("{}Ki", (cpu * 4) << 20 | u64::from(odd))),
                 ("ephemeral-storage", "100Gi".to_owned()),
                 ("pods", "110".to_owned()),
