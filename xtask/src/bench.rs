@@ -36,6 +36,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],
     },
     Bench {
+        name: "estimator",
+        about: "answers per second, latency and memory over gRPC, beside Karmada's estimator",
+        cargo: &["bench", "--package", "loadline", "--bench", "estimator"],
+    },
+    Bench {
         name: "what-if",
         about: "seconds from files of 5 000 nodes and 20 000 pods to an answer",
         cargo: &["bench", "--package", "loadline", "--bench", "what_if"],

@@ -154,6 +154,7 @@ Examples:
   loadline up --nodes 100 --for 5m             bounded, with a summary at the end
   loadline up --port 8080 --kubeconfig-out k   at a known place
   loadline up --workloads 16                   with something to watch
+  loadline up --clusters 3                     a fleet, with an estimator that knows where replicas fit
   loadline up --compare --for 60s              what does looking at load change?
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
@@ -285,7 +286,7 @@ pub struct Up {
     /// End after this time, such as 30s or 5m, instead of waiting for Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub time: Option<Duration>,
-    /// Port of the API server on 127.0.0.1; 0 picks a free one
+    /// Port of the API server on 127.0.0.1, of further clusters the ports after it; 0 picks free ones
     #[arg(long, default_value_t = 0)]
     pub port: u16,
     /// Where to write the kubeconfig, instead of a file in your cache folder that goes with the command
@@ -300,8 +301,11 @@ pub struct Up {
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Start so many member clusters, each with its own API server and nodes, and one estimator for all of them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub clusters: u16,
     /// Run the same world twice, with and without looking at load, and say what that changed
-    #[arg(long, conflicts_with_all = ["port", "kubeconfig_out"])]
+    #[arg(long, conflicts_with_all = ["port", "kubeconfig_out", "clusters"])]
     pub compare: bool,
     /// How the comparison is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table", requires = "compare")]

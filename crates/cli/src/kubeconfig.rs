@@ -17,8 +17,9 @@ pub struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Writes a kubeconfig for `url`, at `path` or in the user's cache folder.
-    pub fn write(path: Option<&Path>, url: &str, port: u16) -> Result<Self> {
+    /// Writes a kubeconfig with a context for each cluster, by name and URL, at `path` or in the user's cache folder.
+    /// The first is the current one.
+    pub fn write(path: Option<&Path>, clusters: &[(&str, &str)], port: u16) -> Result<Self> {
         let (path, ours) = match path {
             Some(path) => (std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), false),
             None => (home().join(format!("up-{port}.kubeconfig")), true),
@@ -29,7 +30,7 @@ impl Kubeconfig {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
-        replace(&path, &text(url)).with_context(|| format!("cannot write the kubeconfig {shown}"))?;
+        replace(&path, &text(clusters)).with_context(|| format!("cannot write the kubeconfig {shown}"))?;
         Ok(Self { path, ours })
     }
 
@@ -72,12 +73,16 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-fn text(url: &str) -> String {
+fn text(clusters: &[(&str, &str)]) -> String {
+    let all = |item: &dyn Fn(&str, &str) -> String| -> String {
+        clusters.iter().map(|(name, url)| item(name, url)).collect()
+    };
     format!(
-        "{MARK}apiVersion: v1\nkind: Config\ncurrent-context: loadline\n\
-         clusters:\n- name: loadline\n  cluster:\n    server: {url}\n\
-         contexts:\n- name: loadline\n  context:\n    cluster: loadline\n    user: loadline\n\
-         users:\n- name: loadline\n  user: {{}}\n"
+        "{MARK}apiVersion: v1\nkind: Config\ncurrent-context: {}\nclusters:\n{}contexts:\n{}users:\n{}",
+        clusters.first().map_or("", |(name, _)| name),
+        all(&|name, url| format!("- name: {name}\n  cluster:\n    server: {url}\n")),
+        all(&|name, _| format!("- name: {name}\n  context:\n    cluster: {name}\n    user: {name}\n")),
+        all(&|name, _| format!("- name: {name}\n  user: {{}}\n")),
     )
 }
 
@@ -96,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         fs::write(&path, "apiVersion: v1\n").unwrap();
-        let error = Kubeconfig::write(Some(&path), "http://127.0.0.1:1", 1).unwrap_err();
+        let error = Kubeconfig::write(Some(&path), &[("one", "http://127.0.0.1:1")], 1).unwrap_err();
         assert!(error.to_string().contains("was not written by loadline"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
     }
@@ -105,8 +110,8 @@ mod tests {
     fn our_own_file_is_replaced_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
-        drop(Kubeconfig::write(Some(&path), "http://127.0.0.1:1", 1).unwrap());
-        drop(Kubeconfig::write(Some(&path), "http://127.0.0.1:2", 2).unwrap());
+        drop(Kubeconfig::write(Some(&path), &[("one", "http://127.0.0.1:1")], 1).unwrap());
+        drop(Kubeconfig::write(Some(&path), &[("one", "http://127.0.0.1:2")], 2).unwrap());
         assert!(fs::read_to_string(&path).unwrap().contains("http://127.0.0.1:2"));
         #[cfg(unix)]
         {
@@ -114,5 +119,15 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn every_cluster_has_a_context_and_the_first_is_current() {
+        let written = text(&[("member1", "http://127.0.0.1:1"), ("member2", "http://127.0.0.1:2")]);
+        let read: kube::config::Kubeconfig = serde_saphyr::from_str(&written).unwrap();
+        assert_eq!(read.current_context.as_deref(), Some("member1"));
+        let names: Vec<_> = read.contexts.iter().map(|context| context.name.as_str()).collect();
+        assert_eq!(names, ["member1", "member2"]);
+        assert_eq!((read.clusters.len(), read.auth_infos.len()), (2, 2));
     }
 }

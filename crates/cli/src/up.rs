@@ -1,30 +1,29 @@
 //! `loadline up`: a small Kubernetes in one process.
 
 mod compare;
+mod estimator;
 mod news;
+mod site;
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use loadline_api::policy::{POLICY, SETTINGS};
+use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
-use loadline_apiserver::{ApiServer, Config};
 use loadline_core::load::policy::Rules;
 use loadline_sim::node::{Figures, Sink};
-use loadline_sim::{Options, World, bind};
-use tokio_util::sync::CancellationToken;
+use loadline_sim::{Options, bind};
 
 use crate::args::Up;
 use crate::kubeconfig::Kubeconfig;
 use crate::out::{Refused, bold, dim, line};
 use crate::{documents, rules, signal};
-
-/// How long open requests may hold up the end.
-const GOODBYE: Duration = Duration::from_secs(5);
+use estimator::Estimator;
+use site::Site;
 
 pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
@@ -32,30 +31,38 @@ pub async fn run(args: &Up) -> Result<()> {
     }
     let options = options(args)?;
     let started = Instant::now();
-    let server = ApiServer::new(Config { seed: args.seed, ..Config::default() });
-    let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port))).await?;
-    let (url, port) = (listening.url(), listening.address().port());
-    let kubeconfig = Kubeconfig::write(args.kubeconfig_out.as_deref(), &url, port)?;
+    let mut sites = Vec::new();
+    for number in 0..args.clusters {
+        sites.push(Site::start(args, &options, number).await?);
+    }
+    let clusters: Vec<_> = sites.iter().map(|site| (site.name.as_str(), site.url.as_str())).collect();
+    let port = sites.first().map_or(0, |site| site.port);
+    let kubeconfig = Kubeconfig::write(args.kubeconfig_out.as_deref(), &clusters, port)?;
+    let estimator = match sites.as_slice() {
+        [_] => None,
+        several => Some(Estimator::start(several).await?),
+    };
+    greet(args, &sites, estimator.as_ref(), kubeconfig.path());
 
-    let stop = CancellationToken::new();
-    let serving = tokio::spawn(listening.serve(stop.clone().cancelled_owned()));
-    let client = kube::Client::new(server.clone(), "default");
-    let world = World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")?;
-    greet(args, &url, kubeconfig.path());
-
-    let mut world = world;
-    let why = news::follow(&mut world, args.time, started).await;
+    let why = news::follow(&mut sites, estimator.as_ref(), args.time, started).await;
     line("");
     line(&dim(&format!("Ending: {why}.")));
-    let summary = news::summary(&world, &server, started);
-    world.stop().await;
-    stop.cancel();
-    // Whoever keeps a connection open does not keep us.
-    if let Ok(served) = tokio::time::timeout(GOODBYE, serving).await {
-        served.context("the API server ended badly")??;
+    let room = estimator.as_ref().and_then(Estimator::room);
+    if let Some(estimator) = estimator {
+        estimator.stop().await;
+    }
+    let mut summaries = Vec::new();
+    for site in sites {
+        let title =
+            if args.clusters > 1 { format!("Summary of {}", site.name) } else { "Summary".to_owned() };
+        summaries.push(news::summary(&title, &site.world, &site.server, started));
+        site.stop().await?;
     }
     drop(kubeconfig);
-    line(&summary);
+    line(&summaries.join("\n"));
+    if let Some(room) = room {
+        line(&room);
+    }
     Ok(())
 }
 
@@ -81,11 +88,18 @@ pub fn load_rules(path: &Path) -> Result<Rules> {
     Ok(rules)
 }
 
-fn greet(args: &Up, url: &str, kubeconfig: &Path) {
-    line(&bold("loadline is up: a small Kubernetes in one process"));
+fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &Path) {
+    line(&bold(match estimator {
+        None => "loadline is up: a small Kubernetes in one process",
+        Some(_) => "loadline is up: a fleet of small Kubernetes clusters in one process",
+    }));
     line("");
-    line(&format!("  API server  {url}"));
-    line(&format!("  nodes       {}, simulated", args.nodes));
+    for site in sites {
+        let name = if sites.len() > 1 { format!("  ({})", site.name) } else { String::new() };
+        line(&format!("  API server  {}{name}", site.url));
+    }
+    let each = if sites.len() > 1 { " in each cluster" } else { "" };
+    line(&format!("  nodes       {}{each}, simulated", args.nodes));
     if let Some(workloads) = args.workloads {
         line(&format!("  workloads   {workloads}, coming one by one"));
     }
@@ -93,14 +107,30 @@ fn greet(args: &Up, url: &str, kubeconfig: &Path) {
         Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),
         None => "  scheduler   load-aware, by crane's default policy".to_owned(),
     });
+    if let Some(estimator) = estimator {
+        line(&format!("  estimator   {}, gRPC, for all clusters", estimator.address()));
+    }
     line(&format!("  kubeconfig  {}", kubeconfig.display()));
     line("");
     line("Try, in another terminal:");
     line("");
     line(&format!("  export KUBECONFIG={}", quoted(kubeconfig)));
-    line("  kubectl get nodes");
-    line("  kubectl create deployment web --image=nginx --replicas=40");
-    line("  kubectl get pods -o wide --watch");
+    match sites {
+        [_, other, ..] => {
+            line(&format!("  kubectl --context {} get nodes", other.name));
+            line(&format!(
+                "  kubectl --context {} create deployment web --image=nginx --replicas=40",
+                other.name
+            ));
+            line("  kubectl create deployment web --image=nginx --dry-run=client -o yaml |");
+            line(&format!("    loadline what-if estimate --live --context {} -f -", other.name));
+        }
+        _ => {
+            line("  kubectl get nodes");
+            line("  kubectl create deployment web --image=nginx --replicas=40");
+            line("  kubectl get pods -o wide --watch");
+        }
+    }
     line("");
     line(&match args.time {
         Some(time) => format!("It ends by itself after {time:?}, or with Ctrl-C."),

@@ -3,18 +3,27 @@
 use std::time::{Duration, Instant};
 
 use loadline_apiserver::ApiServer;
-use loadline_sim::{Notice, World};
+use loadline_sim::World;
+use tokio::sync::mpsc;
 
-use super::signal;
+use super::site::Site;
+use super::{estimator::Estimator, signal};
 use crate::out::{bold, dim, line};
 
 /// News are printed this often.
 const PAGE: Duration = Duration::from_millis(500);
 /// And at most this many lines each time; the rest is counted.
 const LINES: usize = 5;
+/// News that may wait for the next page; who has more waits.
+const WAITING: usize = 256;
 
 /// Prints news until the time is over or somebody ends it; says which.
-pub async fn follow(world: &mut World, time: Option<Duration>, started: Instant) -> String {
+pub async fn follow(
+    sites: &mut [Site],
+    estimator: Option<&Estimator>,
+    time: Option<Duration>,
+    started: Instant,
+) -> String {
     let over = async {
         match time {
             Some(time) => {
@@ -27,29 +36,26 @@ pub async fn follow(world: &mut World, time: Option<Duration>, started: Instant)
     tokio::pin!(over);
     let ended = signal::ended();
     tokio::pin!(ended);
-    let mut notices = world.notices();
+    let mut notices = gather(sites);
     let mut pages = tokio::time::interval(PAGE);
     let mut page = Page::default();
     let mut pods = (0, 0);
+    let mut room = String::new();
     loop {
-        let next = async {
-            match &mut notices {
-                Some(notices) => notices.recv().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             why = &mut over => return why,
             why = &mut ended => return why.to_owned(),
-            notice = next => match notice {
-                Some(notice) => page.add(&notice),
-                None => notices = None,
-            },
+            Some(notice) = notices.recv() => page.add(notice),
             _ = pages.tick() => {
-                let now = (world.counts().bound.get(), world.running());
+                let bound = sites.iter().map(|site| site.world.counts().bound.get()).sum::<u64>();
+                let now = (bound, sites.iter().map(|site| site.world.running()).sum::<usize>());
                 if now != pods {
                     pods = now;
-                    page.last = Some(format!("pods: {} bound so far, {} running now", now.0, now.1));
+                    page.last.push(format!("pods: {} bound so far, {} running now", now.0, now.1));
+                }
+                if let Some(now) = estimator.and_then(Estimator::room).filter(|now| *now != room) {
+                    page.last.push(now.clone());
+                    room = now;
                 }
                 for text in page.turn() {
                     line(&format!("{} {text}", dim(&format!("{:>6.1}s", started.elapsed().as_secs_f64()))));
@@ -59,18 +65,38 @@ pub async fn follow(world: &mut World, time: Option<Duration>, started: Instant)
     }
 }
 
+/// What is worth knowing of all clusters, with the name of the cluster where there are several.
+fn gather(sites: &mut [Site]) -> mpsc::Receiver<String> {
+    let (sender, all) = mpsc::channel(WAITING);
+    let several = sites.len() > 1;
+    for site in sites {
+        let Some(mut notices) = site.world.notices() else { continue };
+        let (sender, name) =
+            (sender.clone(), if several { format!("{} ", site.name) } else { String::new() });
+        tokio::spawn(async move {
+            while let Some(notice) = notices.recv().await {
+                if sender.send(format!("{name}{notice}")).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    all
+}
+
 /// What is printed next.
 #[derive(Default)]
 struct Page {
     lines: Vec<String>,
     more: usize,
-    last: Option<String>,
+    /// Figures, which are always printed.
+    last: Vec<String>,
 }
 
 impl Page {
-    fn add(&mut self, notice: &Notice) {
+    fn add(&mut self, notice: String) {
         if self.lines.len() < LINES {
-            self.lines.push(notice.to_string());
+            self.lines.push(notice);
         } else {
             self.more += 1;
         }
@@ -81,13 +107,13 @@ impl Page {
         if self.more > 0 {
             lines.push(format!("… and {} more", std::mem::take(&mut self.more)));
         }
-        lines.extend(self.last.take());
+        lines.append(&mut self.last);
         lines
     }
 }
 
 /// What happened, in a few lines.
-pub fn summary(world: &World, server: &ApiServer, started: Instant) -> String {
+pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant) -> String {
     let counts = world.counts();
     let cluster = world.cluster();
     let nodes = cluster.nodes.count(|_| true);
@@ -105,7 +131,7 @@ pub fn summary(world: &World, server: &ApiServer, started: Instant) -> String {
         ("writes", format!("{} to the API server", server.store().revision())),
     ];
     let rows = rows.map(|(name, value)| format!("  {name:<8}  {value}"));
-    format!("{}\n{}", bold("Summary"), rows.join("\n"))
+    format!("{}\n{}", bold(title), rows.join("\n"))
 }
 
 /// How hot it got.
@@ -125,7 +151,7 @@ mod tests {
     fn a_flood_is_counted_not_printed() {
         let mut page = Page::default();
         for i in 0..12 {
-            page.add(&Notice { from: "pod", about: i.to_string(), what: "waits".into() });
+            page.add(format!("pod {i} waits"));
         }
         let lines = page.turn();
         assert_eq!(lines.len(), LINES + 1);
