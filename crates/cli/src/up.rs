@@ -115,21 +115,16 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
     line("Try, in another terminal:");
     line("");
     line(&format!("  export KUBECONFIG={}", quoted(kubeconfig)));
-    match sites {
-        [_, other, ..] => {
-            line(&format!("  kubectl --context {} get nodes", other.name));
-            line(&format!(
-                "  kubectl --context {} create deployment web --image=nginx --replicas=40",
-                other.name
-            ));
-            line("  kubectl create deployment web --image=nginx --dry-run=client -o yaml |");
-            line(&format!("    loadline what-if estimate --live --context {} -f -", other.name));
-        }
-        _ => {
-            line("  kubectl get nodes");
-            line("  kubectl create deployment web --image=nginx --replicas=40");
-            line("  kubectl get pods -o wide --watch");
-        }
+    if let [_, other, ..] = sites {
+        let context = format!("--context {}", other.name);
+        line(&format!("  kubectl {context} get nodes"));
+        line(&format!("  kubectl {context} create deployment web --image=nginx --replicas=40"));
+        line("  kubectl create deployment web --image=nginx --dry-run=client -o yaml |");
+        line(&format!("    loadline what-if estimate --live {context} -f -"));
+    } else {
+        line("  kubectl get nodes");
+        line("  kubectl create deployment web --image=nginx --replicas=40");
+        line("  kubectl get pods -o wide --watch");
     }
     line("");
     line(&match args.time {
