@@ -81,7 +81,7 @@ pub async fn run(args: &Estimator) -> Result<()> {
     let why = tokio::select! {
         why = signal::ended() => Ok(why),
         () = tell(&members) => Ok("nothing more to tell"),
-        Some(ended) = servers.join_next() => ended.context("a server ended badly")?.map(|()| "a server ended"),
+        Some(ended) = servers.join_next() => ended.map(|()| "a server ended").context("a server ended badly"),
     };
     stop.cancel();
     // Whoever keeps a connection open does not keep us.

@@ -49,12 +49,7 @@ impl Estimator {
         let listening = listening.context("cannot start the estimator")?;
         let address = listening.address();
         let routes = server::routes(members.clone(), server::Options::default(), Metrics::new(&members));
-        let serving = stop.clone();
-        tasks.spawn(async move {
-            if let Err(error) = serve::run(listening, routes, serving).await {
-                tracing::error!(%error, "the estimator ended badly");
-            }
-        });
+        tasks.spawn(serve::run(listening, routes, stop.clone()));
         for member in members.values() {
             let mut changes = member.changes();
             while member.known().is_none() {
