@@ -163,6 +163,8 @@ impl Setup {
 pub struct ControlPlane {
     // Declared, and so dropped, before the folder they write to. The API server goes before its store.
     servers: Vec<Guard>,
+    /// How kube-apiserver was started, to start it again.
+    apiserver: Vec<String>,
     client: Client,
     port: u16,
     url: String,
@@ -194,19 +196,23 @@ impl ControlPlane {
         let [etcd_port, etcd_peer, port, manager_port, scheduler_port] = free_ports()?;
         let url = format!("https://127.0.0.1:{port}");
         let files = Files::write(folder.path(), &certs, &url).map_err(Error::io("write the credentials"))?;
-        let mut plane =
-            Self { servers: Vec::new(), client, port, url, authority: certs.authority.clone(), folder };
+        let mut plane = Self {
+            servers: Vec::new(),
+            apiserver: Vec::new(),
+            client,
+            port,
+            url,
+            authority: certs.authority.clone(),
+            folder,
+        };
 
         plane.run("etcd", &etcd_flags(&files, etcd_port, etcd_peer))?;
         plane.wait("etcd", || TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())?;
 
         let mut flags = apiserver_flags(&files, etcd_port, port);
         flags.extend_from_slice(&setup.apiserver);
-        plane.run("kube-apiserver", &flags)?;
-        // Ready comes before the namespace that nearly every test uses.
-        plane.wait("kube-apiserver", || {
-            plane.is_ok(port, "/readyz") && plane.is_ok(port, "/api/v1/namespaces/default")
-        })?;
+        plane.apiserver = flags;
+        plane.start_apiserver("kube-apiserver")?;
 
         if !setup.controllers.is_empty() {
             let mut flags = client_flags(&files, manager_port);
@@ -231,11 +237,42 @@ impl ControlPlane {
     }
 
     fn run(&mut self, name: &'static str, flags: &[String]) -> Result<(), Error> {
-        let program = parts::find(name)?;
+        self.run_as(name, name, flags)
+    }
+
+    fn run_as(&mut self, name: &str, program: &'static str, flags: &[String]) -> Result<(), Error> {
+        let program = parts::find(program)?;
         let guard =
             Guard::start(name, self.folder.path(), &program, flags).map_err(Error::io("start a server"))?;
         self.servers.insert(0, guard);
         Ok(())
+    }
+
+    fn start_apiserver(&mut self, name: &str) -> Result<(), Error> {
+        let flags = self.apiserver.clone();
+        self.run_as(name, "kube-apiserver", &flags)?;
+        // Ready comes before the namespace that nearly every test uses.
+        self.wait(name, || {
+            self.is_ok(self.port, "/readyz") && self.is_ok(self.port, "/api/v1/namespaces/default")
+        })
+    }
+
+    /// Kills kube-apiserver, does something while it is away, and starts it again at the same address. What was stored
+    /// is still there.
+    ///
+    /// # Errors
+    /// When it cannot be killed or does not get ready again.
+    pub fn without_apiserver<T>(&mut self, meanwhile: impl FnOnce() -> T) -> Result<T, Error> {
+        let named = |guard: &&Guard| guard.name().starts_with("kube-apiserver");
+        let count = self.servers.iter().filter(named).count();
+        // The newest is first.
+        if let Some(server) = self.servers.iter().find(named) {
+            server.kill().map_err(Error::io("kill a server"))?;
+        }
+        let out = meanwhile();
+        // The name of the first keeps its log.
+        self.start_apiserver(&format!("kube-apiserver-{}", count + 1))?;
+        Ok(out)
     }
 
     /// Looks until `ready` says yes, the server ends, or patience does.

@@ -79,6 +79,22 @@ impl Guard {
         fs::read_to_string(self.folder.join(format!("{}.exit", self.name))).ok()?.trim().parse().ok()
     }
 
+    /// Kills it, as a crash would, and waits for its end. Its files stay.
+    ///
+    /// # Errors
+    /// When it cannot be found.
+    pub fn kill(&self) -> io::Result<()> {
+        let pid = fs::read_to_string(self.folder.join(format!("{}.pid", self.name)))?;
+        let sent = Command::new("kill").args(["-KILL", pid.trim()]).status()?;
+        if !sent.success() {
+            return Err(io::Error::other(format!("no process {}", pid.trim())));
+        }
+        while self.ended().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
     /// The last `count` lines of its output.
     #[must_use]
     pub fn last_lines(&self, count: usize) -> String {
