@@ -95,6 +95,8 @@ impl Client {
 
     fn open(&self, port: u16, method: &str, path: &str, kind: &str, body: &str) -> io::Result<Stream> {
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        // Handshake and request are small writes one after another: each would wait for the last to be confirmed.
+        socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(SILENCE))?;
         let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
