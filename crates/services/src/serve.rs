@@ -42,6 +42,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The listener does not listen any more.
+    #[error("cannot accept connections on {address} any more: {source}")]
+    Accept {
+        /// Where it listened.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A certificate or key cannot be used.
     #[error("{}: {problem}", file.display())]
     Certificate {
@@ -126,8 +134,14 @@ impl Listening {
 }
 
 /// Serves until told to stop; what has been asked by then is answered, within bounds.
-pub async fn run(listening: Listening, router: Router, stop: CancellationToken) {
-    let Listening { listener, certificates, limits, .. } = listening;
+///
+/// # Errors
+/// When the listener breaks; what has been asked is answered even then.
+pub async fn run(listening: Listening, router: Router, stop: CancellationToken) -> Result<(), Error> {
+    let Listening { listener, address, certificates, limits } = listening;
+    // A broken listener ends the rest of this server, too, and nobody else's.
+    let stop = stop.child_token();
+    let mut done = Ok(());
     // What is cut off when patience ends.
     let cut = CancellationToken::new();
     let _cut_at_the_latest = cut.clone().drop_guard();
@@ -159,6 +173,10 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
                     }
                 });
             }
+            Err(source) if source.kind() == std::io::ErrorKind::InvalidInput => {
+                done = Err(Error::Accept { address, source });
+                stop.cancel();
+            }
             Err(error) => {
                 // Often there are too many open files: trying again at once would only burn time.
                 warn!(%error, "cannot accept a connection");
@@ -173,6 +191,7 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
         cut.cancel();
         tasks.wait().await;
     }
+    done
 }
 
 struct Server {
