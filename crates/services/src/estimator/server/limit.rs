@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
+/// Answers that take longer are worth a line in the log.
+const SLOW: Duration = Duration::from_millis(100);
+
 /// Where requests come in.
 pub(super) struct Gate {
     places: Semaphore,
@@ -52,7 +55,11 @@ pub(super) async fn admit(State(gate): State<Arc<Gate>>, mut request: Request, n
     let response = answer.unwrap_or_else(|_| wanted.over().into_http());
     // Failures say so at once; what goes well says so at the end.
     let fine = response.headers().get("grpc-status").is_none_or(|status| status == "0");
-    gate.metrics.answered(method, fine, begun.elapsed());
+    let took = begun.elapsed();
+    gate.metrics.answered(method, fine, took);
+    if took > SLOW {
+        tracing::info!(?method, ?took, fine, "a slow answer");
+    }
     response
 }
 
