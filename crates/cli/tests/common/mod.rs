@@ -10,6 +10,8 @@ pub struct Up {
     child: Child,
     out: BufReader<ChildStdout>,
     folder: tempfile::TempDir,
+    /// What it said until it was up.
+    pub greeting: String,
 }
 
 impl Up {
@@ -25,9 +27,14 @@ impl Up {
             .spawn()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        let mut up = Self { child, out, folder };
-        while !up.line().contains("Ctrl-C") {}
-        up
+        let mut up = Self { child, out, folder, greeting: String::new() };
+        loop {
+            let line = up.line();
+            up.greeting.push_str(&line);
+            if line.contains("Ctrl-C") {
+                return up;
+            }
+        }
     }
 
     /// The next line it prints.
@@ -77,8 +84,17 @@ pub fn kubectl(program: &Path, kubeconfig: &Path, folder: &Path) -> Command {
 
 /// A client as anybody would make one, except that refusals are answers, not something to try again.
 pub async fn client(kubeconfig: &Path) -> kube::Client {
+    client_with(kubeconfig, kube::config::KubeConfigOptions::default()).await
+}
+
+/// The same for a context that is not the current one.
+pub async fn client_for(kubeconfig: &Path, context: &str) -> kube::Client {
+    let context = Some(context.to_owned());
+    client_with(kubeconfig, kube::config::KubeConfigOptions { context, ..Default::default() }).await
+}
+
+async fn client_with(kubeconfig: &Path, options: kube::config::KubeConfigOptions) -> kube::Client {
     let read = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
     let mut config = kube::Config::from_custom_kubeconfig(read, &options).await.unwrap();
     config.default_retry = false;
     kube::Client::try_from(config).unwrap()
