@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 /// Why something cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -38,14 +38,6 @@ pub enum Error {
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// Address asked for.
-        address: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The listener does not listen any more.
-    #[error("cannot accept connections on {address} any more: {source}")]
-    Accept {
-        /// Where it listened.
         address: SocketAddr,
         /// What the system said.
         source: std::io::Error,
@@ -133,15 +125,12 @@ impl Listening {
     }
 }
 
-/// Serves until told to stop; what has been asked by then is answered, within bounds.
-///
-/// # Errors
-/// When the listener breaks; what has been asked is answered even then.
-pub async fn run(listening: Listening, router: Router, stop: CancellationToken) -> Result<(), Error> {
+/// Serves until told to stop, or until the listener breaks, which is logged; what has been asked by then is answered,
+/// within bounds.
+pub async fn run(listening: Listening, router: Router, stop: CancellationToken) {
     let Listening { listener, address, certificates, limits } = listening;
     // A broken listener ends the rest of this server, too, and nobody else's.
     let stop = stop.child_token();
-    let mut done = Ok(());
     // What is cut off when patience ends.
     let cut = CancellationToken::new();
     let _cut_at_the_latest = cut.clone().drop_guard();
@@ -173,8 +162,8 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
                     }
                 });
             }
-            Err(source) if source.kind() == std::io::ErrorKind::InvalidInput => {
-                done = Err(Error::Accept { address, source });
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                error!(%address, %error, "cannot accept connections any more");
                 stop.cancel();
             }
             Err(error) => {
@@ -191,7 +180,6 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
         cut.cancel();
         tasks.wait().await;
     }
-    done
 }
 
 struct Server {

@@ -577,7 +577,7 @@ async fn health_follows_readiness_and_ends_with_the_server() {
     serving.stop.cancel();
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     assert_eq!(next().await, None);
-    serving.task.await.unwrap().unwrap();
+    serving.task.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,7 @@ pub struct Serving {
     pub address: SocketAddr,
     pub metrics: Arc<Metrics>,
     pub stop: CancellationToken,
-    pub task: JoinHandle<Result<(), serve::Error>>,
+    pub task: JoinHandle<()>,
     pub certificates: Option<Arc<serve::Certificates>>,
 }
 
@@ -73,6 +73,6 @@ impl Serving {
     /// Tells it to stop and waits until it has.
     pub async fn end(self) {
         self.stop.cancel();
-        self.task.await.expect("an orderly end").expect("no broken listener");
+        self.task.await.expect("an orderly end");
     }
 }
