@@ -251,6 +251,16 @@ impl<'a> Karmada<'a> {
         Ok(())
     }
 
+    /// Says that the estimator of a registered cluster listens on another port now, for schedulers started later.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub fn move_estimator(&self, cluster: &str, estimator: u16) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/services/karmada-scheduler-estimator-{cluster}");
+        let change = json!({"spec": {"ports": [{"port": ESTIMATOR_PORT, "targetPort": estimator}]}});
+        self.plane.patch(&path, &change).map(drop)
+    }
+
     /// Starts karmada-scheduler, which asks the estimators of all registered clusters.
     ///
     /// # Errors
