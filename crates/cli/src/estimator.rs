@@ -81,7 +81,8 @@ pub async fn run(args: &Estimator) -> Result<()> {
     let why = tokio::select! {
         why = signal::ended() => Ok(why),
         () = tell(&members) => Ok("nothing more to tell"),
-        Some(ended) = servers.join_next() => ended.map(|()| "a server ended").context("a server ended badly"),
+        // Nobody told it to: whoever started us is to know, and start us again.
+        Some(_) = servers.join_next() => Err(anyhow::anyhow!("a server ended by itself")),
     };
     stop.cancel();
     // Whoever keeps a connection open does not keep us.

@@ -3,7 +3,8 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -61,6 +62,15 @@ impl Drop for Estimator {
     }
 }
 
+/// The whole answer to one plain request.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
@@ -75,6 +85,9 @@ fn one_cluster_is_read_and_the_end_is_orderly() {
     assert!(listening.contains("(plaintext), health and metrics on 127.0.0.1:"), "{listening}");
     let ready = estimator.says("ready: ");
     assert!(ready.contains("ready: 1 cluster, 3 nodes, "), "{ready}");
+    let health = listening.rsplit("metrics on ").next().and_then(|rest| rest.split('"').next()).unwrap();
+    let answer = get(health, "/readyz");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("m1: ready, nodes 3, "), "{answer}");
     assert!(estimator.ends());
 }
 
