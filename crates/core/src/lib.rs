@@ -34,6 +34,7 @@
 //! | How loaded is it, and may more come aboard? | [`load`] |
 //! | Where does this pod go? | [`cycle`] |
 //! | How many more would fit? | [`estimate`] |
+//! | Which clusters get how many replicas? | [`divide`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Why was it decided so? | [`explain`] |
 //!
@@ -60,6 +61,7 @@
 
 pub mod cluster;
 pub mod cycle;
+pub mod divide;
 pub mod estimate;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]

@@ -1,0 +1,410 @@
+//! Which clusters get how many replicas? Division over a fleet, as Karmada's scheduler does it, and why.
+//!
+//! ```text
+//! filter    clusters that may have it at all                  a refusal each
+//! estimate  how many more replicas fit there                  merged from several estimators
+//! select    which of them, by the spread constraints          in the order tier, score, available, name
+//! assign    how many to each                                  duplicated, by weights, by capacity, aggregated
+//! ```
+//!
+//! [`divide`] takes [`Member`]s, a [`Binding`] and what estimators said, and gives an [`Answer`]: what to write, what
+//! was found on the way, and a condition. The same input gives the same answer, whatever order the clusters come in.
+//!
+//! Karmada's wire names and texts are kept. Where its scheduler does what nobody can want, ours differs, unless
+//! [`Options::upstream`] asks for the original: one dead estimator silences only itself, an omitted maximum means no
+//! limit, every kind of spread constraint counts, a choice of regions is checked for capacity, a failed spread is
+//! `Unschedulable` and waits for capacity instead of spinning.
+
+mod affinity;
+mod assign;
+pub mod due;
+mod estimates;
+mod filter;
+pub mod general;
+mod groups;
+mod outcome;
+mod spread;
+pub mod summary;
+mod webster;
+
+pub use affinity::Affinity;
+pub use estimates::{Estimator, Mode, Opinion, needed};
+pub use filter::Refusal;
+pub use outcome::{Answer, Condition, Failure, Feasible, Filtered, Retry, Target};
+pub use summary::{Model, Summary};
+pub use webster::{Ties, webster};
+
+use crate::estimate::{Ask, Assumed, Component};
+use crate::select::{Taint, Toleration};
+use estimates::Candidate;
+use jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A cluster of the fleet, as far as division looks at it.
+#[derive(Clone, Debug, Default)]
+pub struct Member {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Who runs it; empty if not said.
+    pub provider: String,
+    /// Where it is; empty if not said.
+    pub region: String,
+    /// Which zones it stretches over.
+    pub zones: Vec<String>,
+    /// What keeps workloads away.
+    pub taints: Vec<Taint>,
+    /// It is on its way out.
+    pub deleting: bool,
+    /// Which kinds it serves, by group and version.
+    pub apis: Arc<BTreeMap<String, BTreeSet<String>>>,
+    /// What it has and what is taken; `None` if it never said.
+    pub summary: Option<Summary>,
+    /// The grades its nodes are sorted into.
+    pub models: Vec<Model>,
+}
+
+/// What is to be divided, and what was decided before.
+#[derive(Clone, Debug, Default)]
+pub struct Binding {
+    /// What is bound.
+    pub resource: Bound,
+    /// How many replicas are wanted.
+    pub replicas: i32,
+    /// What each asks for; `None` if its template says nothing.
+    pub ask: Option<Ask>,
+    /// The parts of a workload that has several pod templates.
+    pub components: Vec<Component>,
+    /// Where it is now.
+    pub clusters: Vec<Previous>,
+    /// Clusters it is being moved away from.
+    pub evicting: BTreeSet<String>,
+    /// When somebody asked for a fresh division.
+    pub rescheduled: Option<Timestamp>,
+    /// When it was last divided.
+    pub scheduled: Option<Timestamp>,
+    /// The affinity group it is in now; empty for none.
+    pub observed: String,
+    /// What a replica asks for has changed since. Estimates must then be made as if its own pods were gone, and what it
+    /// has is not added to them.
+    pub changed: bool,
+    /// Where it may go.
+    pub placement: Option<Placement>,
+}
+
+/// The object that is bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Group and version, such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid, by which ties are broken; may be empty.
+    pub uid: String,
+}
+
+/// Replicas a cluster has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// Which cluster.
+    pub name: String,
+    /// How many.
+    pub replicas: i32,
+}
+
+/// Where something may go, and how it is divided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Which clusters; `None` for all, unless there are groups.
+    pub affinity: Option<Affinity>,
+    /// Groups of clusters, tried one after the other.
+    pub groups: Vec<Group>,
+    /// Which taints of clusters are put up with.
+    pub tolerations: Vec<Toleration>,
+    /// How it is to be spread.
+    pub spread: Vec<Spread>,
+    /// How replicas are divided.
+    pub division: Division,
+}
+
+/// A group of clusters, and where to go when it is full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Which clusters.
+    pub affinity: Affinity,
+    /// More clusters for what does not fit, tier after tier.
+    pub overflow: Vec<Affinity>,
+}
+
+/// How many different ones there must and may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Different in what.
+    pub by: By,
+    /// So many at least.
+    pub min: i64,
+    /// So many at most; 0 if not said.
+    pub max: i64,
+}
+
+/// What clusters are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By nothing: each for itself.
+    Cluster,
+    /// By region.
+    Region,
+    /// By zone; a cluster may be in several.
+    Zone,
+    /// By provider.
+    Provider,
+    /// By the value of a label.
+    Label(String),
+    /// Nothing is said. Admission makes that clusters; a binding that never passed it is refused.
+    Unsaid,
+}
+
+/// How replicas are divided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Division {
+    /// Every cluster gets all of them.
+    #[default]
+    Duplicated,
+    /// As few clusters as possible.
+    Aggregated,
+    /// By weights; `None` for all the same.
+    Weighted(Option<Weights>),
+    /// In a way that is not known. Admission lets none pass.
+    Unknown {
+        /// What is written for the type.
+        kind: String,
+        /// What is written for the preference.
+        preference: String,
+    },
+}
+
+/// What clusters weigh.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weights {
+    /// Written weights; the largest that matches counts.
+    pub fixed: Vec<(Affinity, i64)>,
+    /// What fits counts instead.
+    pub dynamic: bool,
+}
+
+/// Under which circumstances is divided.
+#[derive(Clone, Debug, Default)]
+pub struct Given<'a> {
+    /// What estimators said beside the general one, which needs only what is in [`Member`].
+    pub estimators: &'a [Estimator],
+    /// Numbers that stand for all estimates of a cluster.
+    pub replaced: BTreeMap<String, i32>,
+    /// What is on its way to clusters, by cluster.
+    pub assumed: BTreeMap<String, Vec<Assumed>>,
+    /// How.
+    pub options: Options,
+}
+
+/// Choices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whose estimate counts.
+    pub mode: Mode,
+    /// What happens when not all replicas fit.
+    pub shortfall: Shortfall,
+    /// Clusters that get no replicas get the workload all the same.
+    pub empty: bool,
+    /// Divide anew even when as many are assigned as are wanted.
+    pub rebalance: bool,
+    /// As Karmada v1.18 does it, its defects included. For comparing.
+    pub upstream: bool,
+}
+
+/// What happens when not all replicas fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shortfall {
+    /// Nothing is decided.
+    #[default]
+    Fail,
+    /// What fits is placed, and the rest is told.
+    Partial,
+}
+
+impl Binding {
+    /// Does it run pods at all?
+    #[must_use]
+    pub fn is_workload(&self) -> bool {
+        self.replicas > 0 || self.ask.is_some() || !self.components.is_empty()
+    }
+
+    /// Was a fresh division asked for since the last?
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.rescheduled.zip(self.scheduled).is_some_and(|(asked, done)| asked > done)
+    }
+
+    /// Replicas there already, `None` where it is not.
+    fn previous(&self) -> BTreeMap<&str, i32> {
+        let mut out = BTreeMap::new();
+        for known in &self.clusters {
+            out.entry(known.name.as_str()).or_insert(known.replicas.max(0));
+        }
+        out
+    }
+}
+
+/// What is asked of the steps, resolved once.
+struct Case<'a> {
+    binding: &'a Binding,
+    placement: &'a Placement,
+    given: &'a Given<'a>,
+    previous: BTreeMap<&'a str, i32>,
+    /// Complete sets of components are counted, and each cluster chosen gets one.
+    sets: bool,
+}
+
+/// Divides.
+#[must_use]
+pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answer {
+    let Some(placement) = &binding.placement else {
+        return Answer::failed(binding, Failure::Error("the binding has no placement".into()));
+    };
+    if let Some(problem) = refused(binding, placement) {
+        return Answer::failed(binding, Failure::Error(problem));
+    }
+    let case = Case {
+        binding,
+        placement,
+        given,
+        previous: binding.previous(),
+        sets: !binding.components.is_empty(),
+    };
+    let mut sorted: Vec<&Member> = members.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut warnings = Vec::new();
+    for twice in sorted.windows(2).filter(|pair| pair[0].name == pair[1].name) {
+        warnings.push(format!("cluster {}: given more than once, the first counts", twice[0].name));
+    }
+    sorted.dedup_by(|a, b| a.name == b.name);
+    for member in sorted.iter().filter(|member| member.deleting) {
+        warnings.push(format!("cluster {}: it is being deleted and was left out", member.name));
+    }
+    let mut answer = case.groups(&sorted);
+    warnings.append(&mut answer.warnings);
+    answer.warnings = warnings;
+    answer
+}
+
+/// What no attempt can be made with.
+fn refused(binding: &Binding, placement: &Placement) -> Option<String> {
+    if binding.replicas < 0 {
+        return Some(format!("spec.replicas: expected 0 or more, found {}", binding.replicas));
+    }
+    if placement.affinity.is_some() && !placement.groups.is_empty() {
+        return Some("placement: clusterAffinity and clusterAffinities exclude each other".into());
+    }
+    None
+}
+
+impl<'a> Case<'a> {
+    /// Tries the affinity groups in order, from the observed one on. If none succeeds, the first failure is told.
+    fn groups(&self, members: &[&'a Member]) -> Answer {
+        let groups = &self.placement.groups;
+        if groups.is_empty() {
+            return self.attempt(members, None);
+        }
+        let observed = groups.iter().position(|group| group.name == self.binding.observed);
+        let from = if self.binding.is_fresh() { 0 } else { observed.unwrap_or(0) };
+        let mut first: Option<Answer> = None;
+        for group in &groups[from..] {
+            let mut answer = self.attempt(members, Some(group));
+            match &mut first {
+                _ if answer.failure.is_none() => {
+                    answer.affinity = Some(group.name.clone());
+                    if let Some(first) = first {
+                        answer.warnings.splice(0..0, first.warnings);
+                    }
+                    return answer;
+                }
+                None => {
+                    let why = answer.condition().message;
+                    answer.warnings.push(format!("affinity group {}: {why}", group.name));
+                    first = Some(answer);
+                }
+                Some(first) => {
+                    let why = answer.condition().message;
+                    first.warnings.push(format!("affinity group {}: {why}", group.name));
+                }
+            }
+        }
+        first.unwrap_or_else(|| self.attempt(members, None))
+    }
+
+    fn attempt(&self, members: &[&'a Member], group: Option<&'a Group>) -> Answer {
+        let filter = filter::Filter::new(self, group);
+        let mut filtered = Vec::new();
+        let mut passed = Vec::new();
+        for member in members.iter().filter(|member| !member.deleting) {
+            match filter.check(member) {
+                Ok(tier) => passed.push((*member, tier)),
+                Err(reason) => filtered.push(Filtered { name: member.name.clone(), reason }),
+            }
+        }
+        let mut warnings = Vec::new();
+        let mut candidates = self.candidates(&passed, &mut warnings);
+        candidates.sort_by(|a, b| order(a).cmp(&order(b)));
+        let mut answer = Answer { filtered, warnings, ..Answer::default() };
+        if candidates.is_empty() {
+            let all = members.len();
+            answer.failure = Some(Failure::no_fit(all, answer.filtered.iter().map(|f| &f.reason)));
+            answer.shortfall = self.wanted();
+            return answer;
+        }
+        let decided = self.select(&candidates, &mut answer.warnings).and_then(|chosen| {
+            let chosen: Vec<&Candidate<'_>> = chosen.into_iter().map(|at| &candidates[at]).collect();
+            self.assign(&chosen, group.is_some_and(|group| !group.overflow.is_empty()), &mut answer.warnings)
+        });
+        match decided {
+            Ok(decided) => {
+                answer.clusters = decided.targets;
+                answer.lacking = decided.lacking;
+                answer.shortfall = decided.lacking.map_or(0, |lacking| lacking.replicas);
+            }
+            Err(failure) => {
+                answer.failure = Some(failure);
+                answer.shortfall = self.wanted();
+            }
+        }
+        answer.feasible = candidates.into_iter().map(Candidate::told).collect();
+        answer.upstream = self.given.options.upstream;
+        answer
+    }
+
+    /// How many replicas are to be assigned in all, where they are divided.
+    fn wanted(&self) -> i32 {
+        outcome::wanted(self.binding)
+    }
+}
+
+/// The order in which clusters are chosen.
+fn order<'a>(candidate: &'a Candidate<'_>) -> impl Ord + 'a {
+    (
+        candidate.tier,
+        Reverse(candidate.score),
+        !candidate.confirmed,
+        Reverse(candidate.available),
+        &candidate.member.name,
+    )
+}
+
+#[cfg(test)]
+mod tests;
