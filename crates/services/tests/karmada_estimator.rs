@@ -1,6 +1,6 @@
 //! Our estimator and Karmada's own, side by side on one real API server: the same questions, the same answers.
 //!
-//! Where the two differ it is on purpose, and listed: see [`listed`] and `docs/estimator-differences.md`.
+//! Where the two differ it is on purpose, and listed: see `interop/listed.rs` and `docs/estimator-differences.md`.
 
 mod interop {
     pub mod ask;

@@ -161,7 +161,7 @@ fn codes(stage: &Stage<'_>) {
     stage.show(absent, unknown, Err(Code::NotFound), "a Deployment that is not there");
     let other = |asker: &Asker| asker.unschedulable(of("StatefulSet"));
     stage.show(other, unknown, Err(Code::Unimplemented), "another kind");
-    // 1.17 reads the amount together with the message.
+    // They read the amount of the old form together with the message.
     let amounts = BTreeMap::from([("cpu".to_owned(), b"\x0a\x02no".to_vec())]);
     let required = pb::ReplicaRequirements {
         resource_request: amounts.clone(),
