@@ -35,6 +35,7 @@
 //! | Where does this pod go? | [`cycle`] |
 //! | How many more would fit? | [`estimate`] |
 //! | Which clusters get how many replicas? | [`divide`] |
+//! | Which clusters of a fleet? | [`place`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Why was it decided so? | [`explain`] |
 //!
@@ -68,6 +69,7 @@ pub mod explain;
 pub mod fuzz;
 pub mod ledger;
 pub mod load;
+pub mod place;
 pub mod quantity;
 pub mod requests;
 pub mod resources;

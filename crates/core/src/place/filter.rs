@@ -1,0 +1,246 @@
+//! Which clusters will do? Predicates, then taints, in that order.
+
+use super::facts::{Cluster, Effect, Taint};
+use super::index::{Id, Index, at, ids};
+use super::prepare::{Conditions, PREDICATE, Prepared, TAINTS};
+use super::spec::{Placement, Toleration};
+use super::{Judge, Ruling, ScoreBook};
+use fixedbitset::FixedBitSet;
+use jiff::{SignedDuration, Timestamp};
+use std::fmt;
+
+/// Why a cluster is not selected although it could have been. Displays as one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It matches no predicate.
+    Mismatch {
+        /// How many there are.
+        predicates: usize,
+        /// What it fails of the first ones.
+        fails: Vec<String>,
+    },
+    /// It has a taint that is not tolerated.
+    Untolerated {
+        /// The first one.
+        taint: Taint,
+        /// When it was tolerated until, if it ever was.
+        until: Option<Timestamp>,
+    },
+    /// It lacks what clusters must be spread by.
+    NoTopology {
+        /// The label or claim.
+        key: String,
+    },
+    /// Its place has enough of the selected already.
+    Crowded,
+    /// Others have more points.
+    Outranked {
+        /// How many points it lacks.
+        points: i64,
+    },
+}
+
+impl Why {
+    /// The filter that says so, if it is one.
+    #[must_use]
+    pub fn filter(&self) -> Option<&'static str> {
+        match self {
+            Self::Mismatch { .. } => Some(PREDICATE),
+            Self::Untolerated { .. } => Some(TAINTS),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatch { predicates, fails } => {
+                let which = match predicates {
+                    1 => "the predicate does not match".to_owned(),
+                    many => format!("none of {many} predicates matches"),
+                };
+                write!(f, "{which}: {}", fails.join("; "))?;
+                if *predicates > fails.len() {
+                    f.write_str("; …")?;
+                }
+                Ok(())
+            }
+            Self::Untolerated { taint, until: None } => write!(f, "the taint {taint} is not tolerated"),
+            Self::Untolerated { taint, until: Some(until) } => {
+                write!(f, "the taint {taint} was tolerated until {until}")
+            }
+            Self::NoTopology { key } => write!(f, "it lacks {key}, which clusters must be spread by"),
+            Self::Crowded => f.write_str("too many of the selected are in its place already"),
+            Self::Outranked { points: 0 } => f.write_str("another one with as many points comes first"),
+            Self::Outranked { points: 1 } => f.write_str("it lacks 1 point"),
+            Self::Outranked { points } => write!(f, "it lacks {points} points"),
+        }
+    }
+}
+
+/// What filters look at.
+pub(super) struct Filters<'a> {
+    pub index: &'a Index,
+    pub placement: &'a Placement,
+    pub prepared: &'a Prepared,
+    pub judge: &'a dyn Judge,
+    pub scores: &'a ScoreBook,
+    pub now: Timestamp,
+    /// Those selected already.
+    pub incumbents: &'a FixedBitSet,
+}
+
+impl Filters<'_> {
+    /// Candidates that match a predicate.
+    pub fn predicate(&self, candidates: &FixedBitSet) -> FixedBitSet {
+        let given = &self.placement.predicates;
+        if given.is_empty() {
+            return candidates.clone();
+        }
+        let mut out = FixedBitSet::with_capacity(candidates.len());
+        let mut wanting = candidates.clone();
+        for (predicate, conditions) in given.iter().zip(&self.prepared.predicates) {
+            let mut matching = wanting.clone();
+            self.conditions(conditions, &mut matching);
+            if !predicate.cel.is_empty() {
+                let found: Vec<Id> = ids(&matching).collect();
+                for id in found {
+                    let ruling = self.judge.judge(&predicate.cel, self.index.cluster(id), &self.book(id));
+                    if ruling != Ruling::Holds {
+                        matching.set(at(id), false);
+                    }
+                }
+            }
+            out.union_with(&matching);
+            wanting.difference_with(&matching);
+            if wanting.is_clear() {
+                break;
+            }
+        }
+        out
+    }
+
+    fn conditions(&self, conditions: &Conditions, among: &mut FixedBitSet) {
+        for rule in &conditions.labels {
+            self.index.keep_labels(rule, among);
+        }
+        for rule in &conditions.claims {
+            self.index.keep_claims(rule, among);
+        }
+    }
+
+    fn book(&self, id: Id) -> super::Book<'_> {
+        super::Book { scores: self.scores, cluster: self.index.name(id), now: self.now }
+    }
+
+    /// What a cluster fails of the first predicates, in words.
+    pub fn mismatch(&self, id: Id) -> Why {
+        const TOLD: usize = 3;
+        let cluster = self.index.cluster(id);
+        let given = &self.placement.predicates;
+        let fails = given.iter().zip(&self.prepared.predicates).take(TOLD).map(|(predicate, conditions)| {
+            let label = conditions.labels.iter().find(|rule| !rule.matches(&cluster.labels));
+            let claim = conditions.claims.iter().find(|rule| !rule.matches(&cluster.claims));
+            match (label, claim) {
+                (Some(rule), _) => format!("label {rule}"),
+                (None, Some(rule)) => format!("claim {rule}"),
+                (None, None) => match self.judge.judge(&predicate.cel, cluster, &self.book(id)) {
+                    Ruling::Fails(why) => why,
+                    Ruling::Holds => "no longer".to_owned(),
+                },
+            }
+        });
+        Why::Mismatch { predicates: given.len(), fails: fails.collect() }
+    }
+
+    /// Those all of whose taints are tolerated, and the earliest time one of the incumbents no longer will be.
+    pub fn taints(&self, mut among: FixedBitSet) -> FixedBitSet {
+        let mut tainted = among.clone();
+        tainted.intersect_with(&self.index.tainted);
+        for id in ids(&tainted) {
+            if self.untolerated(id).is_some() {
+                among.set(at(id), false);
+            }
+        }
+        among
+    }
+
+    /// The first taint that keeps the placement away.
+    pub fn untolerated(&self, id: Id) -> Option<Why> {
+        let chosen = self.incumbents.contains(at(id));
+        let taints = &self.index.cluster(id).taints;
+        taints.iter().find_map(|taint| match self.stand(taint, chosen) {
+            Stand::Untolerated(until) => Some(Why::Untolerated { taint: taint.clone(), until }),
+            Stand::Tolerated(_) => None,
+        })
+    }
+
+    /// When the tolerations of a cluster start to run out.
+    pub fn deadline(&self, id: Id) -> Option<Timestamp> {
+        let chosen = self.incumbents.contains(at(id));
+        let taints = self.index.cluster(id).taints.iter();
+        taints
+            .filter_map(|taint| match self.stand(taint, chosen) {
+                Stand::Tolerated(until) => until,
+                Stand::Untolerated(_) => None,
+            })
+            .min()
+    }
+
+    fn stand(&self, taint: &Taint, chosen: bool) -> Stand {
+        match taint.effect {
+            Effect::PreferNoSelect => return Stand::Tolerated(None),
+            Effect::NoSelectIfNew if chosen => return Stand::Tolerated(None),
+            _ => {}
+        }
+        let mut over = None;
+        for toleration in self.placement.tolerations.iter().filter(|one| matches(one, taint)) {
+            match until(toleration, taint) {
+                None => return Stand::Tolerated(None),
+                Some(deadline) if self.now < deadline => return Stand::Tolerated(Some(deadline)),
+                Some(deadline) => over = over.max(Some(deadline)),
+            }
+        }
+        // A taint nobody dated was never tolerated for a while.
+        Stand::Untolerated(over.filter(|_| taint.time_added.is_some()))
+    }
+
+    /// Does the cluster have a taint that would rather not have this placement?
+    pub fn disliked(&self, cluster: &Cluster) -> bool {
+        let tolerated = |taint: &Taint| {
+            let mut fitting = self.placement.tolerations.iter().filter(|one| matches(one, taint));
+            fitting.any(|one| until(one, taint).is_none_or(|deadline| self.now < deadline))
+        };
+        cluster.taints.iter().any(|taint| taint.effect == Effect::PreferNoSelect && !tolerated(taint))
+    }
+}
+
+enum Stand {
+    /// Until then, or for ever.
+    Tolerated(Option<Timestamp>),
+    /// Since then, or always.
+    Untolerated(Option<Timestamp>),
+}
+
+fn matches(toleration: &Toleration, taint: &Taint) -> bool {
+    let effect = toleration.effect.is_empty() || toleration.effect == taint.effect.as_str();
+    let key = toleration.key.is_empty() || toleration.key == taint.key;
+    let value = match toleration.operator.as_str() {
+        "" | "Equal" => toleration.value == taint.value,
+        "Exists" => true,
+        _ => false,
+    };
+    effect && key && value
+}
+
+/// When a toleration of that taint ends: never, or at this moment. A taint without a date ended it long ago.
+fn until(toleration: &Toleration, taint: &Taint) -> Option<Timestamp> {
+    let seconds = toleration.seconds?;
+    let Some(added) = taint.time_added else { return Some(Timestamp::MIN) };
+    match added.checked_add(SignedDuration::from_secs(seconds)) {
+        Ok(deadline) => Some(deadline),
+        // Past the end of time is never, before its start is always over.
+        Err(_) => (seconds < 0).then_some(Timestamp::MIN),
+    }
+}

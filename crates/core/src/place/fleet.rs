@@ -1,0 +1,459 @@
+//! Which placements must be decided anew? The state of a fleet, fed by what happens.
+//!
+//! Every change is held against what each placement reads: labels and claims by their keys, resources it weighs, scores
+//! it names, sets it may use. A heartbeat of a cluster touches nobody. What others have selected is not a reason to
+//! decide anew, only something to look at when deciding: otherwise two placements could chase each other for ever.
+
+use super::decide::{Cycle, Outcome};
+use super::facts::{Cluster, Members, SET_LABEL, Scores, Slice};
+use super::index::{Id, Index, at};
+use super::prepare::{Prepared, Reads, Rule, prepare, rules};
+use super::report::Report;
+use super::spec::{Key, Placement};
+use super::{Judge, ScoreBook};
+use crate::select::LabelSelector;
+use fixedbitset::FixedBitSet;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What becomes of a published selection when the placement turns out to be wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnMisconfigured {
+    /// It stays: a mistake must not tear anything down.
+    #[default]
+    Retain,
+    /// It is emptied, as other controllers do.
+    Clear,
+}
+
+/// How a fleet is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What a mistake does.
+    pub on_misconfigured: OnMisconfigured,
+    /// Are totals published with the selected clusters?
+    pub publish_scores: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { on_misconfigured: OnMisconfigured::default(), publish_scores: true }
+    }
+}
+
+/// A set, who is in it, or why that cannot be told.
+#[derive(Clone, Debug)]
+pub(super) struct SetRow {
+    rule: Members,
+    labels: Vec<Rule>,
+    pub members: FixedBitSet,
+    pub problem: Option<String>,
+}
+
+impl SetRow {
+    fn new(name: &str, rule: Members) -> Self {
+        let (labels, problem) = match &rule {
+            Members::Exclusive => {
+                let label = Rule { key: SET_LABEL.to_owned(), values: vec![name.to_owned()], wanted: true };
+                (vec![label], None)
+            }
+            Members::Labels(given) => match given.as_ref().map(LabelSelector::selector) {
+                // No selector at all selects nothing; no key is empty.
+                None => (vec![Rule { key: String::new(), values: Vec::new(), wanted: true }], None),
+                Some(Ok(selector)) => (rules(selector.requirements().unwrap_or_default()), None),
+                Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+            },
+            Members::Unknown(kind) => {
+                let problem = format!(
+                    "selectorType {kind:?} is not known, expected ExclusiveClusterSetLabel or LabelSelector"
+                );
+                (Vec::new(), Some(problem))
+            }
+        };
+        Self { rule, labels, members: FixedBitSet::new(), problem }
+    }
+
+    fn has(&self, cluster: &Cluster) -> bool {
+        self.problem.is_none() && self.labels.iter().all(|rule| rule.matches(&cluster.labels))
+    }
+
+    /// Takes a cluster in or out; says whether it was and is in.
+    fn update(&mut self, id: Id, cluster: Option<&Cluster>) -> (bool, bool) {
+        let (was, is) = (self.members.contains(at(id)), cluster.is_some_and(|cluster| self.has(cluster)));
+        self.members.grow(at(id) + 1);
+        self.members.set(at(id), is);
+        (was, is)
+    }
+}
+
+/// A placement and what was last decided.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub placement: Arc<Placement>,
+    pub prepared: Prepared,
+    touched: bool,
+    decided: Option<Decided>,
+}
+
+/// What was decided, and how long that holds if nothing happens.
+#[derive(Clone, Debug)]
+struct Decided {
+    at: Timestamp,
+    look: Option<Timestamp>,
+    outcome: Arc<Outcome>,
+}
+
+impl Row {
+    /// Is there a reason to decide now?
+    fn due(&self, now: Timestamp) -> bool {
+        let Some(Decided { at, look, .. }) = &self.decided else { return true };
+        // What holds until and including a moment has been looked at in that moment already.
+        self.touched || look.is_some_and(|wake| wake <= now && *at < now)
+    }
+}
+
+/// Everything known of a fleet.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    pub(super) options: Options,
+    pub(super) index: Index,
+    pub(super) sets: BTreeMap<String, SetRow>,
+    bindings: BTreeMap<String, BTreeSet<String>>,
+    pub(super) scores: ScoreBook,
+    slices: BTreeMap<Key, Arc<Slice>>,
+    /// Names of slices by the placement they belong to.
+    owned: BTreeMap<Key, BTreeSet<String>>,
+    /// How often each cluster is in a slice.
+    pub(super) counts: Vec<u32>,
+    placements: BTreeMap<Key, Row>,
+}
+
+/// What is different about a cluster.
+#[derive(Debug, Default)]
+struct Change {
+    labels: BTreeSet<String>,
+    claims: BTreeSet<String>,
+    resources: BTreeSet<String>,
+    taints: bool,
+    load: bool,
+    object: bool,
+}
+
+impl Change {
+    fn between(old: &Cluster, new: &Cluster) -> Self {
+        fn keys<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTreeSet<String> {
+            let all = old.keys().chain(new.keys());
+            all.filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
+        }
+        let mut resources = keys(&old.allocatable, &new.allocatable);
+        resources.extend(keys(&old.capacity, &new.capacity));
+        Self {
+            labels: keys(&old.labels, &new.labels),
+            claims: keys(&old.claims, &new.claims),
+            resources,
+            taints: old.taints != new.taints,
+            load: old.load != new.load,
+            object: old.object != new.object,
+        }
+    }
+
+    fn touches(&self, reads: &Reads) -> bool {
+        self.taints
+            || (self.object && reads.cel)
+            || (self.load && reads.load)
+            || !self.labels.is_disjoint(&reads.labels)
+            || !self.claims.is_disjoint(&reads.claims)
+            || !self.resources.is_disjoint(&reads.resources)
+    }
+}
+
+impl Fleet {
+    /// An empty fleet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// A cluster is there, or is different.
+    pub fn set_cluster(&mut self, cluster: Cluster) {
+        let id = self.index.id(&cluster.name);
+        if self.index.row(id).is_some_and(|known| **known == cluster) {
+            return;
+        }
+        let new = Arc::new(cluster);
+        let old = self.index.set(id, Some(new.clone()));
+        self.cluster_changed(id, old.as_deref(), Some(&new));
+    }
+
+    /// A cluster is gone.
+    pub fn remove_cluster(&mut self, name: &str) {
+        let Some(id) = self.index.find(name) else { return };
+        if let Some(old) = self.index.set(id, None) {
+            self.cluster_changed(id, Some(&old), None);
+        }
+    }
+
+    fn cluster_changed(&mut self, id: Id, old: Option<&Cluster>, new: Option<&Cluster>) {
+        let there = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| !cluster.leaving);
+        let (was_there, is_there) = (there(old), there(new));
+        // By set: was it a candidate through it, and is it?
+        let mut around: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
+        for (name, set) in &mut self.sets {
+            let (was, is) = set.update(id, new);
+            let (was, is) = (was && was_there, is && is_there);
+            if was || is {
+                around.insert(name, (was, is));
+            }
+        }
+        if around.is_empty() {
+            return;
+        }
+        let none = Cluster::default();
+        let change = Change::between(old.unwrap_or(&none), new.unwrap_or(&none));
+        for row in self.placements.values_mut().filter(|row| !row.touched) {
+            let placement = &row.placement;
+            let Some(bound) = self.bindings.get(&placement.key.namespace) else { continue };
+            let (mut was, mut is) = (false, false);
+            for (set, (before, after)) in &around {
+                if bound.contains(*set) && listed(placement, set) {
+                    was |= *before;
+                    is |= *after;
+                }
+            }
+            row.touched = was != is || (is && change.touches(&row.prepared.reads));
+        }
+    }
+
+    /// A set is there, or is different.
+    pub fn set_set(&mut self, name: &str, members: Members) {
+        if self.sets.get(name).is_some_and(|known| known.rule == members) {
+            return;
+        }
+        let mut set = SetRow::new(name, members);
+        set.members.grow(self.index.len());
+        for (id, cluster) in self.index.rows() {
+            set.update(id, Some(cluster));
+        }
+        let new = self.sets.insert(name.to_owned(), set).is_none();
+        self.touch(|placement| new || listed(placement, name), Some(name));
+    }
+
+    /// A set is gone.
+    pub fn remove_set(&mut self, name: &str) {
+        if self.sets.remove(name).is_some() {
+            self.touch(|_| true, Some(name));
+        }
+    }
+
+    /// A namespace may use a set.
+    pub fn bind(&mut self, namespace: &str, set: &str) {
+        if self.bindings.entry(namespace.to_owned()).or_default().insert(set.to_owned()) {
+            self.touch(|placement| placement.key.namespace == namespace, None);
+        }
+    }
+
+    /// A namespace may no longer use a set.
+    pub fn unbind(&mut self, namespace: &str, set: &str) {
+        let Some(bound) = self.bindings.get_mut(namespace) else { return };
+        if bound.remove(set) {
+            self.touch(|placement| placement.key.namespace == namespace, None);
+        }
+    }
+
+    /// Touches placements, if need be only those whose namespace may use a set. That a set can be used at all matters
+    /// also to placements that do not want it: they say whether there is none or only none they want.
+    fn touch(&mut self, which: impl Fn(&Placement) -> bool, bound: Option<&str>) {
+        for row in self.placements.values_mut() {
+            let bindings = self.bindings.get(&row.placement.key.namespace);
+            let may = bound.is_none_or(|set| bindings.is_some_and(|bindings| bindings.contains(set)));
+            row.touched |= may && which(&row.placement);
+        }
+    }
+
+    /// A cluster has scores, or other ones.
+    pub fn set_scores(&mut self, cluster: &str, object: &str, scores: Scores) {
+        let of_object = self.scores.entry(object.to_owned()).or_default();
+        if of_object.get(cluster) == Some(&scores) {
+            return;
+        }
+        of_object.insert(cluster.into(), scores);
+        self.scores_changed(cluster, object);
+    }
+
+    /// A cluster no longer has these scores.
+    pub fn remove_scores(&mut self, cluster: &str, object: &str) {
+        if self.scores.get_mut(object).is_some_and(|of_object| of_object.remove(cluster).is_some()) {
+            self.scores_changed(cluster, object);
+        }
+    }
+
+    fn scores_changed(&mut self, cluster: &str, object: &str) {
+        let Some(id) = self.index.find(cluster).filter(|id| self.index.present.contains(at(*id))) else {
+            return;
+        };
+        let around: BTreeSet<&str> = self
+            .sets
+            .iter()
+            .filter(|(_, set)| set.members.contains(at(id)))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        for row in self.placements.values_mut() {
+            let Row { placement, prepared: Prepared { reads, .. }, touched, .. } = row;
+            let Some(bound) = self.bindings.get(&placement.key.namespace) else { continue };
+            let candidate = || around.iter().any(|set| bound.contains(*set) && listed(placement, set));
+            *touched |= (reads.cel || reads.scores.contains(object)) && candidate();
+        }
+    }
+
+    /// A slice was published, by whomever.
+    pub fn set_slice(&mut self, slice: Slice) {
+        let key = Key::new(&slice.namespace, &slice.name);
+        if self.slices.get(&key).is_some_and(|known| **known == slice) {
+            return;
+        }
+        self.remove_slice(&key);
+        for entry in &slice.entries {
+            let id = self.index.id(&entry.cluster);
+            self.counts.resize(self.index.len(), 0);
+            self.counts[at(id)] = self.counts[at(id)].saturating_add(1);
+        }
+        if let Some(placement) = slice.placement() {
+            let owner = Key::new(&slice.namespace, placement);
+            self.touch_one(&owner);
+            self.owned.entry(owner).or_default().insert(slice.name.clone());
+        }
+        self.slices.insert(key, Arc::new(slice));
+    }
+
+    /// A slice is gone.
+    pub fn remove_slice(&mut self, key: &Key) {
+        let Some(slice) = self.slices.remove(key) else { return };
+        for entry in &slice.entries {
+            if let Some(id) = self.index.find(&entry.cluster) {
+                self.counts[at(id)] = self.counts[at(id)].saturating_sub(1);
+            }
+        }
+        if let Some(placement) = slice.placement() {
+            let owner = Key::new(&slice.namespace, placement);
+            self.touch_one(&owner);
+            if let Some(owned) = self.owned.get_mut(&owner) {
+                owned.remove(&slice.name);
+                if owned.is_empty() {
+                    self.owned.remove(&owner);
+                }
+            }
+        }
+    }
+
+    fn touch_one(&mut self, key: &Key) {
+        if let Some(row) = self.placements.get_mut(key) {
+            row.touched = true;
+        }
+    }
+
+    /// A placement is there, or is different.
+    pub fn set_placement(&mut self, placement: Placement) {
+        let known = self.placements.get_mut(&placement.key);
+        if known.as_ref().is_some_and(|known| *known.placement == placement) {
+            return;
+        }
+        let prepared = prepare(&placement);
+        let decided = known.and_then(|known| known.decided.take());
+        let placement = Arc::new(placement);
+        self.placements.insert(placement.key.clone(), Row { placement, prepared, touched: true, decided });
+    }
+
+    /// A placement is gone.
+    pub fn remove_placement(&mut self, key: &Key) {
+        self.placements.remove(key);
+    }
+
+    /// Decides every placement for which there is a reason, and gives what came out. What is to be written must come
+    /// back as slices, as it does from a cluster, before others see it.
+    pub fn decide(&mut self, judge: &dyn Judge, now: Timestamp) -> Vec<Arc<Outcome>> {
+        self.index.settle();
+        let due: Vec<Key> =
+            self.placements.iter().filter(|(_, row)| row.due(now)).map(|(key, _)| key.clone()).collect();
+        let fleet = &*self;
+        let decide = |key: &Key| {
+            let row = fleet.placements.get(key)?;
+            let Report { outcome, look, .. } = Cycle { fleet, row, judge, now, trace: false }.run();
+            Some(Decided { at: now, look, outcome: Arc::new(outcome) })
+        };
+        let all: Vec<Decided> = due.iter().filter_map(decide).collect();
+        let mut outcomes = Vec::with_capacity(all.len());
+        for decided in all {
+            outcomes.push(decided.outcome.clone());
+            if let Some(row) = self.placements.get_mut(&decided.outcome.placement) {
+                row.touched = false;
+                row.decided = Some(decided);
+            }
+        }
+        outcomes
+    }
+
+    /// What was last decided for a placement.
+    #[must_use]
+    pub fn outcome(&self, key: &Key) -> Option<&Arc<Outcome>> {
+        self.placements.get(key)?.decided.as_ref().map(|decided| &decided.outcome)
+    }
+
+    /// When to decide again, even if nothing happens.
+    #[must_use]
+    pub fn wake(&self) -> Option<Timestamp> {
+        let decided = self.placements.values().filter_map(|row| row.decided.as_ref());
+        decided.filter_map(|decided| decided.look).min()
+    }
+
+    /// The placements there is a reason to decide at that time.
+    pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &Key> {
+        self.placements.iter().filter(move |(_, row)| row.due(now)).map(|(key, _)| key)
+    }
+
+    /// All placements.
+    pub fn placements(&self) -> impl Iterator<Item = &Arc<Placement>> {
+        self.placements.values().map(|row| &row.placement)
+    }
+
+    /// What would be decided for a placement now, and why. Nothing is remembered.
+    pub fn report(&mut self, key: &Key, judge: &dyn Judge, now: Timestamp) -> Option<Report> {
+        self.index.settle();
+        let row = self.placements.get(key)?;
+        Some(Cycle { fleet: self, row, judge, now, trace: true }.run())
+    }
+
+    /// The sets a namespace may use, whether they exist or not.
+    pub(super) fn bound(&self, namespace: &str) -> impl Iterator<Item = &String> {
+        self.bindings.get(namespace).into_iter().flatten()
+    }
+
+    /// The slices of a placement, by number.
+    pub(super) fn own(&self, key: &Key) -> Vec<Arc<Slice>> {
+        let names = self.owned.get(key).into_iter().flatten();
+        let mut own: Vec<Arc<Slice>> =
+            names.filter_map(|name| self.slice(&Key::new(&key.namespace, name))).collect();
+        own.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
+        own
+    }
+
+    pub(super) fn slice(&self, key: &Key) -> Option<Arc<Slice>> {
+        self.slices.get(key).cloned()
+    }
+
+    /// The clusters in these slices.
+    pub(super) fn incumbents(&self, own: &[Arc<Slice>]) -> FixedBitSet {
+        let mut out = FixedBitSet::with_capacity(self.index.len());
+        for entry in own.iter().flat_map(|slice| &slice.entries) {
+            if let Some(id) = self.index.find(&entry.cluster) {
+                out.insert(at(id));
+            }
+        }
+        out
+    }
+}
+
+/// Does a placement want clusters of that set?
+fn listed(placement: &Placement, set: &str) -> bool {
+    placement.cluster_sets.is_empty() || placement.cluster_sets.iter().any(|listed| listed == set)
+}

@@ -1,0 +1,226 @@
+//! Which clusters have this label, and how much of that resource has each? The fleet by columns.
+//!
+//! A thousand placements ask ten thousand clusters the same few questions. Clusters have numbers; a condition is answered
+//! for all of them at once, as a set of numbers, and a resource is a column of figures.
+
+use super::facts::Cluster;
+use super::prepare::Rule;
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The number of a cluster, or of a name somebody mentioned that may become one.
+pub(super) type Id = u32;
+
+/// A number as a position.
+pub(super) fn at(id: Id) -> usize {
+    id as usize
+}
+
+/// Who has which value of which key.
+#[derive(Clone, Debug, Default)]
+struct Postings {
+    keys: FxHashMap<String, BTreeMap<String, Vec<Id>>>,
+}
+
+impl Postings {
+    fn change(&mut self, id: Id, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
+        for (key, value) in old.iter().filter(|(key, value)| new.get(*key) != Some(value)) {
+            let Some(values) = self.keys.get_mut(key) else { continue };
+            if let Some(ids) = values.get_mut(value) {
+                if let Ok(found) = ids.binary_search(&id) {
+                    ids.remove(found);
+                }
+                if ids.is_empty() {
+                    values.remove(value);
+                }
+            }
+            if values.is_empty() {
+                self.keys.remove(key);
+            }
+        }
+        for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(value)) {
+            let ids = self.keys.entry(key.clone()).or_default().entry(value.clone()).or_default();
+            if let Err(free) = ids.binary_search(&id) {
+                ids.insert(free, id);
+            }
+        }
+    }
+
+    /// Keeps those that meet the condition.
+    fn keep(&self, rule: &Rule, among: &mut FixedBitSet) {
+        let mut hits = FixedBitSet::with_capacity(among.len());
+        let mut hit = |ids: &[Id]| ids.iter().for_each(|id| hits.insert(at(*id)));
+        if let Some(values) = self.keys.get(&rule.key) {
+            if rule.values.is_empty() {
+                for ids in values.values() {
+                    hit(ids);
+                }
+            } else {
+                for ids in rule.values.iter().filter_map(|value| values.get(value)) {
+                    hit(ids);
+                }
+            }
+        }
+        if rule.wanted {
+            among.intersect_with(&hits);
+        } else {
+            among.difference_with(&hits);
+        }
+    }
+}
+
+/// One resource of all clusters; [`f64::NAN`] where it is not known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Column {
+    pub allocatable: Vec<f64>,
+    pub capacity: Vec<f64>,
+}
+
+/// All clusters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    ids: FxHashMap<Arc<str>, Id>,
+    names: Vec<Arc<str>>,
+    rows: Vec<Option<Arc<Cluster>>>,
+    /// By number, the position among all names in their order.
+    ranks: Vec<u32>,
+    /// Numbers by name.
+    order: Vec<Id>,
+    /// Those that are there and not leaving.
+    pub present: FixedBitSet,
+    pub tainted: FixedBitSet,
+    labels: Postings,
+    claims: Postings,
+    resources: FxHashMap<String, Column>,
+}
+
+impl Index {
+    /// The number of a name, a new one if need be.
+    pub fn id(&mut self, name: &Arc<str>) -> Id {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let id = Id::try_from(self.names.len()).expect("fewer than four billion clusters");
+        self.ids.insert(name.clone(), id);
+        self.names.push(name.clone());
+        self.rows.push(None);
+        let size = self.names.len();
+        self.present.grow(size);
+        self.tainted.grow(size);
+        for column in self.resources.values_mut() {
+            column.allocatable.push(f64::NAN);
+            column.capacity.push(f64::NAN);
+        }
+        id
+    }
+
+    /// The number of a name somebody mentioned.
+    pub fn find(&self, name: &str) -> Option<Id> {
+        self.ids.get(name).copied()
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub fn name(&self, id: Id) -> &Arc<str> {
+        &self.names[at(id)]
+    }
+
+    pub fn row(&self, id: Id) -> Option<&Arc<Cluster>> {
+        self.rows.get(at(id)).and_then(Option::as_ref)
+    }
+
+    /// All clusters there are.
+    pub fn rows(&self) -> impl Iterator<Item = (Id, &Arc<Cluster>)> {
+        (0..).zip(&self.rows).filter_map(|(id, row)| Some((id, row.as_ref()?)))
+    }
+
+    /// Of a candidate, which is always there.
+    pub fn cluster(&self, id: Id) -> &Arc<Cluster> {
+        self.rows[at(id)].as_ref().expect("candidates are present, and what is present has a row")
+    }
+
+    /// Brings names into their order, if there are new ones.
+    pub fn settle(&mut self) {
+        if self.order.len() == self.names.len() {
+            return;
+        }
+        let all = 0..Id::try_from(self.names.len()).expect("fewer than four billion clusters");
+        self.order = all.collect();
+        self.order.sort_unstable_by(|a, b| self.names[at(*a)].cmp(&self.names[at(*b)]));
+        self.ranks = vec![0; self.names.len()];
+        for (rank, id) in (0..).zip(&self.order) {
+            self.ranks[at(*id)] = rank;
+        }
+    }
+
+    /// The position among all names in their order.
+    pub fn rank(&self, id: Id) -> u32 {
+        self.ranks[at(id)]
+    }
+
+    /// All numbers by name.
+    pub fn by_name(&self) -> &[Id] {
+        &self.order
+    }
+
+    /// Takes a new state of a cluster, or that it is gone; gives back the old one.
+    pub fn set(&mut self, id: Id, new: Option<Arc<Cluster>>) -> Option<Arc<Cluster>> {
+        let none = Arc::default();
+        let old = self.rows[at(id)].take();
+        let (was, is) = (old.as_ref().unwrap_or(&none), new.as_ref().unwrap_or(&none));
+        self.labels.change(id, &was.labels, &is.labels);
+        self.claims.change(id, &was.claims, &is.claims);
+        self.present.set(at(id), new.as_ref().is_some_and(|cluster| !cluster.leaving));
+        self.tainted.set(at(id), !is.taints.is_empty());
+        for (amounts, allocatable) in [(&was.allocatable, true), (&was.capacity, false)] {
+            for name in amounts.keys() {
+                self.cell(name, id, allocatable, f64::NAN);
+            }
+        }
+        for (amounts, allocatable) in [(&is.allocatable, true), (&is.capacity, false)] {
+            for (name, amount) in amounts {
+                self.cell(name, id, allocatable, amount.float());
+            }
+        }
+        self.rows[at(id)] = new;
+        old
+    }
+
+    fn cell(&mut self, name: &str, id: Id, allocatable: bool, value: f64) {
+        let size = self.names.len();
+        let column = match self.resources.get_mut(name) {
+            Some(column) => column,
+            None => self.resources.entry(name.to_owned()).or_insert_with(|| Column {
+                allocatable: vec![f64::NAN; size],
+                capacity: vec![f64::NAN; size],
+            }),
+        };
+        let cells = if allocatable { &mut column.allocatable } else { &mut column.capacity };
+        cells[at(id)] = value;
+    }
+
+    /// A resource of all clusters, if any has it.
+    pub fn column(&self, resource: &str) -> Option<&Column> {
+        self.resources.get(resource)
+    }
+
+    /// Keeps those whose labels meet the condition.
+    pub fn keep_labels(&self, rule: &Rule, among: &mut FixedBitSet) {
+        self.labels.keep(rule, among);
+    }
+
+    /// Keeps those whose claims meet the condition.
+    pub fn keep_claims(&self, rule: &Rule, among: &mut FixedBitSet) {
+        self.claims.keep(rule, among);
+    }
+}
+
+/// The numbers in a set.
+pub(super) fn ids(set: &FixedBitSet) -> impl Iterator<Item = Id> + '_ {
+    set.ones().map(|one| Id::try_from(one).expect("numbers of clusters are ids"))
+}

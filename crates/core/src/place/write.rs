@@ -1,0 +1,157 @@
+//! What is to be written, and in which order, so that no selected cluster is ever briefly absent?
+//!
+//! Slices are written one by one. A cluster that moves from one to another is in both for a moment or in none, and in
+//! none means: torn down. So who takes a cluster is written before who gives it. Where slices take from each other in a
+//! circle, one of them first takes what it will have on top of what it has.
+
+use super::facts::{Entry, Slice};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is done with a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is new.
+    Create,
+    /// It is there, but different.
+    Patch,
+    /// It is there and right.
+    None,
+    /// It is there, and nobody wants it.
+    Delete,
+}
+
+impl Action {
+    /// Its name in answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Patch => "patch",
+            Self::None => "none",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// One step. Creating takes two calls, one for the object and one for its status; both come before the next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// What is done.
+    pub action: Action,
+    /// With what; the state afterwards, or the last one.
+    pub slice: Arc<Slice>,
+    /// Is more than the labels different?
+    pub status: bool,
+}
+
+/// The steps from the slices that are there to those that are wanted. Every slice of either is in one of them.
+pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
+    let old: BTreeMap<&str, &Arc<Slice>> = there.iter().map(|slice| (slice.name.as_str(), slice)).collect();
+    let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name.clone()).collect();
+    let wanted: Vec<Arc<Slice>> = wanted.into_iter().map(Arc::new).collect();
+    let mut out = Vec::with_capacity(wanted.len());
+    for (number, union) in order(&wanted, there) {
+        let new = &wanted[number];
+        let Some(old) = old.get(new.name.as_str()) else {
+            out.push(Write { action: Action::Create, slice: new.clone(), status: true });
+            continue;
+        };
+        let status = old.entries != new.entries || old.since != new.since;
+        if union {
+            let slice = Arc::new(both(old, new));
+            out.push(Write { action: Action::Patch, slice, status: true });
+        } else if status || old.labels != new.labels {
+            out.push(Write { action: Action::Patch, slice: new.clone(), status });
+        } else {
+            out.push(Write { action: Action::None, slice: (*old).clone(), status: false });
+        }
+    }
+    let unwanted = there.iter().filter(|slice| !names.contains(&slice.name));
+    out.extend(unwanted.map(|slice| Write { action: Action::Delete, slice: slice.clone(), status: false }));
+    out
+}
+
+/// Keeps what is there as it is.
+pub(super) fn keep(there: &[Arc<Slice>]) -> Vec<Write> {
+    let none = |slice: &Arc<Slice>| Write { action: Action::None, slice: slice.clone(), status: false };
+    there.iter().map(none).collect()
+}
+
+/// The old entries with the new ones, each cluster once; the new word holds.
+fn both(old: &Slice, new: &Slice) -> Slice {
+    let has: BTreeSet<&str> = new.entries.iter().map(|entry| &*entry.cluster).collect();
+    let kept = old.entries.iter().filter(|entry| !has.contains(&*entry.cluster)).cloned();
+    let mut entries: Vec<Entry> = new.entries.iter().cloned().chain(kept).collect();
+    entries.sort_by(|a, b| a.cluster.cmp(&b.cluster));
+    let mut since = old.since.clone();
+    since.extend(new.since.clone());
+    Slice { entries, since, ..new.clone() }
+}
+
+/// The order of writing, by position in `wanted`; with `true`, the union of old and new is written, and the slice comes
+/// again later.
+fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>]) -> Vec<(usize, bool)> {
+    let position: BTreeMap<&str, usize> =
+        wanted.iter().enumerate().map(|(number, slice)| (slice.name.as_str(), number)).collect();
+    // Who has a cluster now. Slices that go are deleted last and hold on to theirs until then.
+    let mut holders: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
+    for slice in there {
+        let number = position.get(slice.name.as_str()).copied();
+        for entry in &slice.entries {
+            holders.entry(&entry.cluster).or_default().push(number);
+        }
+    }
+    // Takers before givers.
+    let mut givers: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); wanted.len()];
+    let mut waits: Vec<usize> = vec![0; wanted.len()];
+    for (taker, slice) in wanted.iter().enumerate() {
+        for entry in &slice.entries {
+            let Some(from) = holders.get(&*entry.cluster) else { continue };
+            if from.contains(&Some(taker)) {
+                continue;
+            }
+            for giver in from.iter().flatten() {
+                if givers[taker].insert(*giver) {
+                    waits[*giver] += 1;
+                }
+            }
+        }
+    }
+    let mut ready: BTreeSet<usize> = (0..wanted.len()).filter(|number| waits[*number] == 0).collect();
+    let mut open: BTreeSet<usize> = (0..wanted.len()).collect();
+    let mut out = Vec::with_capacity(wanted.len());
+    while let Some(first) = open.first().copied() {
+        if let Some(next) = ready.pop_first() {
+            open.remove(&next);
+            out.push((next, false));
+            relieve(next, &mut givers, &mut waits, &mut ready);
+        } else {
+            let next = circle(first, &open, &givers);
+            out.push((next, true));
+            relieve(next, &mut givers, &mut waits, &mut ready);
+        }
+    }
+    out
+}
+
+/// A slice has taken: who gave to it no longer waits for that.
+fn relieve(taker: usize, givers: &mut [BTreeSet<usize>], waits: &mut [usize], ready: &mut BTreeSet<usize>) {
+    for giver in std::mem::take(&mut givers[taker]) {
+        waits[giver] -= 1;
+        if waits[giver] == 0 {
+            ready.insert(giver);
+        }
+    }
+}
+
+/// One of a circle. Everybody open waits for somebody open: going from each to whom it waits for, one comes back.
+fn circle(first: usize, open: &BTreeSet<usize>, givers: &[BTreeSet<usize>]) -> usize {
+    let mut seen = BTreeSet::new();
+    let mut here = first;
+    while seen.insert(here) {
+        let taker = open.iter().copied().find(|taker| givers[*taker].contains(&here));
+        here = taker.unwrap_or(here);
+    }
+    here
+}
