@@ -78,6 +78,8 @@ pub enum News<T> {
     Heard,
     /// Something went wrong; it is tried again.
     Trouble(String),
+    /// The account may not read this kind (403). It is tried again: somebody may allow it.
+    Forbidden(String),
 }
 
 /// What to do next.
@@ -91,7 +93,13 @@ enum End {
     /// Nobody listens any more.
     Unheard,
     /// It failed; this is what to tell, if it is worth telling, and to do next.
-    Failed { why: Option<String>, next: Next, pause: bool },
+    Failed { why: Option<Why>, next: Next, pause: bool },
+}
+
+/// What went wrong.
+struct Why {
+    text: String,
+    forbidden: bool,
 }
 
 impl From<Unheard> for End {
@@ -121,8 +129,12 @@ pub async fn follow<K: Kind, M: Send + 'static>(
             Ok(next) => next,
             Err(End::Unheard) => return,
             Err(End::Failed { why, next, pause }) => {
-                if let Some(why) = why
-                    && line.tell(News::Trouble(why)).await.is_err()
+                let news =
+                    why.map(
+                        |why| if why.forbidden { News::Forbidden(why.text) } else { News::Trouble(why.text) },
+                    );
+                if let Some(news) = news
+                    && line.tell(news).await.is_err()
                 {
                     return;
                 }
@@ -169,7 +181,7 @@ impl<K: Kind, M: Send + 'static> Line<K, M> {
                     // The pages so far are too old to go on from; nothing is wrong with the server.
                     return Err(End::Failed { why: None, next: Next::List, pause: true });
                 }
-                Ok(Err(error)) => return Err(Self::failed("listing", &error, Next::List)),
+                Ok(Err(error)) => return Err(Self::refused("listing", &error, Next::List)),
                 Err(_) => return Err(Self::failed("listing", &"no answer in time", Next::List)),
             };
             for Object { meta, facts, .. } in page.items {
@@ -251,12 +263,22 @@ impl<K: Kind, M: Send + 'static> Line<K, M> {
             kube::Error::SerdeError(_) => Next::List,
             _ => Next::Watch(revision),
         };
-        Self::failed("watching", error, next)
+        Self::refused("watching", error, next)
+    }
+
+    /// The server, or the way to it, said so.
+    fn refused(doing: &str, error: &kube::Error, next: Next) -> End {
+        let mut end = Self::failed(doing, error, next);
+        if let End::Failed { why: Some(why), .. } = &mut end {
+            why.forbidden = matches!(error, kube::Error::Api(status) if status.code == 403);
+        }
+        end
     }
 
     fn failed(doing: &str, why: &(impl std::fmt::Display + ?Sized), next: Next) -> End {
         let what = K::PATH.rsplit('/').next().unwrap_or(K::PATH);
-        End::Failed { why: Some(format!("{doing} {what}: {why}")), next, pause: true }
+        let why = Why { text: format!("{doing} {what}: {why}"), forbidden: false };
+        End::Failed { why: Some(why), next, pause: true }
     }
 }
 

@@ -36,6 +36,8 @@ struct Standing {
     reading: bool,
     /// Did reading fail, and has not begun again?
     stuck: bool,
+    /// May it not be read?
+    forbidden: bool,
     /// When it was last known to be current.
     heard: Option<Timestamp>,
     /// What is wrong, and since when.
@@ -53,13 +55,14 @@ impl Standing {
     /// Takes note; gives what is gone and what is there.
     fn hear<T>(&mut self, news: News<T>, now: Timestamp) -> (Vec<Meta>, Option<(Meta, T)>) {
         let (mut gone, mut there) = (Vec::new(), None);
+        self.forbidden |= matches!(news, News::Forbidden(_));
         match news {
             News::Restart => {
                 (self.reading, self.stuck) = (true, false);
                 self.roster.restart();
                 return (gone, there);
             }
-            News::Trouble(what) => {
+            News::Trouble(what) | News::Forbidden(what) => {
                 let since = self.trouble.take().map_or(now, |(_, since)| since);
                 self.trouble = Some((what, since));
                 self.stuck = true;
@@ -76,7 +79,7 @@ impl Standing {
             }
             News::Listed => {
                 gone = self.roster.listed();
-                (self.listed, self.reading) = (true, false);
+                (self.listed, self.reading, self.forbidden) = (true, false, false);
             }
             News::Heard => {}
         }
@@ -292,7 +295,7 @@ impl Fold {
         if let Some(load) = &mut self.load {
             self.is_new |= load.fill(&mut self.index, now);
         }
-        let complete = self.standings().all(|(_, standing)| standing.listed);
+        let complete = self.standings().all(|(kind, standing)| standing.listed || is_spared(kind, standing));
         let replacing = self.standings().any(|(_, standing)| standing.is_replacing());
         if !complete || replacing || (self.is_published && !self.is_new) {
             return;
@@ -346,7 +349,12 @@ impl Fold {
         }
         Status {
             progress: format!("nodes {nodes}, pods {pods}{reading}"),
-            heard: self.standings().map(|(_, s)| s.heard).min().flatten(),
+            heard: self
+                .standings()
+                .filter(|(kind, standing)| !is_spared(kind, standing))
+                .map(|(_, s)| s.heard)
+                .min()
+                .flatten(),
             problem: (!troubles.is_empty()).then_some(problem),
             since: troubles.iter().map(|(_, since)| *since).min(),
             unreadable: self.standings().map(|(_, s)| s.unreadable.len()).sum(),
@@ -354,10 +362,16 @@ impl Fold {
     }
 }
 
+/// Is it something an account may not read, and that estimates can do without? Accounts made for other estimators may
+/// not be allowed to read quotas. The status says that they do not count then.
+fn is_spared(kind: &str, standing: &Standing) -> bool {
+    standing.forbidden && !standing.listed && !matches!(kind, "nodes" | "pods")
+}
+
 fn heard<T>(news: &News<T>) -> Heard {
     match news {
         News::Listed => Heard::Listed,
-        News::Trouble(_) => Heard::Trouble,
+        News::Trouble(_) | News::Forbidden(_) => Heard::Trouble,
         _ => Heard::News,
     }
 }

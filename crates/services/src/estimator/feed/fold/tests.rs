@@ -207,3 +207,22 @@ fn many_problems_are_named_and_counted_and_without_a_client_that_comes_first() {
     assert!(stage.member.status().problem.as_deref().is_some_and(|p| p.starts_with("kubeconfig x")));
     assert_eq!(stage.room(), Some(7), "answers go on");
 }
+
+#[test]
+fn what_may_not_be_read_is_done_without_unless_it_is_nodes_or_pods() {
+    let options = Options { quotas: true, load: None };
+    let mut stage = Stage { fold: Fold::new("m", &options, at(0)), ..Stage::new() };
+    stage.hear(Item::Node(News::Restart)).hear(set_node(&node("n", 4))).hear(Item::Node(News::Listed));
+    stage.others().hear(Item::Quota(News::Restart));
+    stage.hear(Item::Quota(News::Forbidden("listing resourcequotas: forbidden".into())));
+    assert!(stage.member.known().is_none(), "pods have not been read");
+    stage.hear(Item::Pod(News::Restart)).hear(Item::Pod(News::Forbidden("listing pods: forbidden".into())));
+    assert!(stage.member.known().is_none(), "without pods every node would look empty");
+    stage.hear(Item::Pod(News::Restart)).hear(Item::Pod(News::Listed));
+    assert!(stage.member.known().is_some(), "quotas may not be read, so they do not bind");
+    let status = stage.member.status();
+    assert_eq!(status.problem.as_deref(), Some("listing resourcequotas: forbidden"), "but that is told");
+    assert!(status.heard.is_some(), "the rest is current");
+    stage.hear(Item::Quota(News::Restart)).hear(Item::Quota(News::Listed));
+    assert_eq!(stage.member.status().problem, None, "somebody allowed it");
+}
