@@ -154,7 +154,7 @@ Examples:
   loadline up --nodes 100 --for 5m             bounded, with a summary at the end
   loadline up --port 8080 --kubeconfig-out k   at a known place
   loadline up --workloads 16                   with something to watch
-  loadline up --clusters 3                     a fleet, with an estimator that knows where replicas fit
+  loadline up --clusters 3                     a fleet, and an estimator for all of it
   loadline up --compare --for 60s              what does looking at load change?
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
