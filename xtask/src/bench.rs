@@ -31,6 +31,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "estimate"],
     },
     Bench {
+        name: "divide",
+        about: "microseconds to divide one binding over 100 to 20 000 clusters",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "divide"],
+    },
+    Bench {
         name: "instructions",
         about: "instructions per decision and event (needs valgrind and gungraun-runner)",
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],

@@ -16,6 +16,7 @@
 //! | measured load | [`metrics`] |
 //! | who was placed where, and when | [`event`] |
 //! | what a fleet scheduler asks, over gRPC | [`estimator`] |
+//! | clusters, bindings and policies of a fleet | [`karmada`] |
 //! | pods that wait in vain | [`waiting`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
@@ -28,6 +29,7 @@ pub mod context;
 pub mod duration;
 pub mod estimator;
 pub mod event;
+pub mod karmada;
 pub mod metrics;
 pub mod node;
 pub mod owners;

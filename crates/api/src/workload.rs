@@ -13,6 +13,7 @@
 mod binding;
 
 pub use binding::assumed;
+pub(crate) use binding::{ask as requirements, components};
 
 use crate::context::{Context, namespace};
 use crate::pod::{self, Template};

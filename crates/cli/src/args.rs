@@ -202,6 +202,19 @@ Examples:
 Exit status: 0 when it was answered, also when nothing fits; 2 for bad input, or when the cluster
 cannot be read.";
 
+const DIVIDE_EXAMPLES: &str = "\
+Divided is one ResourceBinding or ClusterResourceBinding of Karmada, or a Deployment, StatefulSet,
+ReplicaSet or Job together with its PropagationPolicy, over every Cluster that is given. An
+AssumedWorkload with `spec.cluster` is on its way there and takes its room first.
+
+Examples:
+  kubectl get clusters -o yaml | loadline what-if divide -f - web.yaml policy.yaml
+  loadline what-if divide -f fleet.yaml binding.yaml --estimate member1=0 --estimate member2=4
+  loadline what-if divide -f fleet.yaml binding.yaml --shortfall partial -o wide
+  loadline what-if divide -f fleet.yaml binding.yaml -o json
+
+Exit status: 0 when it was answered, also when no cluster will do; 2 for bad input.";
+
 /// Which engine is asked.
 #[derive(Debug, Subcommand)]
 pub enum WhatIf {
@@ -218,6 +231,13 @@ pub enum WhatIf {
     /// in; then what quotas leave. Bindings with components are counted in complete sets, placed first fit.
     #[command(after_help = ESTIMATE_EXAMPLES)]
     Estimate(Estimate),
+    /// Say which clusters of a fleet get how many replicas, and why these
+    ///
+    /// As Karmada's scheduler decides it: clusters that may have the workload at all, how many more replicas fit in
+    /// each, which of them the spread constraints allow, and how the replicas are divided. How many fit is taken
+    /// from what each cluster says of itself, or from you.
+    #[command(after_help = DIVIDE_EXAMPLES)]
+    Divide(Divide),
 }
 
 /// Where the facts come from.
@@ -278,6 +298,43 @@ pub struct Estimate {
     pub output: Output,
 }
 
+#[derive(Debug, Args)]
+pub struct Divide {
+    #[command(flatten)]
+    pub input: Input,
+    /// How many more replicas fit in a cluster, instead of what it says of itself; may be given several times
+    #[arg(long = "estimate", value_name = "CLUSTER=N", value_parser = estimate)]
+    pub estimates: Vec<(String, i32)>,
+    /// Which estimate counts where there are several
+    #[arg(long, value_name = "MODE", default_value = "accurate-first")]
+    pub estimator_mode: EstimatorMode,
+    /// What happens when not all replicas fit
+    #[arg(long, value_name = "POLICY", default_value = "fail")]
+    pub shortfall: ShortfallPolicy,
+    /// Clusters that get no replicas get the workload all the same
+    #[arg(long)]
+    pub empty_workload_propagation: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EstimatorMode {
+    /// That of estimators which count nodes; without one, what the cluster says of itself
+    AccurateFirst,
+    /// The smallest
+    Min,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ShortfallPolicy {
+    /// Nothing is decided
+    Fail,
+    /// What fits is placed, and the rest is told
+    Partial,
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct Up {
     /// How many nodes to simulate
@@ -329,6 +386,13 @@ pub struct PolicyCheck {
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
+}
+
+fn estimate(text: &str) -> Result<(String, i32), String> {
+    let expected = || format!("expected a cluster and a number, 0 or more, such as member1=3, not {text:?}");
+    let (name, count) = text.rsplit_once('=').ok_or_else(expected)?;
+    let count = count.parse().ok().filter(|count| *count >= 0).ok_or_else(expected)?;
+    if name.is_empty() { Err(expected()) } else { Ok((name.to_owned(), count)) }
 }
 
 fn moment(text: &str) -> Result<jiff::Timestamp, String> {

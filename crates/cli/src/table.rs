@@ -17,6 +17,11 @@ pub struct Table {
 impl Table {
     /// With a heading.
     pub fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
+        Self::of(&columns)
+    }
+
+    /// With a heading of columns that are not always the same.
+    pub fn of(columns: &[(&str, Align)]) -> Self {
         Self {
             align: columns.iter().map(|(_, align)| *align).collect(),
             rows: vec![columns.iter().map(|(name, _)| (*name).to_owned()).collect()],

@@ -1,5 +1,9 @@
 //! `loadline what-if`: every engine, offline. Files in, an answer out; a cluster is only read, and only when asked to.
 
+mod divide;
+mod divide_input;
+mod divide_result;
+mod divide_table;
 mod estimate;
 mod estimate_input;
 mod estimate_result;
@@ -26,6 +30,7 @@ pub fn run(engine: &WhatIf) -> Result<()> {
     match engine {
         WhatIf::Schedule(args) => schedule::run(args),
         WhatIf::Estimate(args) => estimate::run(args),
+        WhatIf::Divide(args) => divide::run(args),
     }
 }
 

@@ -8,5 +8,6 @@ fn documents_show_what_happens() {
     cases.case("crates/cli/tests/what_if/*.trycmd");
     cases.case("docs/guide/what-if.md");
     cases.case("docs/guide/estimate.md");
+    cases.case("docs/guide/divide.md");
     cases.case("README.md");
 }

@@ -286,7 +286,8 @@ pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answe
         placement,
         given,
         previous: binding.previous(),
-        sets: !binding.components.is_empty(),
+        // Karmada counts sets only where a feature gate is on.
+        sets: !binding.components.is_empty() && !given.options.upstream,
     };
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -323,7 +324,8 @@ impl<'a> Case<'a> {
             return self.attempt(members, None);
         }
         let observed = groups.iter().position(|group| group.name == self.binding.observed);
-        let from = if self.binding.is_fresh() { 0 } else { observed.unwrap_or(0) };
+        let anew = self.binding.is_fresh() && !self.given.options.upstream;
+        let from = if anew { 0 } else { observed.unwrap_or(0) };
         let mut first: Option<Answer> = None;
         for group in &groups[from..] {
             let mut answer = self.attempt(members, Some(group));

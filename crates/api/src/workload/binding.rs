@@ -65,7 +65,8 @@ pub fn assumed(value: &Value, context: &Context) -> Result<(Assumed, Vec<Warning
     })
 }
 
-fn components(list: &At<'_, '_>, space: &str, context: &Context) -> Vec<Component> {
+/// The components in a list.
+pub(crate) fn components(list: &At<'_, '_>, space: &str, context: &Context) -> Vec<Component> {
     let component = |at: At<'_, '_>| {
         let count = at.get("replicas");
         let replicas = count.int32().unwrap_or_default();
@@ -79,7 +80,7 @@ fn components(list: &At<'_, '_>, space: &str, context: &Context) -> Vec<Componen
 }
 
 /// What one replica asks for. Nothing written is nothing asked: then it is places for pods that count.
-fn ask(at: &At<'_, '_>, space: &str, context: &Context) -> Ask {
+pub(crate) fn ask(at: &At<'_, '_>, space: &str, context: &Context) -> Ask {
     let claim = at.get("nodeClaim");
     let selector = claim.get("nodeSelector").texts();
     let affinity: Option<NodeSelector> = claim.get("hardNodeAffinity").parse();

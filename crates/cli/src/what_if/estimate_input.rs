@@ -64,7 +64,8 @@ pub struct Input {
 /// # Errors
 /// When there is no question, or more than one.
 pub fn split(read: &mut Documents, files: usize) -> Result<Input, Unclear> {
-    let question = find(&read.objects[..files.min(read.objects.len())])?.clone();
+    let asked = &read.objects[..files.min(read.objects.len())];
+    let question = find(asked, &MEANT, &workload::KINDS)?.clone();
     let mut take = |kinds: &[&str]| -> Vec<Document> {
         read.objects.extract_if(.., |object| kinds.contains(&object.kind)).collect()
     };
@@ -72,10 +73,13 @@ pub fn split(read: &mut Documents, files: usize) -> Result<Input, Unclear> {
     Ok(Input { question, assumed: take(&[workload::ASSUMED.1]), quotas: take(&["ResourceQuota"]) })
 }
 
-/// The one object the question is about.
-fn find(objects: &[Document]) -> Result<&Document, Unclear> {
-    let is_workload = |object: &&Document| workload::KINDS.contains(&(object.api_version, object.kind));
-    let meant = |object: &&Document| MEANT.contains(&object.kind);
+/// The one object the question is about: of those that are meant whenever they are there, else of these kinds.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub fn find<'d>(objects: &'d [Document], meant: &[&str], kinds: &[Kind]) -> Result<&'d Document, Unclear> {
+    let is_workload = |object: &&Document| kinds.contains(&(object.api_version, object.kind));
+    let meant = |object: &&Document| meant.contains(&object.kind);
     let mut found: Vec<&Document> = objects.iter().filter(meant).collect();
     if found.is_empty() {
         found = objects.iter().filter(is_workload).filter(|object| !is_controlled(&object.value)).collect();
@@ -84,7 +88,7 @@ fn find(objects: &[Document]) -> Result<&Document, Unclear> {
     found.dedup_by(|a, b| a.value == b.value);
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(Unclear::None(workload::KINDS.iter().map(|kind| kind.1).collect())),
+        [] => Err(Unclear::None(kinds.iter().map(|kind| kind.1).collect())),
         many => Err(Unclear::Several(many.iter().map(|object| name(object)).collect())),
     }
 }
@@ -154,7 +158,7 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let read = documents::read(&[file.path().to_owned()], &kinds()).expect("it reads");
         let file = format!("{}: ", file.path().display());
-        find(&read.objects)
+        find(&read.objects, &MEANT, &workload::KINDS)
             .map(name)
             .map(|text| text.replace(&file, ""))
             .map_err(|unclear| unclear.to_string().replace(&file, ""))

@@ -34,7 +34,8 @@ impl Case<'_> {
         if chosen.is_empty() {
             return Err(Failure::Error("no clusters available to schedule".into()));
         }
-        let divided = !self.sets && (self.binding.replicas > 0 || self.binding.ask.is_some());
+        let parts = self.binding.components.len();
+        let divided = !self.sets && parts <= 1 && (self.binding.replicas > 0 || self.binding.ask.is_some());
         if !divided {
             return Ok(Decided { targets: self.whole(chosen, warnings), lacking: None });
         }
@@ -60,8 +61,8 @@ impl Case<'_> {
 
     /// What is not divided goes to every cluster chosen, with all its components if it has any.
     fn whole(&self, chosen: &[&Candidate<'_>], warnings: &mut Vec<String>) -> Vec<Target> {
-        let components: Vec<_> =
-            self.binding.components.iter().map(|c| (c.name.clone(), c.replicas)).collect();
+        let parts = self.binding.components.iter().filter(|_| self.sets);
+        let components: Vec<_> = parts.map(|c| (c.name.clone(), c.replicas)).collect();
         let mut names: Vec<&Arc<str>> = chosen.iter().map(|candidate| &candidate.member.name).collect();
         names.sort();
         if self.sets {

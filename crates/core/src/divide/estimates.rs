@@ -99,7 +99,7 @@ impl<'a> Case<'a> {
         let names = (Arc::<str>::from(GENERAL), Arc::<str>::from(REPLACED));
         let wanted = self.binding.ask.as_ref().map(general::wanted);
         // A configuration needs no room, and a workload scaled to nothing neither.
-        let counted = self.binding.replicas > 0 || self.sets;
+        let counted = self.binding.replicas > 0 || !self.binding.components.is_empty();
         let one = |(member, tier): &(&'a Member, usize)| {
             let known = self.previous.get(&*member.name);
             let previous = known.copied().unwrap_or(0);

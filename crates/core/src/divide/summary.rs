@@ -66,6 +66,14 @@ pub struct Model {
     pub least: Stock,
 }
 
+impl Model {
+    /// From quantities.
+    #[must_use]
+    pub fn new(grade: i64, least: &List) -> Self {
+        Self { grade, least: Stock::of(least) }
+    }
+}
+
 impl Summary {
     /// From what there is, what pods on nodes request and what pods without a node do.
     #[must_use]
