@@ -1,6 +1,7 @@
 //! The answer of `what-if divide` for people: who gets how many first, then why the others do not.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::divide_result::{DivideResult, FeasibleResult};
 use crate::out::bold;
@@ -58,7 +59,7 @@ pub fn render(result: &DivideResult, wide: bool) -> String {
         text.push_str(&table.render(2));
     }
     if others.len() > shown {
-        text.push_str(&format!("  and {} more clusters; -o wide shows all\n", others.len() - shown));
+        let _ = writeln!(text, "  and {} more clusters; -o wide shows all", others.len() - shown);
     }
     text
 }
