@@ -27,6 +27,7 @@ pub enum Heard {
 }
 
 /// How following one kind is going.
+#[expect(clippy::struct_excessive_bools, reason = "different news change each")]
 #[derive(Debug, Default)]
 struct Standing {
     roster: Roster,
