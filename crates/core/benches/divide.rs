@@ -1,12 +1,13 @@
 //! What does it cost to divide one binding, and how does that grow with the fleet?
 //! `cargo bench -p loadline-core --bench divide`
 //!
-//! Every cluster has labels, a region, a taint that is tolerated, thirty API groups of its own, totals of five resources,
-//! and an estimate; one in ten already has replicas. Figures are the quickest of many runs, in microseconds.
+//! Every cluster has labels, a region, a taint that is tolerated, totals of five resources and an estimate; clusters of
+//! one version, of eight, share their list of APIs; one in ten already has replicas. Figures are the quickest of many
+//! runs, in microseconds.
 
 use loadline_core::divide::{
-    Affinity, Binding, Bound, By, Division, Estimator, Given, Member, Opinion, Placement, Previous, Spread,
-    Summary, Weights, divide,
+    Affinity, Apis, Binding, Bound, By, Division, Estimator, Given, Member, Opinion, Placement, Previous,
+    Spread, Summary, Weights, divide,
 };
 use loadline_core::estimate::Ask;
 use loadline_core::resources::List;
@@ -36,11 +37,15 @@ fn list(amounts: &[(&str, String)]) -> List {
     amounts.iter().map(parsed).collect()
 }
 
-fn member(at: usize) -> Member {
+fn apis() -> Arc<Apis> {
     let kinds: BTreeSet<String> = ["Deployment", "StatefulSet", "DaemonSet"].map(str::to_owned).into();
     let mut apis: BTreeMap<String, BTreeSet<String>> =
         (0..30).map(|i| (format!("group{i}.example.com/v1"), kinds.clone())).collect();
     apis.insert("apps/v1".into(), kinds);
+    Arc::new(apis)
+}
+
+fn member(at: usize, apis: Arc<Apis>) -> Member {
     let free = 1 + at * 7919 % 97;
     let all = list(&[
         ("cpu", format!("{}", 100 + free)),
@@ -62,7 +67,7 @@ fn member(at: usize) -> Member {
             effect: Effect::NoSchedule,
             time_added: None,
         }],
-        apis: Arc::new(apis),
+        apis,
         summary: Some(Summary::new(&all, &used, &List::new())),
         ..Member::default()
     }
@@ -104,7 +109,8 @@ fn main() {
         "clusters", "duplicated", "dynamic", "aggregated", "20 a cluster", "by cluster", "by region"
     );
     for clusters in [100, 1_000, 5_000, 20_000] {
-        let members: Vec<Member> = (0..clusters).map(member).collect();
+        let versions: Vec<Arc<Apis>> = (0..8).map(|_| apis()).collect();
+        let members: Vec<Member> = (0..clusters).map(|at| member(at, versions[at % 8].clone())).collect();
         let opinion =
             |at: usize| (format!("member-{at:05}"), Opinion::Count(i32::try_from(at % 50).unwrap_or(0)));
         let estimators = [Estimator {

@@ -59,13 +59,16 @@ pub struct Member {
     pub taints: Vec<Taint>,
     /// It is on its way out.
     pub deleting: bool,
-    /// Which kinds it serves, by group and version.
-    pub apis: Arc<BTreeMap<String, BTreeSet<String>>>,
+    /// What it serves. Best shared among clusters that serve the same: it is then looked at once.
+    pub apis: Arc<Apis>,
     /// What it has and what is taken; `None` if it never said.
     pub summary: Option<Summary>,
     /// The grades its nodes are sorted into.
     pub models: Vec<Model>,
 }
+
+/// Kinds by group and version.
+pub type Apis = BTreeMap<String, BTreeSet<String>>;
 
 /// What is to be divided, and what was decided before.
 #[derive(Clone, Debug, Default)]
@@ -262,12 +265,35 @@ impl Binding {
     }
 }
 
+/// A cluster, and how many it has; `None` where it is not.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    member: &'a Member,
+    previous: Option<i32>,
+}
+
+/// Something by name, walked along with names that come in the same order: for a whole fleet, quicker than looking up.
+struct Along<'a, T, I: Iterator<Item = (&'a str, T)>> {
+    rest: std::iter::Peekable<I>,
+}
+
+impl<'a, T, I: Iterator<Item = (&'a str, T)>> Along<'a, T, I> {
+    fn new(sorted: I) -> Self {
+        Self { rest: sorted.peekable() }
+    }
+
+    /// The one of that name; names must be asked in order, each once.
+    fn find(&mut self, name: &str) -> Option<T> {
+        while self.rest.next_if(|(next, _)| *next < name).is_some() {}
+        self.rest.next_if(|(next, _)| *next == name).map(|(_, value)| value)
+    }
+}
+
 /// What is asked of the steps, resolved once.
 struct Case<'a> {
     binding: &'a Binding,
     placement: &'a Placement,
     given: &'a Given<'a>,
-    previous: BTreeMap<&'a str, i32>,
     /// Complete sets of components are counted, and each cluster chosen gets one.
     sets: bool,
 }
@@ -285,12 +311,13 @@ pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answe
         binding,
         placement,
         given,
-        previous: binding.previous(),
         // Karmada counts sets only where a feature gate is on.
         sets: !binding.components.is_empty() && !given.options.upstream,
     };
     let mut sorted: Vec<&Member> = members.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let previous = binding.previous();
+    let mut previous = Along::new(previous.iter().map(|(name, replicas)| (*name, *replicas)));
     let mut warnings = Vec::new();
     for twice in sorted.windows(2).filter(|pair| pair[0].name == pair[1].name) {
         warnings.push(format!("cluster {}: given more than once, the first counts", twice[0].name));
@@ -299,7 +326,9 @@ pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answe
     for member in sorted.iter().filter(|member| member.deleting) {
         warnings.push(format!("cluster {}: it is being deleted and was left out", member.name));
     }
-    let mut answer = case.groups(&sorted);
+    let known: Vec<Known<'_>> =
+        sorted.into_iter().map(|member| Known { member, previous: previous.find(&member.name) }).collect();
+    let mut answer = case.groups(&known);
     warnings.append(&mut answer.warnings);
     answer.warnings = warnings;
     answer
@@ -318,7 +347,7 @@ fn refused(binding: &Binding, placement: &Placement) -> Option<String> {
 
 impl<'a> Case<'a> {
     /// Tries the affinity groups in order, from the observed one on. If none succeeds, the first failure is told.
-    fn groups(&self, members: &[&'a Member]) -> Answer {
+    fn groups(&self, members: &[Known<'a>]) -> Answer {
         let groups = &self.placement.groups;
         if groups.is_empty() {
             return self.attempt(members, None);
@@ -351,19 +380,19 @@ impl<'a> Case<'a> {
         first.unwrap_or_else(|| self.attempt(members, None))
     }
 
-    fn attempt(&self, members: &[&'a Member], group: Option<&'a Group>) -> Answer {
+    fn attempt(&self, members: &[Known<'a>], group: Option<&'a Group>) -> Answer {
         let filter = filter::Filter::new(self, group);
         let mut filtered = Vec::new();
-        let mut passed = Vec::new();
-        for member in members.iter().filter(|member| !member.deleting) {
-            match filter.check(member) {
-                Ok(tier) => passed.push((*member, tier)),
-                Err(reason) => filtered.push(Filtered { name: member.name.clone(), reason }),
+        let mut passed = Vec::with_capacity(members.len());
+        for known in members.iter().filter(|known| !known.member.deleting) {
+            match filter.check(*known) {
+                Ok(tier) => passed.push((*known, tier)),
+                Err(reason) => filtered.push(Filtered { name: known.member.name.clone(), reason }),
             }
         }
         let mut warnings = Vec::new();
         let mut candidates = self.candidates(&passed, &mut warnings);
-        candidates.sort_by(|a, b| order(a).cmp(&order(b)));
+        candidates.sort_unstable_by_key(order);
         let mut answer = Answer { filtered, warnings, ..Answer::default() };
         if candidates.is_empty() {
             let all = members.len();
@@ -397,15 +426,10 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The order in which clusters are chosen.
-fn order<'a>(candidate: &'a Candidate<'_>) -> impl Ord + 'a {
-    (
-        candidate.tier,
-        Reverse(candidate.score),
-        !candidate.confirmed,
-        Reverse(candidate.available),
-        &candidate.member.name,
-    )
+/// The order in which clusters are chosen: tier, score, confirmed first, room, name.
+fn order(candidate: &Candidate<'_>) -> (usize, Reverse<i64>, bool, Reverse<i64>, usize) {
+    let Candidate { tier, score, confirmed, available, rank, .. } = candidate;
+    (*tier, Reverse(*score), !confirmed, Reverse(*available), *rank)
 }
 
 #[cfg(test)]

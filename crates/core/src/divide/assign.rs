@@ -45,17 +45,17 @@ impl Case<'_> {
             self.divided(chosen, i64::from(self.binding.replicas), warnings)?
         };
         let empty = self.given.options.empty;
-        let mut targets: Vec<Target> = chosen
-            .iter()
-            .zip(&replicas)
-            .filter(|(_, replicas)| **replicas > 0 || empty)
+        let mut some: Vec<(&&Candidate<'_>, &i64)> =
+            chosen.iter().zip(&replicas).filter(|(_, replicas)| **replicas > 0 || empty).collect();
+        some.sort_unstable_by_key(|(candidate, _)| candidate.rank);
+        let targets = some
+            .into_iter()
             .map(|(candidate, replicas)| Target {
                 name: candidate.member.name.clone(),
                 replicas: Some(i32::try_from(*replicas).unwrap_or(i32::MAX)),
                 components: Vec::new(),
             })
             .collect();
-        targets.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Decided { targets, lacking })
     }
 
@@ -235,8 +235,13 @@ fn votes(chosen: &[&Candidate<'_>], weights: Option<&Weights>) -> Vec<u64> {
 }
 
 fn shared(replicas: i64, chosen: &[&Candidate<'_>], votes: &[u64], ties: Ties) -> Vec<i64> {
-    let parties: Vec<(&str, u64)> =
-        chosen.iter().map(|candidate| &*candidate.member.name).zip(votes.iter().copied()).collect();
+    let mut order: Vec<usize> = (0..chosen.len()).collect();
+    order.sort_unstable_by_key(|at| chosen[*at].rank);
+    let ordered: Vec<u64> = order.iter().map(|at| votes[*at]).collect();
     let seats = u32::try_from(replicas.max(0)).unwrap_or(u32::MAX);
-    webster(seats, &parties, ties).into_iter().map(i64::from).collect()
+    let mut out = vec![0; chosen.len()];
+    for (at, seats) in order.into_iter().zip(webster(seats, &ordered, ties)) {
+        out[at] = seats.into();
+    }
+    out
 }

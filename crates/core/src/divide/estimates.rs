@@ -6,7 +6,7 @@
 
 use super::general::{self, Estimated};
 use super::outcome::Feasible;
-use super::{Binding, Case, Division, Member, Placement};
+use super::{Along, Binding, Case, Division, Known, Member, Placement};
 use crate::estimate::UNCONSTRAINED;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub enum Mode {
 /// A cluster that may have it.
 pub(super) struct Candidate<'a> {
     pub member: &'a Member,
+    /// Its place by name: names are far apart in memory, numbers are not.
+    pub rank: usize,
     pub tier: usize,
     pub score: i64,
     /// What it has already.
@@ -92,7 +94,7 @@ impl<'a> Case<'a> {
     /// Clusters that passed, with their numbers.
     pub fn candidates(
         &self,
-        passed: &[(&'a Member, usize)],
+        passed: &[(Known<'a>, usize)],
         warnings: &mut Vec<String>,
     ) -> Vec<Candidate<'a>> {
         let silent = self.silent();
@@ -100,17 +102,26 @@ impl<'a> Case<'a> {
         let wanted = self.binding.ask.as_ref().map(general::wanted);
         // A configuration needs no room, and a workload scaled to nothing neither.
         let counted = self.binding.replicas > 0 || !self.binding.components.is_empty();
-        let one = |(member, tier): &(&'a Member, usize)| {
-            let known = self.previous.get(&*member.name);
-            let previous = known.copied().unwrap_or(0);
+        let mut said: Vec<_> = self
+            .given
+            .estimators
+            .iter()
+            .map(|one| Along::new(one.opinions.iter().map(|(name, opinion)| (name.as_str(), opinion))))
+            .collect();
+        let mut opinions: Vec<Option<&Opinion>> = Vec::new();
+        let one = |(Known { member, previous: known }, tier): &(Known<'a>, usize)| {
+            let previous = known.unwrap_or(0);
+            opinions.clear();
+            opinions.extend(said.iter_mut().map(|said| said.find(&member.name)));
             let mut out = Candidate {
                 member,
+                rank: 0,
                 tier: *tier,
                 score: if known.is_some() { 100 } else { 0 },
                 previous,
                 allocatable: UNCONSTRAINED,
                 available: 0,
-                estimates: Vec::new(),
+                estimates: Vec::with_capacity(if counted { 1 + opinions.len() } else { 0 }),
                 confirmed: true,
             };
             if counted {
@@ -126,7 +137,7 @@ impl<'a> Case<'a> {
                     } else {
                         general::estimate(member, wanted.as_ref(), assumed, upstream)
                     };
-                    self.merge(&mut out, &names.0, general, &silent, warnings);
+                    self.merge(&mut out, (&names.0, general), (&opinions, &silent), warnings);
                 }
                 if out.allocatable == UNCONSTRAINED {
                     out.allocatable = self.need();
@@ -142,7 +153,8 @@ impl<'a> Case<'a> {
             }
             out
         };
-        passed.iter().map(one).collect()
+        let ranked = |(rank, candidate)| Candidate { rank, ..candidate };
+        passed.iter().map(one).enumerate().map(ranked).collect()
     }
 
     /// How many are wanted of a cluster, at most.
@@ -160,9 +172,8 @@ impl<'a> Case<'a> {
     fn merge(
         &self,
         out: &mut Candidate<'_>,
-        general_name: &Arc<str>,
-        general: Estimated,
-        silent: &[bool],
+        (general_name, general): (&Arc<str>, Estimated),
+        (opinions, silent): (&[Option<&Opinion>], &[bool]),
         warnings: &mut Vec<String>,
     ) {
         let name = &out.member.name;
@@ -173,8 +184,8 @@ impl<'a> Case<'a> {
         out.estimates.push((general_name.clone(), Some(general.count)));
         let mut accurate: Option<i32> = None;
         let mut failures = Vec::new();
-        for (estimator, silent) in self.given.estimators.iter().zip(silent) {
-            let count = match estimator.opinions.get(&**name) {
+        for ((estimator, opinion), silent) in self.given.estimators.iter().zip(opinions).zip(silent) {
+            let count = match opinion {
                 Some(Opinion::Count(-1)) | None => None,
                 Some(Opinion::Count(count)) => Some((*count).max(0)),
                 Some(Opinion::Failed(why)) => {

@@ -1,10 +1,12 @@
 //! May the cluster have it at all? In a fixed order; the first that objects gives the reason.
 
 use super::affinity::Matcher;
-use super::{By, Case, Group, Member, Spread};
+use super::{Apis, By, Case, Group, Known, Member, Spread};
 use crate::select::Taint;
 use crate::select::taint::{Compare, repelling};
+use std::cell::RefCell;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a cluster was refused. Displays as Karmada words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +51,12 @@ pub(super) struct Filter<'c, 'a> {
     case: &'c Case<'a>,
     /// One per tier; empty for no demands.
     tiers: Vec<Matcher<'a>>,
+    /// Lists of kinds that were looked at: clusters of one version share theirs.
+    known: RefCell<Vec<(*const Apis, bool)>>,
 }
+
+/// So many lists are remembered.
+const KNOWN: usize = 16;
 
 impl<'c, 'a> Filter<'c, 'a> {
     pub fn new(case: &'c Case<'a>, group: Option<&'a Group>) -> Self {
@@ -61,12 +68,27 @@ impl<'c, 'a> Filter<'c, 'a> {
                 std::iter::once(&group.affinity).chain(more).map(Matcher::new).collect()
             }
         };
-        Self { case, tiers }
+        Self { case, tiers, known: RefCell::default() }
+    }
+
+    /// Does the cluster serve the kind?
+    fn serves(&self, member: &Member) -> bool {
+        let list = Arc::as_ptr(&member.apis);
+        let mut known = self.known.borrow_mut();
+        if let Some((_, serves)) = known.iter().find(|(one, _)| *one == list) {
+            return *serves;
+        }
+        let bound = &self.case.binding.resource;
+        let serves = member.apis.get(&bound.api_version).is_some_and(|kinds| kinds.contains(&bound.kind));
+        if known.len() < KNOWN {
+            known.push((list, serves));
+        }
+        serves
     }
 
     /// The tier of a cluster that may have it, or why it may not.
-    pub fn check(&self, member: &Member) -> Result<usize, Refusal> {
-        let Case { binding, placement, previous, given, .. } = self.case;
+    pub fn check(&self, Known { member, previous }: Known<'_>) -> Result<usize, Refusal> {
+        let Case { binding, placement, given, .. } = self.case;
         if binding.evicting.contains(&*member.name) {
             return Err(Refusal::Evicting);
         }
@@ -76,12 +98,11 @@ impl<'c, 'a> Filter<'c, 'a> {
         };
         let tier = tier.ok_or(Refusal::Affinity)?;
         // What is there already is not thrown out by these: others see to it that it goes, in good order.
-        if !previous.contains_key(&*member.name) {
+        if previous.is_none() {
             if let Some(taint) = repelling(&member.taints, &placement.tolerations, Compare::Off) {
                 return Err(Refusal::Taint(taint.clone()));
             }
-            let kinds = member.apis.get(&binding.resource.api_version);
-            if !kinds.is_some_and(|kinds| kinds.contains(&binding.resource.kind)) {
+            if !self.serves(member) {
                 return Err(Refusal::Api);
             }
         }

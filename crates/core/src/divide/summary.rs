@@ -7,9 +7,16 @@ use crate::resources::List;
 use crate::view::NodeFacts;
 use std::collections::BTreeMap;
 
-/// Amounts by resource, sorted by name: CPU in thousandths, the rest in bytes or pieces.
+/// Amounts by resource: CPU in thousandths, the rest in bytes or pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stock(Vec<(Box<str>, i64)>);
+pub struct Stock {
+    /// What nearly everybody asks for, at hand: a fleet's summaries do not fit into a cache.
+    usual: [Option<i64>; USUAL.len()],
+    /// Sorted by name.
+    others: Vec<(Box<str>, i64)>,
+}
+
+const USUAL: [&str; 3] = ["cpu", "memory", "pods"];
 
 impl Stock {
     /// From quantities.
@@ -21,20 +28,32 @@ impl Stock {
     /// How much, if it is listed.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<i64> {
-        // A handful of entries: looking through them is quicker than anything clever.
-        self.0.iter().find(|(known, _)| **known == *name).map(|(_, amount)| *amount)
+        match USUAL.iter().position(|usual| *usual == name) {
+            Some(at) => self.usual[at],
+            // A handful of entries: looking through them is quicker than anything clever.
+            None => self.others.iter().find(|(known, _)| **known == *name).map(|(_, amount)| *amount),
+        }
     }
 
     /// All of it.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, amount)| (&**name, *amount))
+        let usual = USUAL.into_iter().zip(self.usual).filter_map(|(name, amount)| Some((name, amount?)));
+        usual.chain(self.others.iter().map(|(name, amount)| (&**name, *amount)))
     }
 }
 
 impl<'a> FromIterator<(&'a str, i64)> for Stock {
     fn from_iter<I: IntoIterator<Item = (&'a str, i64)>>(items: I) -> Self {
-        let sorted: BTreeMap<&str, i64> = items.into_iter().collect();
-        Self(sorted.into_iter().map(|(name, amount)| (name.into(), amount)).collect())
+        let mut out = Self::default();
+        let mut others: BTreeMap<&str, i64> = BTreeMap::new();
+        for (name, amount) in items {
+            match USUAL.iter().position(|usual| *usual == name) {
+                Some(at) => out.usual[at] = Some(amount),
+                None => drop(others.insert(name, amount)),
+            }
+        }
+        out.others = others.into_iter().map(|(name, amount)| (name.into(), amount)).collect();
+        out
     }
 }
 

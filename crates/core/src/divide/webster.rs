@@ -15,10 +15,10 @@ use std::collections::BinaryHeap;
 /// Who comes first where votes and seats are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
-    /// The smallest name.
+    /// The first.
     #[default]
     Upwards,
-    /// The largest name.
+    /// The last.
     Downwards,
 }
 
@@ -34,8 +34,7 @@ impl Ties {
 }
 
 /// A party that waits for its next seat.
-struct Party<'a> {
-    name: &'a str,
+struct Party {
     votes: u64,
     /// `2 × seats + 1`.
     divisor: u64,
@@ -43,58 +42,58 @@ struct Party<'a> {
     at: usize,
 }
 
-impl Ord for Party<'_> {
+impl Ord for Party {
     /// The largest gets the next seat.
     fn cmp(&self, other: &Self) -> Ordering {
         let ours = u128::from(self.votes) * u128::from(other.divisor);
         let theirs = u128::from(other.votes) * u128::from(self.divisor);
-        let by_name = || match self.ties {
-            Ties::Upwards => other.name.cmp(self.name),
-            Ties::Downwards => self.name.cmp(other.name),
+        let by_place = || match self.ties {
+            Ties::Upwards => other.at.cmp(&self.at),
+            Ties::Downwards => self.at.cmp(&other.at),
         };
-        ours.cmp(&theirs).then_with(|| other.divisor.cmp(&self.divisor)).then_with(by_name)
+        ours.cmp(&theirs).then_with(|| other.divisor.cmp(&self.divisor)).then_with(by_place)
     }
 }
 
-impl PartialOrd for Party<'_> {
+impl PartialOrd for Party {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Party<'_> {
+impl PartialEq for Party {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Party<'_> {}
+impl Eq for Party {}
 
-/// Shares seats out among parties, names with votes. Answers in the order of the parties; with no votes at all, nobody
-/// gets anything.
+/// Shares seats out among parties with these votes, in the order of their names, and answers in that order. With no votes
+/// at all, nobody gets anything.
 ///
 /// The work is parties × log(parties), however many seats there are: all but a few are given at once. With the
 /// divisor `d = votes / seats'`, every party gets its votes / d, rounded; rounding adds at most half a seat to each, so
 /// that with `seats' = seats − parties / 2` no more are given than there are. All of them are seats the one-by-one
 /// method gives first.
 #[must_use]
-pub fn webster(seats: u32, parties: &[(&str, u64)], ties: Ties) -> Vec<u32> {
-    let voted = || parties.iter().enumerate().filter(|(_, (_, votes))| *votes > 0);
-    let total: u128 = voted().map(|(_, (_, votes))| u128::from(*votes)).sum();
-    let mut given = vec![0_u32; parties.len()];
+pub fn webster(seats: u32, votes: &[u64], ties: Ties) -> Vec<u32> {
+    let voted = || votes.iter().enumerate().filter(|(_, votes)| **votes > 0);
+    let total: u128 = voted().map(|(_, votes)| u128::from(*votes)).sum();
+    let mut given = vec![0_u32; votes.len()];
     if total == 0 {
         return given;
     }
     let half = u128::try_from(voted().count().div_ceil(2)).unwrap_or(u128::MAX);
     let sure = u128::from(seats).saturating_sub(half);
     let mut left = seats;
-    let mut waiting = Vec::with_capacity(parties.len());
-    for (at, (name, votes)) in voted() {
+    let mut waiting = Vec::with_capacity(votes.len());
+    for (at, votes) in voted() {
         let share = if sure == 0 { 0 } else { rounded(u128::from(*votes), sure, total) };
         let share = u32::try_from(share).unwrap_or(u32::MAX).min(left);
         given[at] = share;
         left -= share;
-        waiting.push(Party { name, votes: *votes, divisor: 2 * u64::from(share) + 1, ties, at });
+        waiting.push(Party { votes: *votes, divisor: 2 * u64::from(share) + 1, ties, at });
     }
     let mut queue = BinaryHeap::from(waiting);
     for _ in 0..left {
@@ -119,9 +118,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// One seat after the other, quotients as Karmada computes them.
-    fn one_by_one(seats: u32, parties: &[(&str, u64)], ties: Ties) -> Vec<u32> {
+    fn one_by_one(seats: u32, parties: &[u64], ties: Ties) -> Vec<u32> {
         let mut given = vec![0_u32; parties.len()];
-        if parties.iter().all(|(_, votes)| *votes == 0) {
+        if parties.iter().all(|votes| *votes == 0) {
             return given;
         }
         #[expect(clippy::cast_precision_loss, reason = "the rounding is the point")]
@@ -129,11 +128,10 @@ mod tests {
         for _ in 0..seats {
             let mut best = 0;
             for at in 1..parties.len() {
-                let (ours, theirs) =
-                    (quotient(parties[at].1, given[at]), quotient(parties[best].1, given[best]));
+                let (ours, theirs) = (quotient(parties[at], given[at]), quotient(parties[best], given[best]));
                 let named = match ties {
-                    Ties::Upwards => parties[at].0 < parties[best].0,
-                    Ties::Downwards => parties[at].0 > parties[best].0,
+                    Ties::Upwards => at < best,
+                    Ties::Downwards => at > best,
                 };
                 #[expect(clippy::float_cmp, reason = "as Karmada compares")]
                 let wins = ours > theirs
@@ -162,9 +160,7 @@ mod tests {
             ("nobody there", 5, &[], &[]),
             ("no seats", 0, &[1, 2], &[0, 0]),
         ] {
-            let names = ["a", "b", "c", "d"];
-            let parties: Vec<_> = names.into_iter().zip(votes.iter().copied()).collect();
-            assert_eq!(webster(seats, &parties, Ties::Upwards), want, "{why}");
+            assert_eq!(webster(seats, votes, Ties::Upwards), want, "{why}");
         }
     }
 
@@ -174,14 +170,14 @@ mod tests {
         for (uid, want) in [("a", Ties::Upwards), ("b", Ties::Downwards), ("", Ties::Upwards)] {
             assert_eq!(Ties::of(uid), want, "{uid}");
         }
-        let parties = [("m1", 1), ("m2", 1)];
+        let parties = [1, 1];
         assert_eq!(webster(1, &parties, Ties::Upwards), [1, 0]);
         assert_eq!(webster(1, &parties, Ties::Downwards), [0, 1]);
     }
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
-        let parties = [("a", u64::MAX), ("b", u64::MAX), ("c", 1)];
+        let parties = [u64::MAX, u64::MAX, 1];
         let given = webster(u32::MAX, &parties, Ties::Upwards);
         assert_eq!(given.iter().map(|n| u64::from(*n)).sum::<u64>(), u64::from(u32::MAX));
         assert_eq!(given[2], 0, "one vote in 2^65 is less than half a seat in 2^32");
@@ -191,33 +187,23 @@ mod tests {
         prop::collection::vec(prop_oneof![0..4_u64, 0..100_u64, 0..1_000_000_u64], 1..40)
     }
 
-    fn named(votes: &[u64]) -> Vec<(String, u64)> {
-        votes.iter().enumerate().map(|(i, votes)| (format!("m{i:02}"), *votes)).collect()
-    }
-
     proptest! {
         #[test]
         fn all_at_once_is_one_by_one(votes in parties(), seats in 0..3000_u32, down: bool) {
             let ties = if down { Ties::Downwards } else { Ties::Upwards };
-            let named = named(&votes);
-            let parties: Vec<_> = named.iter().map(|(name, votes)| (name.as_str(), *votes)).collect();
-            prop_assert_eq!(webster(seats, &parties, ties), one_by_one(seats, &parties, ties));
+            prop_assert_eq!(webster(seats, &votes, ties), one_by_one(seats, &votes, ties));
         }
 
         #[test]
         fn nobody_loses_by_more_seats(votes in parties(), seats in 0..3000_u32) {
-            let named = named(&votes);
-            let parties: Vec<_> = named.iter().map(|(name, votes)| (name.as_str(), *votes)).collect();
-            let (few, more) = (webster(seats, &parties, Ties::Upwards), webster(seats + 1, &parties, Ties::Upwards));
+            let (few, more) = (webster(seats, &votes, Ties::Upwards), webster(seats + 1, &votes, Ties::Upwards));
             prop_assert!(few.iter().zip(&more).all(|(few, more)| few <= more));
         }
 
         #[test]
         fn nobody_gets_more_than_its_votes_while_they_last(votes in parties(), share in 0..=100_u64) {
-            let named = named(&votes);
-            let parties: Vec<_> = named.iter().map(|(name, votes)| (name.as_str(), *votes)).collect();
             let seats = u32::try_from(votes.iter().sum::<u64>() * share / 100).expect("40 million at most");
-            let given = webster(seats, &parties, Ties::Upwards);
+            let given = webster(seats, &votes, Ties::Upwards);
             prop_assert_eq!(given.iter().sum::<u32>(), seats);
             prop_assert!(given.iter().zip(&votes).all(|(seats, votes)| u64::from(*seats) <= *votes));
         }

@@ -241,3 +241,56 @@ proptest! {
         }
     }
 }
+
+/// Every node of every grade for itself, one replica after the other, on the first node that takes it.
+fn node_by_node(grades: &[(i64, i64)], coming: &[(i32, i64)], each: i64) -> i64 {
+    let mut nodes: Vec<(i64, i64)> = Vec::new();
+    for (cores, count) in grades {
+        nodes.extend((0..*count).map(|_| (1000 * cores, 110)));
+    }
+    let mut place = |cost: i64| {
+        let found = nodes.iter_mut().find(|(cpu, pods)| *cpu >= cost && *pods > 0);
+        found.map(|(cpu, pods)| (*cpu -= cost, *pods -= 1)).is_some()
+    };
+    for (replicas, cost) in coming {
+        for _ in 0..*replicas {
+            place(*cost);
+        }
+    }
+    let mut count = 0;
+    while place(each) {
+        count += 1;
+    }
+    count
+}
+
+proptest! {
+    #[test]
+    fn models_by_runs_are_models_node_by_node(
+        counts in prop::collection::vec(0..6_i64, 1..5),
+        coming in prop::collection::vec((0..7_i32, 1..5_000_i64), 0..4),
+        each in 50..5_000_i64,
+    ) {
+        // Grade g has at least 2g cores; nothing is scarce in total.
+        let grades: Vec<(i64, i64)> = counts.iter().zip(0..).map(|(count, grade)| (2 * grade, *count)).collect();
+        let mut cluster = member("a", &[("cpu", "100000")]);
+        cluster.models = grades.iter().map(|(cores, _)| {
+            Model::new(*cores, &list(&[("cpu", &cores.to_string())]))
+        }).collect();
+        if let Some(summary) = &mut cluster.summary {
+            summary.grades.clone_from(&grades);
+        }
+        let ask = |milli: i64| Ask { requests: list(&[("cpu", &format!("{milli}m"))]), ..Ask::default() };
+        let assumed: Vec<Assumed> = coming.iter().map(|(replicas, milli)| Assumed {
+            components: vec![Component { name: "x".into(), replicas: *replicas, ask: ask(*milli) }],
+            ..Assumed::default()
+        }).collect();
+        let most = 1100 - coming.iter().map(|(replicas, _)| i64::from(*replicas)).sum::<i64>();
+        let ours = general::replicas(&cluster, Some(&ask(each)), &assumed, false).count;
+        prop_assert_eq!(i64::from(ours), node_by_node(&grades, &coming, each).min(most));
+        // A set of one replica is the same, as far as sets are counted.
+        let set = [Component { name: "x".into(), replicas: 1, ask: ask(each) }];
+        let sets = general::sets(&cluster, &set, &assumed, false).count;
+        prop_assert_eq!(sets.min(100), ours.min(100));
+    }
+}
