@@ -315,14 +315,17 @@ pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answe
         sets: !binding.components.is_empty() && !given.options.upstream,
     };
     let mut sorted: Vec<&Member> = members.iter().collect();
-    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut warnings = Vec::new();
+    // Mostly they come by name, each once.
+    if !sorted.is_sorted_by(|a, b| a.name < b.name) {
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        for twice in sorted.windows(2).filter(|pair| pair[0].name == pair[1].name) {
+            warnings.push(format!("cluster {}: given more than once, the first counts", twice[0].name));
+        }
+        sorted.dedup_by(|a, b| a.name == b.name);
+    }
     let previous = binding.previous();
     let mut previous = Along::new(previous.iter().map(|(name, replicas)| (*name, *replicas)));
-    let mut warnings = Vec::new();
-    for twice in sorted.windows(2).filter(|pair| pair[0].name == pair[1].name) {
-        warnings.push(format!("cluster {}: given more than once, the first counts", twice[0].name));
-    }
-    sorted.dedup_by(|a, b| a.name == b.name);
     for member in sorted.iter().filter(|member| member.deleting) {
         warnings.push(format!("cluster {}: it is being deleted and was left out", member.name));
     }

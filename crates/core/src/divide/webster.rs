@@ -78,17 +78,17 @@ impl Eq for Party {}
 /// method gives first.
 #[must_use]
 pub fn webster(seats: u32, votes: &[u64], ties: Ties) -> Vec<u32> {
-    let voted = || votes.iter().enumerate().filter(|(_, votes)| **votes > 0);
-    let total: u128 = voted().map(|(_, votes)| u128::from(*votes)).sum();
+    let parties = || votes.iter().enumerate().filter(|(_, votes)| **votes > 0);
+    let total: u128 = parties().map(|(_, votes)| u128::from(*votes)).sum();
     let mut given = vec![0_u32; votes.len()];
     if total == 0 {
         return given;
     }
-    let half = u128::try_from(voted().count().div_ceil(2)).unwrap_or(u128::MAX);
+    let half = u128::try_from(parties().count().div_ceil(2)).unwrap_or(u128::MAX);
     let sure = u128::from(seats).saturating_sub(half);
     let mut left = seats;
     let mut waiting = Vec::with_capacity(votes.len());
-    for (at, votes) in voted() {
+    for (at, votes) in parties() {
         let share = if sure == 0 { 0 } else { rounded(u128::from(*votes), sure, total) };
         let share = u32::try_from(share).unwrap_or(u32::MAX).min(left);
         given[at] = share;
@@ -156,7 +156,7 @@ mod tests {
             ("equal votes: the one with fewer seats, then the first name", 3, &[1, 1], &[2, 1]),
             ("as many seats as votes: everyone gets its votes", 21, &[5, 7, 9], &[5, 7, 9]),
             ("no votes, no seat", 5, &[0, 3], &[0, 5]),
-            ("nobody voted", 5, &[0, 0], &[0, 0]),
+            ("nobody parties", 5, &[0, 0], &[0, 0]),
             ("nobody there", 5, &[], &[]),
             ("no seats", 0, &[1, 2], &[0, 0]),
         ] {
