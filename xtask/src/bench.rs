@@ -36,6 +36,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "divide"],
     },
     Bench {
+        name: "placement",
+        about: "milliseconds to place all of a fleet, and after one change, at 100 to 10 000 clusters",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "placement"],
+    },
+    Bench {
         name: "instructions",
         about: "instructions per decision and event (needs valgrind and gungraun-runner)",
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],

@@ -18,6 +18,7 @@
 //! | what a fleet scheduler asks, over gRPC | [`estimator`] |
 //! | clusters, bindings and policies of a fleet | [`karmada`] |
 //! | pods that wait in vain | [`waiting`] |
+//! | placements of Open Cluster Management, and their fleet | [`ocm`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
 //! | what quotas leave | [`quota`] |
@@ -32,6 +33,7 @@ pub mod event;
 pub mod karmada;
 pub mod metrics;
 pub mod node;
+pub mod ocm;
 pub mod owners;
 pub mod pod;
 pub mod policy;

@@ -166,6 +166,16 @@ Examples:
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
+const PLACE_EXAMPLES: &str = "\
+Read are Placement, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, PlacementDecision
+and AddOnPlacementScore.
+
+Examples:
+  loadline what-if place -f scenarios/placement/fleet.yaml scenarios/placement/free-share.yaml
+  kubectl get mcl,mclset,mclsetbinding,placement,placementdecision -A -o yaml | loadline what-if place -f -
+
+Exit status: 0 when everything was answered, 2 for bad input.";
+
 const SCHEDULE_EXAMPLES: &str = "\
 Read are Node, Pod, NodeMetrics, PodMetrics, Recommendation, Event, PersistentVolume,
 PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget, the
@@ -238,6 +248,13 @@ pub enum WhatIf {
     /// from what each cluster says of itself, or from you.
     #[command(after_help = DIVIDE_EXAMPLES)]
     Divide(Divide),
+    /// Say which clusters placements would select, and what would be published
+    ///
+    /// Every Placement of the input is decided over the clusters of the sets its namespace is bound to: who is filtered
+    /// and why, how many points the others have from where, and the PlacementDecisions in the order of writing.
+    /// Placements do not see what others of the same input select, only what is published.
+    #[command(after_help = PLACE_EXAMPLES)]
+    Place(Place),
 }
 
 /// Where the facts come from.
@@ -314,6 +331,30 @@ pub struct Divide {
     /// Clusters that get no replicas get the workload all the same
     #[arg(long)]
     pub empty_workload_propagation: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
+/// What a mistake in a placement leaves published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kept {
+    /// The last good selection
+    Retain,
+    /// Nothing, as other controllers do
+    Clear,
+}
+
+#[derive(Debug, Args)]
+pub struct Place {
+    #[command(flatten)]
+    pub input: Input,
+    /// What a mistake in a placement leaves published
+    #[arg(long, value_name = "WHAT", default_value = "retain")]
+    pub on_misconfigured: Kept,
+    /// Publish totals with the selected clusters
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub publish_scores: bool,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,

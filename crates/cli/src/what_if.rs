@@ -9,6 +9,11 @@ mod estimate_input;
 mod estimate_result;
 mod estimate_table;
 mod live;
+mod place;
+mod place_input;
+mod place_result;
+mod place_schema;
+mod place_table;
 mod schedule;
 mod schedule_result;
 mod schedule_table;
@@ -31,6 +36,7 @@ pub fn run(engine: &WhatIf) -> Result<()> {
         WhatIf::Schedule(args) => schedule::run(args),
         WhatIf::Estimate(args) => estimate::run(args),
         WhatIf::Divide(args) => divide::run(args),
+        WhatIf::Place(args) => place::run(args),
     }
 }
 

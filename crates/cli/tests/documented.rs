@@ -7,6 +7,7 @@ fn documents_show_what_happens() {
     let cases = trycmd::TestCases::new();
     cases.case("crates/cli/tests/what_if/*.trycmd");
     cases.case("docs/guide/what-if.md");
+    cases.case("docs/guide/place.md");
     cases.case("docs/guide/estimate.md");
     cases.case("docs/guide/divide.md");
     cases.case("README.md");

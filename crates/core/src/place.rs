@@ -129,10 +129,13 @@ impl<'a> Book<'a> {
         self.known(object).filter(|scores| !scores.expired(self.now))
     }
 
-    /// Is there an object of that name that has expired?
-    #[must_use]
-    pub fn expired(&self, object: &str) -> bool {
-        self.known(object).is_some_and(|scores| scores.expired(self.now))
+    /// All of them that still hold, by object name.
+    pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a Scores)> {
+        let of_cluster = |(object, all): (&'a String, &'a FxHashMap<Arc<str>, Scores>)| {
+            Some((object.as_str(), all.get(self.cluster)?))
+        };
+        let (now, known) = (self.now, self.scores.iter().filter_map(of_cluster));
+        known.filter(move |(_, scores)| !scores.expired(now)).collect::<Vec<_>>().into_iter()
     }
 
     fn known(&self, object: &str) -> Option<&'a Scores> {

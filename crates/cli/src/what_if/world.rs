@@ -170,7 +170,7 @@ impl Build {
     }
 
     /// A pod or a node: what it wants must be right, what its status says need not be.
-    fn wanted<T>(
+    pub fn wanted<T>(
         &mut self,
         document: &mut Document,
         first: Facts<T>,
@@ -190,7 +190,7 @@ impl Build {
     }
 
     /// What was only observed: as good as absent if it cannot be read.
-    fn may<T>(&mut self, document: &Document, read: Result<(T, Vec<Warning>), Error>) -> Option<T> {
+    pub fn may<T>(&mut self, document: &Document, read: Result<(T, Vec<Warning>), Error>) -> Option<T> {
         match read {
             Ok((value, warnings)) => {
                 self.warn(document, warnings);

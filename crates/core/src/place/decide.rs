@@ -224,7 +224,12 @@ impl Cycle<'_> {
         }
         if found.unknown > 0 {
             let what = placement.extra.source.as_str();
-            out.warnings.push(format!("the {what} load of {} clusters is unknown or too old", found.unknown));
+            let whom = if found.unknown == 1 {
+                "a cluster".to_owned()
+            } else {
+                format!("{} clusters", found.unknown)
+            };
+            out.warnings.push(format!("the {what} load of {whom} is unknown or too old"));
         }
 
         let since = self.since(own);

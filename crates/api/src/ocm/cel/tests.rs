@@ -1,0 +1,149 @@
+use super::*;
+use jiff::Timestamp;
+use loadline_core::place::{
+    Fleet, Key as PlacementKey, Members, Options, Placement, Predicate, Report, Scores,
+};
+use loadline_core::select::LabelSelector;
+
+fn noon() -> Timestamp {
+    "2025-01-01T12:00:00Z".parse().expect("a time")
+}
+
+fn cluster() -> Value {
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "c1", "labels": {"env": "prod", "version": "1.30.2"}},
+        "spec": {"hubAcceptsClient": true},
+        "status": {
+            "version": {"kubernetes": "v1.30.2"},
+            "allocatable": {"cpu": "15", "memory": "64Gi"},
+            "clusterClaims": [{"name": "zone", "value": "eu-1"}, {"name": "limits", "value": "{\"pods\": [1, 250]}"}],
+        },
+    })
+}
+
+/// What is decided for that cluster, which has the score `cpu` of 90 in `demo`, and an expired one in `old`.
+fn report(expressions: &[&str]) -> Report {
+    let mut fleet = Fleet::new(Options::default());
+    fleet.set_set("global", Members::Labels(Some(LabelSelector::default())));
+    fleet.bind("ns1", "global");
+    fleet.set_cluster(crate::ocm::fleet::cluster(&cluster()).expect("a cluster").0);
+    let scores = |until: &str| Scores {
+        values: [("cpu".to_owned(), 90)].into(),
+        valid_until: Some(until.parse().expect("a time")),
+    };
+    fleet.set_scores("c1", "demo", scores("2025-01-01T13:00:00Z"));
+    fleet.set_scores("c1", "old", scores("2025-01-01T11:00:00Z"));
+    let cel = expressions.iter().map(|expression| (*expression).to_owned()).collect();
+    let key = PlacementKey::new("ns1", "p");
+    fleet.set_placement(Placement {
+        key: key.clone(),
+        predicates: vec![Predicate { cel, ..Predicate::default() }],
+        ..Placement::default()
+    });
+    fleet.report(&key, &CelJudge::new(), noon()).expect("the placement is there")
+}
+
+#[test]
+fn expressions_read_the_whole_object() {
+    for (expression, want) in [
+        ("true", true),
+        ("false", false),
+        (r#"managedCluster.metadata.labels["env"] == "prod""#, true),
+        ("managedCluster.metadata.labels.env.startsWith('pr')", true),
+        // A key that is not there is an error, and an error is no match.
+        (r#"managedCluster.metadata.labels["team"] == "x""#, false),
+        (r#"managedCluster.metadata.labels["team"] != "x""#, false),
+        ("has(managedCluster.metadata.labels.team)", false),
+        ("managedCluster.status.clusterClaims.exists(c, c.name == 'zone' && c.value.endsWith('-1'))", true),
+        (
+            "managedCluster.status.clusterClaims.filter(c, c.name == 'limits').all(c, c.value.parseJSON().pods[1] > 200)",
+            true,
+        ),
+        ("quantity(managedCluster.status.allocatable.memory).isGreaterThan(quantity('32Gi'))", true),
+        ("semver(managedCluster.metadata.labels.version).isLessThan(semver('1.31.0'))", true),
+        ("managedCluster.scores('demo').filter(s, s.name == 'cpu').all(s, s.value > 80)", true),
+        ("managedCluster.scores('demo').exists(s, s.value > 95)", false),
+        ("managedCluster.scores('absent').all(s, s.value > 80)", false),
+        // Row A23: expired is absent, not empty.
+        ("managedCluster.scores('old').all(s, s.value > 80)", false),
+        ("managedCluster.status.allocatable.cpu", false),
+        ("'{'.parseJSON() == null", false),
+    ] {
+        let report = report(&[expression]);
+        assert_eq!(report.outcome.selected.len() == 1, want, "{expression}: {:?}", report.clusters[0].why);
+    }
+}
+
+#[test]
+fn all_expressions_of_a_predicate_must_hold() {
+    assert_eq!(report(&["true", "1 < 2"]).outcome.selected.len(), 1);
+    let failed = report(&["true", "1 > 2"]);
+    assert_eq!(
+        failed.clusters[0].why.as_ref().unwrap().to_string(),
+        "the predicate does not match: 1 > 2: false"
+    );
+}
+
+#[test]
+fn what_is_no_expression_is_told() {
+    for (expression, want) in [
+        ("managedCluster.", "Predicate:compilation failed: "),
+        ("cluster.metadata.name == 'x'", "Predicate:compilation failed: undeclared reference to 'cluster'"),
+        ("managedCluster.nonsense()", "Predicate:compilation failed: undeclared reference to 'nonsense'"),
+        ("nonsense(1)", "Predicate:compilation failed: undeclared reference to 'nonsense'"),
+        ("[1].all(x, y > 0)", "Predicate:compilation failed: undeclared reference to 'y'"),
+    ] {
+        let report = report(&[expression]);
+        let condition =
+            report.outcome.conditions.iter().find(|c| c.kind == "PlacementMisconfigured").unwrap();
+        assert!(
+            condition.status && condition.message.starts_with(want),
+            "{expression}: {}",
+            condition.message
+        );
+        assert!(!condition.message.contains('\n'), "{expression}");
+    }
+    let long = format!("'{}' == ''", "x".repeat(100_000));
+    assert_eq!(report(&[&long]).outcome.conditions[1].reason, "Misconfigured");
+}
+
+#[test]
+fn bombs_are_not_started() {
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let nest =
+        |depth: usize| (0..depth).fold("true".to_owned(), |inner, n| format!("{ten}.all(x{n}, {inner})"));
+    let double =
+        |times: usize| (0..times).fold("'0123456789'".to_owned(), |text, _| format!("({text} + {text})"));
+    for (expression, want) in [
+        (nest(3), true),
+        (nest(7), false),
+        (nest(12), false),
+        (format!("{}.size() > 0", double(3)), true),
+        (
+            format!("{ten}.map(a, {ten}.map(b, {ten}.map(c, {ten}.map(d, {ten}.map(e, a))))).size() > 0"),
+            false,
+        ),
+        ("'aaaaaaaaaa'.replace('a', 'aaaaaaaaaa').size() == 100".to_owned(), true),
+        (
+            (0..12).fold("'aaaaaaaaaa'".to_owned(), |text, _| format!("{text}.replace('a', 'aaaaaaaaaa')"))
+                + ".size() > 0",
+            false,
+        ),
+    ] {
+        let report = report(&[&expression]);
+        let why = report.clusters[0].why.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(report.outcome.selected.len() == 1, want, "{expression}: {why}");
+        assert!(want || why.contains("more than 1000000"), "{why}");
+    }
+}
+
+#[test]
+fn many_costly_expressions_have_one_budget() {
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let costly = (0..4).fold("true".to_owned(), |inner, n| format!("{ten}.all(x{n}, {inner})"));
+    let many: Vec<&str> = std::iter::repeat_n(costly.as_str(), 500).collect();
+    let report = report(&many);
+    let why = report.clusters[0].why.as_ref().unwrap().to_string();
+    assert!(why.ends_with("all expressions may cost more than 10000000"), "{why}");
+}
