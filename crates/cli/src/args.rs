@@ -251,7 +251,7 @@ pub enum WhatIf {
     /// Say which clusters placements would select, and what would be published
     ///
     /// Every Placement of the input is decided over the clusters of the sets its namespace is bound to: who is filtered
-    /// and why, how many points the others have from where, and the PlacementDecisions in the order of writing.
+    /// and why, how many points the others have from where, and what is written in which order.
     /// Placements do not see what others of the same input select, only what is published.
     #[command(after_help = PLACE_EXAMPLES)]
     Place(Place),

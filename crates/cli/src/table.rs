@@ -28,12 +28,6 @@ impl Table {
         }
     }
 
-    /// With a heading that is only known now.
-    pub fn of(columns: Vec<(String, Align)>) -> Self {
-        let (names, align) = columns.into_iter().unzip();
-        Self { align, rows: vec![names] }
-    }
-
     /// Adds a row; missing cells are empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());

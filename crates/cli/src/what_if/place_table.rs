@@ -107,7 +107,8 @@ fn points(scored: &[&ClusterResult], shown: usize) -> String {
     };
     columns.extend(heads.iter().map(head));
     columns.push(("WHY NOT".to_owned(), Align::Left));
-    let mut table = Table::of(columns);
+    let columns: Vec<(&str, Align)> = columns.iter().map(|(name, align)| (name.as_str(), *align)).collect();
+    let mut table = Table::of(&columns);
     for found in scored.iter().take(shown) {
         let mut cells =
             vec![found.cluster.clone(), found.total.map_or_else(String::new, |total| total.to_string())];

@@ -32,6 +32,9 @@ impl Ranked {
 
 /// The first `count`, the best first; and the best of the others.
 pub(super) fn best(mut all: Vec<Ranked>, count: usize) -> (Vec<Ranked>, Option<Ranked>) {
+    if count < all.len() / 8 {
+        all = few(&all, count + 1);
+    }
     let next = (count < all.len()).then(|| {
         all.select_nth_unstable_by_key(count, Ranked::key);
         all[count]
@@ -39,4 +42,50 @@ pub(super) fn best(mut all: Vec<Ranked>, count: usize) -> (Vec<Ranked>, Option<R
     all.truncate(count);
     all.sort_unstable_by_key(Ranked::key);
     (all, next)
+}
+
+/// The first `count` of many, in no order. Most are not even looked at twice.
+fn few(all: &[Ranked], count: usize) -> Vec<Ranked> {
+    let mut kept: Vec<Ranked> = Vec::with_capacity(2 * count);
+    // Nobody below this one is among the first.
+    let mut bar: Option<Ranked> = None;
+    for one in all {
+        if bar.is_some_and(|bar| bar.key() < one.key()) {
+            continue;
+        }
+        kept.push(*one);
+        if kept.len() == 2 * count {
+            kept.select_nth_unstable_by_key(count - 1, Ranked::key);
+            kept.truncate(count);
+            bar = kept.last().copied();
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_best_are_the_first_of_all_in_order(totals in proptest::collection::vec(-5..5_i64, 0..200), count in 0..40_usize) {
+            let ranked = |(row, total): (usize, &i64)| Ranked {
+                id: u32::try_from(row).unwrap(),
+                rank: u32::try_from(row).unwrap(),
+                total: *total,
+                bonus: 0,
+                held: false,
+                row,
+            };
+            let all: Vec<Ranked> = totals.iter().enumerate().map(ranked).collect();
+            let mut sorted = all.clone();
+            sorted.sort_by_key(Ranked::key);
+            let (first, next) = best(all, count);
+            let rows = |some: &[Ranked]| some.iter().map(|one| one.row).collect::<Vec<_>>();
+            prop_assert_eq!(rows(&first), rows(&sorted[..count.min(sorted.len())]));
+            prop_assert_eq!(next.map(|one| one.row), sorted.get(count).map(|one| one.row));
+        }
+    }
 }

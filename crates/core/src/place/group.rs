@@ -7,6 +7,7 @@
 use super::facts::{Cluster, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
 use super::prepare::{Conditions, Prepared, percent};
 use super::spec::{GroupSize, Placement, SortBy};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ pub(super) fn size(size: &GroupSize, selected: usize) -> usize {
 /// One selected cluster.
 pub(super) struct Member<'a> {
     pub cluster: &'a Cluster,
+    /// Its position in the order of names.
+    pub rank: u32,
     pub total: i64,
 }
 
@@ -51,10 +54,8 @@ pub(super) fn divide(
     let size = size(&placement.group_size, selected.len());
     let mut pool: Vec<&Member<'_>> = selected.iter().collect();
     match placement.sort_by {
-        SortBy::Name => pool.sort_unstable_by(|a, b| a.cluster.name.cmp(&b.cluster.name)),
-        SortBy::Score => {
-            pool.sort_unstable_by(|a, b| (b.total, &a.cluster.name).cmp(&(a.total, &b.cluster.name)));
-        }
+        SortBy::Name => pool.sort_unstable_by_key(|member| member.rank),
+        SortBy::Score => pool.sort_unstable_by_key(|member| (Reverse(member.total), member.rank)),
     }
     let known = if placement.extra.sticky { pieces(before) } else { Pieces::default() };
     let mut groups = Vec::new();

@@ -38,7 +38,8 @@ impl Cycle<'_> {
     ) {
         let placement = self.placement();
         let index = &self.fleet.index;
-        let member = |one: &Ranked| Member { cluster: index.cluster(one.id), total: one.total };
+        let member =
+            |one: &Ranked| Member { cluster: index.cluster(one.id), rank: one.rank, total: one.total };
         let members: Vec<Member<'_>> = picks.chosen.iter().map(member).collect();
         out.groups = divide(placement, &self.row.prepared, &members, own);
         if placement.extra.dwell.is_some() {

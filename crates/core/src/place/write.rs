@@ -51,13 +51,16 @@ pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
     let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name.clone()).collect();
     let wanted: Vec<Arc<Slice>> = wanted.into_iter().map(Arc::new).collect();
     let mut out = Vec::with_capacity(wanted.len());
-    for (number, union) in order(&wanted, there) {
+    // Slices that stay as they are take nothing and give nothing.
+    let differs = |slice: &Slice| old.get(slice.name.as_str()).is_none_or(|old| old.entries != slice.entries);
+    let changed: Vec<bool> = wanted.iter().map(|slice| differs(slice)).collect();
+    for (number, union) in order(&wanted, there, &changed) {
         let new = &wanted[number];
         let Some(old) = old.get(new.name.as_str()) else {
             out.push(Write { action: Action::Create, slice: new.clone(), status: true });
             continue;
         };
-        let status = old.entries != new.entries || old.since != new.since;
+        let status = changed[number] || old.since != new.since;
         if union {
             let slice = Arc::new(both(old, new));
             out.push(Write { action: Action::Patch, slice, status: true });
@@ -91,13 +94,19 @@ fn both(old: &Slice, new: &Slice) -> Slice {
 
 /// The order of writing, by position in `wanted`; with `true`, the union of old and new is written, and the slice comes
 /// again later.
-fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>]) -> Vec<(usize, bool)> {
+fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], changed: &[bool]) -> Vec<(usize, bool)> {
+    if !changed.contains(&true) {
+        return (0..wanted.len()).map(|number| (number, false)).collect();
+    }
     let position: BTreeMap<&str, usize> =
         wanted.iter().enumerate().map(|(number, slice)| (slice.name.as_str(), number)).collect();
     // Who has a cluster now. Slices that go are deleted last and hold on to theirs until then.
     let mut holders: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
     for slice in there {
         let number = position.get(slice.name.as_str()).copied();
+        if number.is_some_and(|number| !changed[number]) {
+            continue;
+        }
         for entry in &slice.entries {
             holders.entry(&entry.cluster).or_default().push(number);
         }
@@ -105,7 +114,7 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>]) -> Vec<(usize, bool)> {
     // Takers before givers.
     let mut givers: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); wanted.len()];
     let mut waits: Vec<usize> = vec![0; wanted.len()];
-    for (taker, slice) in wanted.iter().enumerate() {
+    for (taker, slice) in wanted.iter().enumerate().filter(|(number, _)| changed[*number]) {
         for entry in &slice.entries {
             let Some(from) = holders.get(&*entry.cluster) else { continue };
             if from.contains(&Some(taker)) {
