@@ -77,7 +77,7 @@ fn placement(n: usize) -> Placement {
             2 => vec![region(n), region(n + 1)],
             _ => vec![region(n), region(n + 3), region(n + 5)],
         },
-        tolerations: if n % 3 == 0 { vec![exists] } else { vec![] },
+        tolerations: if n.is_multiple_of(3) { vec![exists] } else { vec![] },
         configurations: match n % 5 {
             0 => vec![],
             1 => vec![built_in("ResourceAllocatableCPU", 2)],
