@@ -203,15 +203,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn placement(value: Value) -> (Placement, Vec<String>) {
-        let (placement, warnings) = read(&value).unwrap();
+    fn placement(value: &Value) -> (Placement, Vec<String>) {
+        let (placement, warnings) = read(value).unwrap();
         (placement, warnings.iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn both_spellings_of_a_prioritizer_are_read() {
         // Row A9: the coordinate wins over the name.
-        let (read, warnings) = placement(json!({
+        let (read, warnings) = placement(&json!({
             "apiVersion": "cluster.open-cluster-management.io/v1alpha1", "kind": "Placement",
             "metadata": {"name": "p", "namespace": "ns1"},
             "spec": {"numberOfClusters": 3, "prioritizerPolicy": {"mode": "Exact", "configurations": [
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn everything_a_placement_can_say_is_read() {
-        let (read, _) = placement(json!({
+        let (read, _) = placement(&json!({
             "metadata": {"name": "p", "uid": "u1", "generation": 7, "annotations": {super::DISABLED: "true"}},
             "spec": {
                 "clusterSets": ["a"],
@@ -278,7 +278,7 @@ mod tests {
             super::MISSING_DATA: "worst", super::LOAD_MAX_AGE: "90s",
         });
         let (read, warnings) =
-            placement(json!({"metadata": {"name": "p", "annotations": annotations}, "spec": {}}));
+            placement(&json!({"metadata": {"name": "p", "annotations": annotations}, "spec": {}}));
         let want = Extra {
             dwell: Some(SignedDuration::from_mins(10)),
             missing: Some(Missing::Worst),
