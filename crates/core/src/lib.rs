@@ -36,6 +36,7 @@
 //! | How many more would fit? | [`estimate`] |
 //! | Which clusters get how many replicas? | [`divide`] |
 //! | Which clusters of a fleet? | [`place`] |
+//! | Whose load is taken off a node that has too much, and how much? | [`qos`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Why was it decided so? | [`explain`] |
 //!
@@ -70,6 +71,7 @@ pub mod fuzz;
 pub mod ledger;
 pub mod load;
 pub mod place;
+pub mod qos;
 pub mod quantity;
 pub mod requests;
 pub mod resources;

@@ -1,0 +1,54 @@
+//! Whose load is taken off a node that has too much, and how much? The least that closes the gap, least important
+//! first; and it is given back.
+//!
+//! A **rule** draws a **waterline** through a metric of the node: CPU or memory in use, or anything else that is
+//! measured. A line that is passed often enough in a row triggers the rule's **action**: pods are slowed down (**throttle**),
+//! **evicted**, or only kept from coming. A line that is not passed for long enough restores: what was taken is given
+//! back.
+//!
+//! [`plan`] is one cycle of that, as a value: a [`Snapshot`] of what was measured and remembered in, a [`Plan`] with
+//! every step, its reason and what it is expected to release out. It touches nothing, so the same call serves the live
+//! loop, a preview and a question on the command line. The [`State`] it leaves is the next snapshot's.
+//!
+//! | question | module |
+//! |---|---|
+//! | What can be measured, who goes first by it, what does acting on it release? | [`metric`] |
+//! | What was asked for? Which pods may be touched? | [`policy`], [`scope`] |
+//! | Is a rule idle, triggered, holding, restored? | [`phase`] |
+//! | How far is it to the line? | [`gap`] |
+//! | Who may be touched, and who comes first? | [`candidate`], [`order`] |
+//! | How far is a container slowed down or raised? | [`throttle`] |
+//! | What does the node say to schedulers? | [`taint`] |
+//!
+//! Amounts are exact ([`Level`]). Unknown is never nothing: a rule without a usable sample is in error and keeps what it
+//! has; a pod whose usage nobody knows is not touched for it.
+
+pub mod candidate;
+mod evict;
+pub mod event;
+pub mod gap;
+mod level;
+pub mod metric;
+mod minimal;
+mod naive;
+pub mod order;
+pub mod phase;
+mod plan;
+mod pod;
+pub mod policy;
+mod restore;
+pub mod scope;
+mod slow;
+mod snapshot;
+mod state;
+pub mod taint;
+pub mod throttle;
+
+pub use level::Level;
+pub use plan::{Mode, Plan, Steps, plan};
+pub use pod::{Class, Container, Node, PERIOD_US, Pod, Quota};
+pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};
+pub use state::{Eviction, RuleState, State, Throttled};
+
+#[cfg(test)]
+mod tests;

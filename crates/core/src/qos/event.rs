@@ -1,0 +1,70 @@
+//! What is worth telling? Events on the node and on the pods that were touched.
+
+use super::gap::Category;
+use super::phase::{Phase, Phases};
+use super::plan::Steps;
+use super::pod::Quota;
+use std::sync::Arc;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The pod it is about, `namespace/name`; none: the node.
+    pub pod: Option<Arc<str>>,
+    /// Is it a warning?
+    pub warning: bool,
+    /// In one word.
+    pub reason: &'static str,
+    /// In one sentence.
+    pub message: String,
+    /// Did something change, or is it as in the cycle before?
+    pub changed: bool,
+}
+
+/// The events of a cycle.
+pub(super) fn events(phases: &Phases<'_>, steps: &Steps) -> Vec<Event> {
+    let of_rule = |rule: &super::phase::Judged<'_>| {
+        let (name, action) = (&rule.line.name, &rule.line.action_name);
+        let (warning, reason, verb) = match rule.phase {
+            Phase::Triggered => (true, "AvoidanceTriggered", "triggered"),
+            Phase::Restored if rule.changed => (false, "RestoreTriggered", "restored"),
+            _ => return None,
+        };
+        let message = format!("{name} {verb} action {action}");
+        Some(Event { pod: None, warning, reason, message, changed: rule.changed })
+    };
+    let mut out: Vec<Event> = phases.judged.iter().filter_map(of_rule).collect();
+    let of_pod = |pod: &Arc<str>, warning, reason, message| {
+        Event { pod: Some(pod.clone()), warning, reason, message, changed: true }
+    };
+    for write in &steps.writes {
+        let moved = write.moved.to_f64();
+        out.push(match write.category {
+            Category::ThrottleUp => {
+                let to = match write.quota {
+                    Quota::Us(us) => format!("{us} µs of {}", write.period_us),
+                    _ => "unlimited".to_owned(),
+                };
+                let message = format!("{} of {}: quota raised to {to}", write.container, write.rule);
+                of_pod(&write.pod, false, "Restored", message)
+            }
+            _ => {
+                let (container, rule) = (&write.container, &write.rule);
+                let to = write.quota.us().unwrap_or(-1);
+                let message =
+                    format!("{rule}: quota of {container} lowered to {to} µs of {}, releases {moved}", write.period_us);
+                of_pod(&write.pod, true, "Throttled", message)
+            }
+        });
+    }
+    for victim in &steps.victims {
+        let release = victim.release.get(victim.metric).copied().unwrap_or_default().to_f64();
+        let message = format!("{}: evicted for {}, releases {release}", victim.rule, victim.metric);
+        out.push(of_pod(&victim.pod, true, "Evicted", message));
+    }
+    for blocked in &steps.blocked {
+        let message = format!("not evicted: {}", blocked.reason.as_str());
+        out.push(of_pod(&blocked.pod, true, "EvictionBlocked", message));
+    }
+    out
+}

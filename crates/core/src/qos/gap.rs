@@ -1,0 +1,202 @@
+//! How far is it to the line? Waterlines by category and metric, and the gaps to them.
+//!
+//! ```text
+//! evict, throttle down:  gap = (1 + excess) × (used − line)
+//! throttle up:           gap = (1 − excess) × (line − used)
+//! ```
+//!
+//! in millicores or bytes; shares of 100 are turned into those first. The smallest line of a metric is its target, but
+//! each pod has its own: the smallest line of the rules whose action may touch it.
+
+use super::level::Level;
+use super::metric::Metric;
+use super::phase::{Judged, Phase, usable};
+use super::policy::{Line, RuleName};
+use super::snapshot::Snapshot;
+use fixedbitset::FixedBitSet;
+use std::sync::Arc;
+
+const WHOLE: i128 = 1_000_000_000;
+
+/// What is done about a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    /// Pods go.
+    Evict,
+    /// Pods are slowed down.
+    ThrottleDown,
+    /// Pods get something back.
+    ThrottleUp,
+}
+
+impl Category {
+    /// As it is written in answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Evict => "evict",
+            Self::ThrottleDown => "throttleDown",
+            Self::ThrottleUp => "throttleUp",
+        }
+    }
+}
+
+/// The line of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The rule.
+    pub rule: Arc<RuleName>,
+    /// The line, in the metric's unit.
+    pub value: Level,
+    /// The gap to it before anything is done, in the unit of gaps; none if nobody can tell.
+    pub before: Option<Level>,
+    /// The number of its action among those in force.
+    pub(super) action: usize,
+}
+
+/// Everything about one metric in one category.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// What is done.
+    pub category: Category,
+    /// About what.
+    pub metric: Arc<Metric>,
+    /// What is used, in the metric's unit, by the latest reading; none if there is none.
+    pub used: Option<Level>,
+    /// The lines, the lowest first.
+    pub bounds: Vec<Bound>,
+    /// What has been released (or added, going up) so far, in the unit of gaps.
+    pub released: Level,
+}
+
+impl Target {
+    /// Can it be told what acting does?
+    #[must_use]
+    pub fn is_quantified(&self) -> bool {
+        self.bounds.first().is_some_and(|bound| bound.before.is_some())
+    }
+
+    /// The gap that is left to a line.
+    #[must_use]
+    pub fn left(&self, bound: &Bound) -> Option<Level> {
+        bound.before.map(|before| before - self.released)
+    }
+
+    /// The gap that is left to the lowest line: the whole of what is to be done.
+    #[must_use]
+    pub fn gap(&self) -> Option<Level> {
+        self.left(self.bounds.first()?)
+    }
+
+    /// The lowest line among those whose action is one of these.
+    pub(super) fn bound_for(&self, allowed: &FixedBitSet) -> Option<&Bound> {
+        self.bounds.iter().find(|bound| allowed.contains(bound.action))
+    }
+}
+
+/// The lines in force, and the actions behind them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    /// In the order they are acted on within each category.
+    pub(super) targets: Vec<Target>,
+    /// Lines that would give back, were not another rule on the same resource in the way.
+    pub(super) suppressed: Vec<Target>,
+    /// Names of the actions in force, for [`Bound::action`].
+    pub(super) actions: Vec<Arc<str>>,
+}
+
+impl Lines {
+    /// The lines of these rules.
+    pub(super) fn new<'p>(rules: &[&Judged<'p>], order: &[Arc<Metric>], snapshot: &Snapshot) -> Self {
+        let mut lines = Self::default();
+        for metric in order {
+            let of_it: Vec<&&Judged<'p>> = rules.iter().filter(|r| Arc::ptr_eq(&r.line.metric, metric)).collect();
+            if of_it.is_empty() {
+                continue;
+            }
+            for category in [Category::Evict, Category::ThrottleDown, Category::ThrottleUp] {
+                let Some(target) = lines.target(category, metric, &of_it, snapshot) else { continue };
+                let in_the_way = |r: &&Judged<'_>| r.line.metric.resource == metric.resource && r.holds();
+                if category == Category::ThrottleUp && rules.iter().any(in_the_way) {
+                    lines.suppressed.push(target);
+                } else {
+                    lines.targets.push(target);
+                }
+            }
+        }
+        lines
+    }
+
+    fn target(
+        &mut self,
+        category: Category,
+        metric: &Arc<Metric>,
+        rules: &[&&Judged<'_>],
+        snapshot: &Snapshot,
+    ) -> Option<Target> {
+        let chosen: Vec<&&&Judged<'_>> = rules.iter().filter(|rule| is_in(category, rule)).collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        let used = used(metric, chosen.iter().map(|rule| rule.line), snapshot);
+        let acts = match category {
+            Category::Evict => metric.release.is_some(),
+            Category::ThrottleDown | Category::ThrottleUp => metric.throttle.is_some(),
+        };
+        let scaled = |value: Level| (metric.scale)(value, &snapshot.node);
+        let before = |line: Level| {
+            let (used, line) = (scaled(used?)?, scaled(line)?);
+            let excess = i128::from(snapshot.options.excess);
+            acts.then(|| match category {
+                Category::ThrottleUp => (line - used).times(WHOLE - excess, WHOLE),
+                _ => (used - line).times(WHOLE + excess, WHOLE),
+            })
+        };
+        let mut bounds: Vec<Bound> = Vec::with_capacity(chosen.len());
+        for rule in chosen {
+            let Line { name, value, action_name, .. } = rule.line;
+            let action = self.number(action_name);
+            bounds.push(Bound { rule: name.clone(), value: *value, before: before(*value), action });
+        }
+        bounds.sort_by(|a, b| a.value.cmp(&b.value).then_with(|| a.rule.cmp(&b.rule)));
+        Some(Target { category, metric: metric.clone(), used, bounds, released: Level::ZERO })
+    }
+
+    fn number(&mut self, action: &Arc<str>) -> usize {
+        let known = self.actions.iter().position(|name| name == action);
+        known.unwrap_or_else(|| {
+            self.actions.push(action.clone());
+            self.actions.len() - 1
+        })
+    }
+
+    /// The targets of a category.
+    pub(super) fn of(&self, category: Category) -> impl Iterator<Item = &Target> {
+        self.targets.iter().filter(move |target| target.category == category)
+    }
+}
+
+fn is_in(category: Category, rule: &Judged<'_>) -> bool {
+    let Some(action) = &rule.line.action else { return false };
+    match category {
+        Category::Evict => rule.phase == Phase::Triggered && action.evict.is_some(),
+        Category::ThrottleDown => rule.phase == Phase::Triggered && action.throttle.is_some(),
+        Category::ThrottleUp => rule.phase == Phase::Restored && action.throttle.is_some(),
+    }
+}
+
+/// What is used by the latest reading, else by the samples the rules were judged on: the largest that was selected.
+fn used<'l>(metric: &Metric, lines: impl Iterator<Item = &'l Line>, snapshot: &Snapshot) -> Option<Level> {
+    let lines: Vec<&Line> = lines.collect();
+    let named = |name: &str| name == metric.name || metric.aliases.contains(&name);
+    let selected = |labels| lines.iter().any(|line| line.series.as_ref().is_none_or(|by| by.matches(labels)));
+    let mut again = snapshot.latest.iter().filter(|l| named(&l.name) && selected(&l.labels)).peekable();
+    if again.peek().is_some() {
+        // One that cannot be read may be the largest.
+        return again.map(|l| l.value.filter(|value| *value >= Level::ZERO)).try_fold(Level::ZERO, |most, value| {
+            value.map(|value| most.max(value))
+        });
+    }
+    let samples = snapshot.series.iter().filter(|s| named(&s.name) && selected(&s.labels));
+    samples.filter_map(|series| usable(series, snapshot).ok()).max()
+}

@@ -1,0 +1,109 @@
+//! What can be measured of a node, and what can be done about it?
+//!
+//! Everything the planner knows of a metric is in its [`Metric`]: the unit gaps are counted in, who comes first, what
+//! the end of a pod would free and what one step of throttling would. The planner itself knows no metric by name; one
+//! more is one more value in a [`Catalogue`], from a file of its own.
+
+pub mod cpu;
+pub mod memory;
+pub mod other;
+
+use super::level::Level;
+use super::pod::{Container, Node, Pod};
+use super::throttle::{Lowered, Raised, Room, Step};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What a metric is a part of: what is freed of it counts for all its metrics, and nothing of it is given back while
+/// any of them is over its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Resource(pub &'static str);
+
+/// How pods are slowed down, one container at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Throttle {
+    /// What is written, such as `cpu`.
+    pub knob: &'static str,
+    /// One step down; none if there is nothing to lower.
+    pub down: fn(&Pod, &Container, Step) -> Option<Lowered>,
+    /// One step up, as far as there is room; none if it has to wait.
+    pub up: fn(&Node, &Container, Step, Room) -> Option<Raised>,
+}
+
+/// A metric of the node.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// Its name in rules and series.
+    pub name: &'static str,
+    /// Other names it has been given.
+    pub aliases: &'static [&'static str],
+    /// The unit gaps and releases are counted in.
+    pub unit: &'static str,
+    /// What it is a part of.
+    pub resource: Resource,
+    /// What is acted on first: the highest, and what cannot be compressed before what can.
+    pub rank: u8,
+    /// Turns a value of the metric into the unit of gaps; none if the node does not say how much it has.
+    pub scale: fn(Level, &Node) -> Option<Level>,
+    /// Whether a pod has a share of the elastic part of the resource: those go first.
+    pub elastic: fn(&Pod) -> bool,
+    /// Which of two pods that are equally important goes first; none: it does not matter.
+    pub compare: Option<fn(&Pod, &Pod) -> Ordering>,
+    /// What the end of a pod would free, in the unit of gaps; none if that cannot be told. Unknown is none as well.
+    pub release: Option<fn(&Pod) -> Option<Level>>,
+    /// How pods are slowed down, if that helps and by how much can be told.
+    pub throttle: Option<Throttle>,
+    /// Is a share of 100, where more makes no sense?
+    pub percent: bool,
+    /// Values below this are surely meant in another unit.
+    pub suspicious_below: Option<Level>,
+}
+
+/// The value is in the unit of gaps already.
+#[must_use]
+pub fn as_it_is(value: Level, _: &Node) -> Option<Level> {
+    Some(value)
+}
+
+/// No pod has an elastic share.
+#[must_use]
+pub fn not_elastic(_: &Pod) -> bool {
+    false
+}
+
+/// The metrics there are, first the one that is acted on first.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    metrics: Vec<Arc<Metric>>,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        let mut all = Self { metrics: Vec::new() };
+        for metric in memory::all().into_iter().chain(cpu::all()).chain(other::all()) {
+            all.register(metric);
+        }
+        all
+    }
+}
+
+impl Catalogue {
+    /// Adds a metric, or puts another in the place of the one of that name.
+    pub fn register(&mut self, metric: Metric) {
+        self.metrics.retain(|known| known.name != metric.name);
+        self.metrics.push(Arc::new(metric));
+        // By rank; equals stay in the order they came in, absolute before percent.
+        self.metrics.sort_by_key(|known| std::cmp::Reverse(known.rank));
+    }
+
+    /// The metric of that name or alias.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<Metric>> {
+        self.metrics.iter().find(|known| known.name == name || known.aliases.contains(&name))
+    }
+
+    /// All, in the order they are acted on.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Metric>> {
+        self.metrics.iter()
+    }
+}

@@ -1,0 +1,395 @@
+//! One cycle: judge the rules, slow down, evict, give back, and say what the node says.
+
+use super::candidate::{self, Candidate, Protection};
+use super::event::{self, Event};
+use super::evict::Block;
+use super::gap::{Category, Lines, Target};
+use super::level::Level;
+use super::metric::Metric;
+use super::order::sorted;
+use super::phase::{Judged, Phase, Phases, cooled, judge};
+use super::pod::Quota;
+use super::policy::{Policy, RuleName, Strategy};
+use super::snapshot::{Missing, Snapshot};
+use super::state::{Eviction, Leaving, State, Throttled};
+use super::taint::{self, Closed};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How sure a category acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Until the gap is closed.
+    Precise,
+    /// On everybody.
+    All,
+    /// One at a time.
+    Paced,
+    /// Not at all.
+    Skip,
+}
+
+impl Mode {
+    /// As it is written in answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Precise => "precise",
+            Self::All => "all",
+            Self::Paced => "paced",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl From<Missing> for Mode {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::ActAll => Self::All,
+            Missing::Paced => Self::Paced,
+            Missing::Skip => Self::Skip,
+        }
+    }
+}
+
+/// A quota to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Down or up.
+    pub category: Category,
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// The container.
+    pub container: Arc<str>,
+    /// What to write.
+    pub quota: Quota,
+    /// The period it is of, in microseconds.
+    pub period_us: i64,
+    /// What that releases, or adds at most, in the unit of gaps.
+    pub moved: Level,
+    /// For which metric.
+    pub metric: Option<&'static str>,
+    /// For which rule.
+    pub rule: Arc<RuleName>,
+    /// The gap to the rule's line before.
+    pub before: Option<Level>,
+    /// And after.
+    pub after: Option<Level>,
+}
+
+/// A pod to evict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Victim {
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// Its identity, if known.
+    pub uid: Arc<str>,
+    /// For which metric.
+    pub metric: &'static str,
+    /// For which rule.
+    pub rule: Arc<RuleName>,
+    /// The gap to the rule's line before.
+    pub before: Option<Level>,
+    /// And after.
+    pub after: Option<Level>,
+    /// What it releases, by metric.
+    pub release: BTreeMap<&'static str, Level>,
+    /// How long it is given, in seconds.
+    pub grace_seconds: i64,
+}
+
+/// A pod whose usage counts as gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credited {
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// Why.
+    pub reason: Leaving,
+    /// What it releases, by metric.
+    pub release: BTreeMap<&'static str, Level>,
+}
+
+/// A pod that could go and stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// Why.
+    pub reason: Block,
+}
+
+/// A gap that stays open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unclosed {
+    /// What was done.
+    pub category: Category,
+    /// About what.
+    pub metric: &'static str,
+    /// How much is left, in the unit of gaps.
+    pub left: Level,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// What acting on everybody would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Naive {
+    /// How many pods would notice.
+    pub pods_disturbed: usize,
+    /// What that would release, by metric.
+    pub released: BTreeMap<&'static str, Level>,
+}
+
+/// What is to be done, for some of the rules.
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    /// The lines in force and the gaps to them.
+    pub targets: Vec<Target>,
+    /// Lines that would give back, were not another in the way.
+    pub suppressed: Vec<Target>,
+    /// How sure throttling is; none if nothing of it is in force.
+    pub mode_throttle: Option<Mode>,
+    /// How sure evicting is.
+    pub mode_evict: Option<Mode>,
+    /// Who may be acted on, by metric, the first first.
+    pub order: BTreeMap<&'static str, Vec<Arc<str>>>,
+    /// Quotas to write, in order.
+    pub writes: Vec<Write>,
+    /// Pods to evict, in order.
+    pub victims: Vec<Victim>,
+    /// Pods that count as gone.
+    pub credited: Vec<Credited>,
+    /// Pods that could go and stay.
+    pub blocked: Vec<Blocked>,
+    /// Did a limit cut the plan short?
+    pub deferred: bool,
+    /// Pods that are not touched.
+    pub protected: BTreeMap<Arc<str>, Protection>,
+    /// Gaps that stay open.
+    pub unclosed: Vec<Unclosed>,
+    /// What acting on everybody would do.
+    pub naive: Naive,
+    /// What could not be done as asked.
+    pub warnings: Vec<String>,
+}
+
+/// A rule in this cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleReport {
+    /// Which.
+    pub rule: Arc<RuleName>,
+    /// What it watches.
+    pub metric: &'static str,
+    /// Its line.
+    pub value: Level,
+    /// What it does.
+    pub action: Arc<str>,
+    /// Does it act?
+    pub strategy: Strategy,
+    /// Where it is.
+    pub phase: Phase,
+}
+
+/// One cycle as a value.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where every rule is.
+    pub rules: Vec<RuleReport>,
+    /// What is to be done.
+    pub steps: Steps,
+    /// What the rules that only say would do, if there are any.
+    pub preview: Option<Steps>,
+    /// What the node says.
+    pub closed: Closed,
+    /// What is worth telling.
+    pub events: Vec<Event>,
+    /// What looks wrong.
+    pub warnings: Vec<String>,
+    /// The state after the plan was carried out and every eviction was agreed to.
+    pub state: State,
+}
+
+/// A cycle being planned.
+pub(super) struct Work<'s> {
+    pub(super) policy: &'s Policy,
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) lines: Lines,
+    pub(super) candidates: Vec<Candidate<'s>>,
+    pub(super) throttled: Vec<Throttled>,
+    /// Containers that have got everything back.
+    pub(super) done: Vec<(Arc<str>, Arc<str>)>,
+    pub(super) steps: Steps,
+    orders: BTreeMap<&'static str, Vec<usize>>,
+}
+
+impl<'s> Work<'s> {
+    fn new(policy: &'s Policy, snapshot: &'s Snapshot, rules: &[&Judged<'_>]) -> Self {
+        let order: Vec<Arc<Metric>> = policy.catalogue.iter().cloned().collect();
+        let lines = Lines::new(rules, &order, snapshot);
+        let candidates = candidate::all(policy, snapshot, &lines);
+        Self {
+            policy,
+            snapshot,
+            lines,
+            candidates,
+            throttled: snapshot.state.throttled.clone(),
+            done: Vec::new(),
+            steps: Steps::default(),
+            orders: BTreeMap::new(),
+        }
+    }
+
+    /// The places of the targets of a category, in the order they are acted on.
+    pub(super) fn indices(&self, category: Category) -> Vec<usize> {
+        (0..self.lines.targets.len()).filter(|i| self.lines.targets[*i].category == category).collect()
+    }
+
+    pub(super) fn is_open(&self, target: usize) -> bool {
+        self.lines.targets[target].gap().is_some_and(Level::is_open)
+    }
+
+    /// All pods in the order of a metric.
+    pub(super) fn order_of(&mut self, metric: &Metric) -> Vec<usize> {
+        if let Some(known) = self.orders.get(metric.name) {
+            return known.clone();
+        }
+        let pods: Vec<_> = self.candidates.iter().map(|c| c.pod).collect();
+        let order = sorted(&pods, Some(metric), self.snapshot.options.order);
+        self.orders.insert(metric.name, order.clone());
+        order
+    }
+
+    /// All pods in the order for metrics that have none.
+    pub(super) fn general_order(&self) -> Vec<usize> {
+        let pods: Vec<_> = self.candidates.iter().map(|c| c.pod).collect();
+        sorted(&pods, None, self.snapshot.options.order)
+    }
+
+    /// What pods on their way out will release counts before anything is done.
+    fn credit_leaving(&mut self) {
+        for candidate in &self.candidates {
+            let Some(reason) = candidate.leaving else { continue };
+            let mut release = BTreeMap::new();
+            for target in self.lines.targets.iter_mut().filter(|t| t.category != Category::ThrottleUp) {
+                if let Some(freed) = candidate.release(&target.metric) {
+                    target.released += freed;
+                    release.insert(target.metric.name, freed);
+                }
+            }
+            self.steps.credited.push(Credited { pod: candidate.pod.name.clone(), reason, release });
+        }
+    }
+
+    /// Who may be acted on, by metric.
+    fn note_order(&mut self) {
+        let metrics: Vec<(Arc<Metric>, bool)> = {
+            let up_only = |metric: &Arc<Metric>| {
+                self.lines.targets.iter().all(|t| !Arc::ptr_eq(&t.metric, metric) || t.category == Category::ThrottleUp)
+            };
+            let all = self.lines.targets.iter().map(|target| target.metric.clone());
+            all.map(|metric| (metric.clone(), up_only(&metric))).collect()
+        };
+        for (metric, up) in metrics {
+            if self.steps.order.contains_key(metric.name) {
+                continue;
+            }
+            let mut order = self.order_of(&metric);
+            if up {
+                order.reverse();
+            }
+            let may = |c: &&usize| {
+                let candidate = &self.candidates[**c];
+                if up {
+                    return self.snapshot.state.throttled.iter().any(|t| t.pod == candidate.pod.name);
+                }
+                let targets = self.lines.targets.iter().filter(|t| Arc::ptr_eq(&t.metric, &metric));
+                candidate.leaving.is_none()
+                    && candidate.protection.is_none_or(Protection::allows_throttling)
+                    && targets.into_iter().any(|t| {
+                        let may_go = t.category != Category::Evict || candidate.protection.is_none();
+                        may_go && t.bound_for(&candidate.allowed).is_some()
+                    })
+            };
+            let names = order.iter().filter(may).map(|c| self.candidates[*c].pod.name.clone()).collect();
+            self.steps.order.insert(metric.name, names);
+        }
+    }
+
+    fn run(mut self, rules: &[&Judged<'_>]) -> (Steps, Vec<Throttled>) {
+        self.note_order();
+        self.steps.naive = self.naive();
+        self.credit_leaving();
+        self.throttle_down();
+        self.evict();
+        self.throttle_up(rules);
+        self.unclosed();
+        let protected = |c: &Candidate<'_>| Some((c.pod.name.clone(), c.protection?));
+        self.steps.protected = self.candidates.iter().filter_map(protected).collect();
+        let done = std::mem::take(&mut self.done);
+        self.throttled.retain(|t| !done.iter().any(|(pod, container)| *pod == t.pod && *container == t.container));
+        self.steps.targets = self.lines.targets;
+        self.steps.suppressed = self.lines.suppressed;
+        (self.steps, self.throttled)
+    }
+}
+
+/// Plans one cycle.
+#[must_use]
+pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
+    let mut warnings = policy.warnings().to_vec();
+    let phases = judge(policy, snapshot, &mut warnings);
+    let (previewed, acting): (Vec<&Judged<'_>>, Vec<&Judged<'_>>) =
+        phases.judged.iter().partition(|rule| rule.preview);
+    let still = snapshot.options.dry_run || snapshot.node.preview;
+    let (steps, throttled) = if still {
+        // Nothing is changed, and what was is left as it is.
+        (Steps::default(), snapshot.state.throttled.clone())
+    } else {
+        Work::new(policy, snapshot, &acting).run(&acting)
+    };
+    let preview = (!previewed.is_empty()).then(|| Work::new(policy, snapshot, &previewed).run(&previewed).0);
+    let closed = taint::closed(&phases, snapshot);
+    let events = event::events(&phases, &steps);
+    let state = after(&phases, snapshot, &steps, throttled);
+    warnings.extend(steps.warnings.iter().cloned());
+    let report = |rule: &Judged<'_>| RuleReport {
+        rule: rule.line.name.clone(),
+        metric: rule.line.metric.name,
+        value: rule.line.value,
+        action: rule.line.action_name.clone(),
+        strategy: rule.line.strategy,
+        phase: rule.phase,
+    };
+    let rules = phases.judged.iter().map(report).collect();
+    Plan { rules, steps, preview, closed, events, warnings, state }
+}
+
+/// What is remembered once everything is carried out.
+fn after(phases: &Phases<'_>, snapshot: &Snapshot, steps: &Steps, throttled: Vec<Throttled>) -> State {
+    let caused = |name: &Arc<RuleName>| throttled.iter().any(|entry| entry.rules.contains(name));
+    let mut rules = BTreeMap::new();
+    for rule in &phases.judged {
+        let mut state = rule.state.clone();
+        let name = &rule.line.name;
+        // Everything it caused is undone, and it has cooled: it is as if it had never been.
+        if rule.phase == Phase::Restored && !caused(name) && cooled(&state, snapshot.now) {
+            (state.active, state.restoring, state.below) = (false, false, 0);
+        }
+        rules.insert(name.clone(), state);
+    }
+    for (name, state) in &phases.gone {
+        if caused(name) || !cooled(state, snapshot.now) {
+            rules.insert(name.clone(), state.clone());
+        }
+    }
+    let new = steps.victims.iter().map(|victim| Eviction {
+        pod: victim.pod.clone(),
+        uid: victim.uid.clone(),
+        at: snapshot.now,
+        status: 201,
+        grace_seconds: Some(victim.grace_seconds),
+    });
+    let evictions = snapshot.state.kept(snapshot.now).cloned().chain(new).collect();
+    let cycles = snapshot.state.cycles.map(|cycles| cycles.saturating_add(1));
+    State { cycles, rules, throttled, evictions }
+}

@@ -1,0 +1,163 @@
+//! What is remembered from one cycle to the next? The agent's journal.
+
+use super::pod::Pod;
+use super::policy::RuleName;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a rule is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleState {
+    /// How many times in a row the line was passed.
+    pub above: i32,
+    /// How many times in a row it was not.
+    pub below: i32,
+    /// Has it caused anything that is not undone?
+    pub active: bool,
+    /// Is that being undone?
+    pub restoring: bool,
+    /// When it last triggered.
+    pub last_triggered: Option<Timestamp>,
+    /// What the rule said then; none if not remembered.
+    pub definition: Option<Arc<str>>,
+    /// The cool-down of its action then, in seconds, for when the rule is deleted.
+    pub cool_down_seconds: Option<i64>,
+}
+
+/// A container that was slowed down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttled {
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// The container.
+    pub container: Arc<str>,
+    /// What it had, as the kernel writes it.
+    pub original_us: i64,
+    /// What it was given last.
+    pub written_us: i64,
+    /// Because of which rules.
+    pub rules: Vec<Arc<RuleName>>,
+}
+
+/// A pod that was asked to go, and what the API server said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eviction {
+    /// The pod, `namespace/name`.
+    pub pod: Arc<str>,
+    /// Its identity, if known.
+    pub uid: Arc<str>,
+    /// When.
+    pub at: Timestamp,
+    /// The status of the answer.
+    pub status: u16,
+    /// How long it was given, in seconds; the pod's own time if not remembered.
+    pub grace_seconds: Option<i64>,
+}
+
+/// How long the end of a pod may take beyond its own time, in seconds: a stuck finalizer is no relief.
+const PATIENCE_SECONDS: i64 = 30;
+/// How long a refused pod is left alone the first time, in seconds; twice as long each further time.
+const BACK_OFF_SECONDS: i64 = 30;
+/// And the longest, in seconds.
+const LONGEST_BACK_OFF_SECONDS: i64 = 480;
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+impl Eviction {
+    /// Did the API server agree?
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        matches!(self.status, 200 | 201)
+    }
+
+    /// Was it gone already? A conflict is another pod of the same name.
+    #[must_use]
+    pub fn was_gone(&self) -> bool {
+        matches!(self.status, 404 | 409)
+    }
+
+    /// Is it about this very pod?
+    #[must_use]
+    pub fn is_of(&self, pod: &Pod) -> bool {
+        self.pod == pod.name && (self.uid.is_empty() || pod.uid.is_empty() || self.uid == pod.uid)
+    }
+
+    /// Until when it counts as relief on its way.
+    fn counts_until(&self, pod: &Pod) -> Timestamp {
+        let grace = if self.was_gone() { 0 } else { self.grace_seconds.unwrap_or_else(|| pod.grace()) };
+        later(self.at, grace.saturating_add(PATIENCE_SECONDS))
+    }
+}
+
+/// `from` and so many seconds, or the end of time.
+pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
+    from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+}
+
+/// What earlier cycles left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// How many cycles the agent has run; none: long enough.
+    pub cycles: Option<u64>,
+    /// Where each rule is.
+    pub rules: BTreeMap<Arc<RuleName>, RuleState>,
+    /// What is slowed down.
+    pub throttled: Vec<Throttled>,
+    /// Who was asked to go.
+    pub evictions: Vec<Eviction>,
+}
+
+/// Why a pod counts as gone already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It was told to go.
+    Terminating,
+    /// We had it told.
+    Evicted,
+    /// It was gone when we asked; the measurement does not know yet.
+    AlreadyGone,
+}
+
+impl Leaving {
+    /// As it is written in answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminating => "Terminating",
+            Self::Evicted => "Evicted",
+            Self::AlreadyGone => "AlreadyGone",
+        }
+    }
+}
+
+impl State {
+    /// Is the pod on its way out, so that its usage will be?
+    pub(super) fn leaving(&self, pod: &Pod, now: Timestamp) -> Option<Leaving> {
+        if let Some(gone_by) = pod.deleted {
+            return (now <= later(gone_by, PATIENCE_SECONDS)).then_some(Leaving::Terminating);
+        }
+        let asked = self.evictions.iter().rev().find(|e| e.is_of(pod) && (e.succeeded() || e.was_gone()))?;
+        let kind = if asked.was_gone() { Leaving::AlreadyGone } else { Leaving::Evicted };
+        (now <= asked.counts_until(pod)).then_some(kind)
+    }
+
+    /// The last refusal of a pod that is still to be respected.
+    pub(super) fn refused(&self, pod: &Pod, now: Timestamp) -> Option<&Eviction> {
+        let of_it = || self.evictions.iter().filter(|e| e.is_of(pod));
+        let last = of_it().max_by_key(|e| e.at).filter(|e| !e.succeeded() && !e.was_gone())?;
+        let times = of_it().filter(|e| e.status == last.status).count();
+        let doublings = u32::try_from(times.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
+        let wait = BACK_OFF_SECONDS.saturating_mul(1 << doublings).min(LONGEST_BACK_OFF_SECONDS);
+        (now < later(last.at, wait)).then_some(last)
+    }
+
+    /// How many were evicted within the hour.
+    pub(super) fn within_the_hour(&self, now: Timestamp) -> usize {
+        self.evictions.iter().filter(|e| e.succeeded() && now.duration_since(e.at) < HOUR).count()
+    }
+
+    /// The evictions still worth remembering.
+    pub(super) fn kept(&self, now: Timestamp) -> impl Iterator<Item = &Eviction> {
+        self.evictions.iter().filter(move |e| now.duration_since(e.at) < HOUR)
+    }
+}

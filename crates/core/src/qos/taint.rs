@@ -1,0 +1,71 @@
+//! What does the node say to schedulers? A taint and a condition while a line is passed, and until it has cooled.
+
+use super::phase::{Phases, cooled};
+use super::snapshot::Snapshot;
+use crate::select::Taint;
+
+/// The key of the taint.
+pub const KEY: &str = "interference.crane.io";
+/// The type of the condition.
+pub const CONDITION: &str = "interference-identified";
+
+/// What the node is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Is the taint there?
+    pub present: bool,
+    /// All taints of the node, ours and others'.
+    pub taints: Vec<Taint>,
+    /// Why.
+    pub message: String,
+    /// Until when it surely stays, if only the cool-down of rules keeps it.
+    pub until: Option<jiff::Timestamp>,
+}
+
+impl Closed {
+    /// The reason of the condition.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        if self.present { "WaterlineExceeded" } else { "WaterlineRestored" }
+    }
+}
+
+/// What the node is to say now. With nothing but previews it is left as it is.
+pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
+    let node = &snapshot.node;
+    let there = node.taints.iter().any(|taint| taint.key == KEY);
+    if snapshot.options.dry_run || node.preview {
+        let message = "nothing is changed in a preview".to_owned();
+        return Closed { present: there, taints: node.taints.clone(), message, until: None };
+    }
+    let now = snapshot.now;
+    let acting = || phases.judged.iter().filter(|rule| !rule.preview);
+    let holding: Vec<String> =
+        acting().filter(|rule| rule.holds()).map(|rule| format!("{} {}", rule.line.name, rule.phase.as_str())).collect();
+    let restoring = acting().filter(|rule| !rule.holds() && rule.state.active);
+    let cooling: Vec<_> = restoring
+        .map(|rule| (&rule.line.name, &rule.state))
+        .chain(phases.gone.iter())
+        .filter(|(_, state)| !cooled(state, now))
+        .collect();
+    let present = !holding.is_empty() || !cooling.is_empty();
+    let ends = |state: &super::state::RuleState| {
+        let seconds = state.cool_down_seconds.unwrap_or(super::policy::COOL_DOWN_SECONDS);
+        state.last_triggered.map(|last| super::state::later(last, seconds))
+    };
+    let until = cooling.iter().filter_map(|(_, state)| ends(state)).max().filter(|_| holding.is_empty());
+    let message = if !holding.is_empty() {
+        holding.join(", ")
+    } else if let Some(until) = until {
+        let names: Vec<String> = cooling.iter().map(|(name, _)| name.to_string()).collect();
+        format!("{} cooling until {until}", names.join(", "))
+    } else {
+        "no line is passed".to_owned()
+    };
+    let mut taints: Vec<Taint> = node.taints.iter().filter(|taint| taint.key != KEY).cloned().collect();
+    if present {
+        let effect = snapshot.options.taint.clone();
+        taints.push(Taint { key: KEY.to_owned(), value: String::new(), effect, time_added: None });
+    }
+    Closed { present, taints, message, until }
+}
