@@ -24,8 +24,8 @@
 //! has; a pod whose usage nobody knows is not touched for it.
 
 pub mod candidate;
-mod evict;
 pub mod event;
+mod evict;
 pub mod gap;
 mod level;
 pub mod metric;
@@ -46,7 +46,7 @@ pub mod throttle;
 
 pub use level::Level;
 pub use plan::{Mode, Plan, Steps, plan};
-pub use pod::{Class, Container, Node, PERIOD_US, Pod, Quota};
+pub use pod::{Class, Container, Node, Origin, PERIOD_US, Pod, Quota};
 pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};
 pub use state::{Eviction, RuleState, State, Throttled};
 

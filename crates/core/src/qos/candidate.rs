@@ -3,7 +3,7 @@
 use super::gap::{Bound, Lines, Target};
 use super::level::Level;
 use super::metric::{Metric, Resource};
-use super::pod::Pod;
+use super::pod::{Origin, Pod};
 use super::policy::{Action, Policy};
 use super::snapshot::{Options, Snapshot};
 use super::state::Leaving;
@@ -71,8 +71,8 @@ pub fn protection(pod: &Pod, options: &Options) -> Option<Protection> {
         || matches!(&*pod.priority_class, "system-node-critical" | "system-cluster-critical");
     let agent = options.agent.as_ref().is_some_and(|agent| *agent == pod.name);
     [
-        (pod.mirror, Protection::MirrorPod),
-        (pod.from_file, Protection::StaticPod),
+        (pod.origin == Origin::Mirror, Protection::MirrorPod),
+        (pod.origin == Origin::File, Protection::StaticPod),
         (critical, Protection::CriticalPriority),
         (agent, Protection::Agent),
         (options.protected_namespaces.contains(&pod.namespace), Protection::ProtectedNamespace),
@@ -99,10 +99,12 @@ pub(super) struct Candidate<'s> {
     pub(super) evicted: bool,
 }
 
-impl<'s> Candidate<'s> {
+impl Candidate<'_> {
     /// May it be slowed down at all?
     pub(super) fn can_slow(&self) -> bool {
-        self.leaving.is_none() && self.slowed.is_none() && self.protection.is_none_or(Protection::allows_throttling)
+        self.leaving.is_none()
+            && self.slowed.is_none()
+            && self.protection.is_none_or(Protection::allows_throttling)
     }
 
     /// May it be evicted at all?

@@ -34,27 +34,25 @@ pub(super) fn events(phases: &Phases<'_>, steps: &Steps) -> Vec<Event> {
         Some(Event { pod: None, warning, reason, message, changed: rule.changed })
     };
     let mut out: Vec<Event> = phases.judged.iter().filter_map(of_rule).collect();
-    let of_pod = |pod: &Arc<str>, warning, reason, message| {
-        Event { pod: Some(pod.clone()), warning, reason, message, changed: true }
+    let of_pod = |pod: &Arc<str>, warning, reason, message| Event {
+        pod: Some(pod.clone()),
+        warning,
+        reason,
+        message,
+        changed: true,
     };
     for write in &steps.writes {
         let moved = write.moved.to_f64();
-        out.push(match write.category {
-            Category::ThrottleUp => {
-                let to = match write.quota {
-                    Quota::Us(us) => format!("{us} µs of {}", write.period_us),
-                    _ => "unlimited".to_owned(),
-                };
-                let message = format!("{} of {}: quota raised to {to}", write.container, write.rule);
-                of_pod(&write.pod, false, "Restored", message)
-            }
-            _ => {
-                let (container, rule) = (&write.container, &write.rule);
-                let to = write.quota.us().unwrap_or(-1);
-                let message =
-                    format!("{rule}: quota of {container} lowered to {to} µs of {}, releases {moved}", write.period_us);
-                of_pod(&write.pod, true, "Throttled", message)
-            }
+        let to = match write.quota {
+            Quota::Us(us) => format!("{us} µs of {}", write.period_us),
+            _ => "unlimited".to_owned(),
+        };
+        let (container, rule) = (&write.container, &write.rule);
+        out.push(if write.category == Category::ThrottleUp {
+            of_pod(&write.pod, false, "Restored", format!("{rule}: quota of {container} raised to {to}"))
+        } else {
+            let message = format!("{rule}: quota of {container} lowered to {to}, releases {moved}");
+            of_pod(&write.pod, true, "Throttled", message)
         });
     }
     for victim in &steps.victims {

@@ -120,7 +120,8 @@ impl Work<'_> {
         }
         let metric = self.lines.targets[target].metric.clone();
         let order = self.order_of(&metric);
-        let of = |work: &Self, c: usize| tier(work.candidates[c].pod, Some(&metric), work.snapshot.options.order);
+        let of =
+            |work: &Self, c: usize| tier(work.candidates[c].pod, Some(&metric), work.snapshot.options.order);
         let mut from = 0;
         while from < order.len() {
             let this = of(self, order[from]);
@@ -133,7 +134,8 @@ impl Work<'_> {
                 if !self.is_open(target) {
                     return true;
                 }
-                let owned_by_hit = owner(self.candidates[c].pod).is_some_and(|owner| rails.hit.contains(&owner));
+                let owned_by_hit =
+                    owner(self.candidates[c].pod).is_some_and(|owner| rails.hit.contains(&owner));
                 if owned_by_hit {
                     again.push(c);
                 } else if !self.try_take(c, target, rails) {
@@ -176,7 +178,9 @@ impl Work<'_> {
         }
         let candidate = &self.candidates[c];
         let pod = candidate.pod;
-        let Some(bound) = self.lines.targets[target].bound_for(&candidate.allowed).cloned() else { return true };
+        let Some(bound) = self.lines.targets[target].bound_for(&candidate.allowed).cloned() else {
+            return true;
+        };
         let before = self.lines.targets[target].left(&bound);
         let candidate = candidate.clone();
         let mut release = BTreeMap::new();
@@ -186,7 +190,8 @@ impl Work<'_> {
                 release.insert(one.metric.name, freed);
             }
         }
-        let actions = candidate.allowed.ones().filter_map(|n| self.policy.actions.get(&self.lines.actions[n]));
+        let actions =
+            candidate.allowed.ones().filter_map(|n| self.policy.actions.get(&self.lines.actions[n]));
         let grace = actions.filter_map(|action| action.evict?.grace_seconds).min();
         self.steps.victims.push(Victim {
             pod: pod.name.clone(),
@@ -238,9 +243,8 @@ impl Work<'_> {
     }
 
     fn evict_fewest(&mut self, targets: &[usize], rails: &mut Rails) {
-        let usable: Vec<usize> = (0..self.candidates.len())
-            .filter(|c| targets.iter().any(|t| self.helps(*c, *t)))
-            .collect();
+        let usable: Vec<usize> =
+            (0..self.candidates.len()).filter(|c| targets.iter().any(|t| self.helps(*c, *t))).collect();
         let free: Vec<usize> = usable.into_iter().filter(|c| !self.blocked(*c, rails)).collect();
         let Some(chosen) = self.fewest(&free, targets, rails.left) else { return };
         for c in chosen {

@@ -110,7 +110,8 @@ impl Lines {
     pub(super) fn new<'p>(rules: &[&Judged<'p>], order: &[Arc<Metric>], snapshot: &Snapshot) -> Self {
         let mut lines = Self::default();
         for metric in order {
-            let of_it: Vec<&&Judged<'p>> = rules.iter().filter(|r| Arc::ptr_eq(&r.line.metric, metric)).collect();
+            let of_it: Vec<&&Judged<'p>> =
+                rules.iter().filter(|r| Arc::ptr_eq(&r.line.metric, metric)).collect();
             if of_it.is_empty() {
                 continue;
             }
@@ -193,9 +194,9 @@ fn used<'l>(metric: &Metric, lines: impl Iterator<Item = &'l Line>, snapshot: &S
     let mut again = snapshot.latest.iter().filter(|l| named(&l.name) && selected(&l.labels)).peekable();
     if again.peek().is_some() {
         // One that cannot be read may be the largest.
-        return again.map(|l| l.value.filter(|value| *value >= Level::ZERO)).try_fold(Level::ZERO, |most, value| {
-            value.map(|value| most.max(value))
-        });
+        return again
+            .map(|l| l.value.filter(|value| *value >= Level::ZERO))
+            .try_fold(Level::ZERO, |most, value| value.map(|value| most.max(value)));
     }
     let samples = snapshot.series.iter().filter(|s| named(&s.name) && selected(&s.labels));
     samples.filter_map(|series| usable(series, snapshot).ok()).max()

@@ -49,7 +49,12 @@ type Cost = (i128, i128);
 
 impl Work<'_> {
     /// The set to evict, in the order of the first target; none if there is no set that closes every line within the limit.
-    pub(super) fn fewest(&self, free: &[usize], targets: &[usize], limit: Option<usize>) -> Option<Vec<usize>> {
+    pub(super) fn fewest(
+        &self,
+        free: &[usize],
+        targets: &[usize],
+        limit: Option<usize>,
+    ) -> Option<Vec<usize>> {
         let chosen: Vec<&Target> = targets.iter().map(|t| &self.lines.targets[*t]).collect();
         let needs = needs(&chosen);
         let first = chosen.first()?;
@@ -123,7 +128,8 @@ fn fits(needs: &[Need], offers: &[Offer], taken: &[usize]) -> bool {
     needs.iter().all(|need| closes(need, sum(need.target)))
         && taken.iter().all(|at| {
             let offer = &offers[*at];
-            let needed = |n: &usize| !closes(&needs[*n], sum(needs[*n].target) - offer.release[needs[*n].target]);
+            let needed =
+                |n: &usize| !closes(&needs[*n], sum(needs[*n].target) - offer.release[needs[*n].target]);
             offer.serves.iter().any(needed)
         })
 }

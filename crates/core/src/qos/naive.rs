@@ -34,7 +34,8 @@ impl Work<'_> {
                 let in_force = candidate.allowed.ones().filter_map(|n| self.policy.actions.get(&actions[n]));
                 let Some(step) = super::candidate::step(in_force) else { continue };
                 let lowered = |container| (throttle.down)(candidate.pod, container, step);
-                let freed: Level = candidate.pod.containers.iter().filter_map(lowered).map(|l| l.release).sum();
+                let freed: Level =
+                    candidate.pod.containers.iter().filter_map(lowered).map(|l| l.release).sum();
                 pods_disturbed += usize::from(freed > Level::ZERO);
                 for target in self.lines.of(Category::ThrottleDown) {
                     if target.metric.resource == by.resource {

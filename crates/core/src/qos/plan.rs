@@ -284,7 +284,10 @@ impl<'s> Work<'s> {
     fn note_order(&mut self) {
         let metrics: Vec<(Arc<Metric>, bool)> = {
             let up_only = |metric: &Arc<Metric>| {
-                self.lines.targets.iter().all(|t| !Arc::ptr_eq(&t.metric, metric) || t.category == Category::ThrottleUp)
+                self.lines
+                    .targets
+                    .iter()
+                    .all(|t| !Arc::ptr_eq(&t.metric, metric) || t.category == Category::ThrottleUp)
             };
             let all = self.lines.targets.iter().map(|target| target.metric.clone());
             all.map(|metric| (metric.clone(), up_only(&metric))).collect()
@@ -326,7 +329,8 @@ impl<'s> Work<'s> {
         let protected = |c: &Candidate<'_>| Some((c.pod.name.clone(), c.protection?));
         self.steps.protected = self.candidates.iter().filter_map(protected).collect();
         let done = std::mem::take(&mut self.done);
-        self.throttled.retain(|t| !done.iter().any(|(pod, container)| *pod == t.pod && *container == t.container));
+        self.throttled
+            .retain(|t| !done.iter().any(|(pod, container)| *pod == t.pod && *container == t.container));
         self.steps.targets = self.lines.targets;
         self.steps.suppressed = self.lines.suppressed;
         (self.steps, self.throttled)

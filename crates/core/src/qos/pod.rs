@@ -137,6 +137,18 @@ impl Default for Container {
     }
 }
 
+/// Where a pod comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// From the API server, which can take it away again.
+    #[default]
+    Api,
+    /// From a file on the node.
+    File,
+    /// Written by a kubelet: the image of a pod the API server cannot touch.
+    Mirror,
+}
+
 /// A pod on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
@@ -162,10 +174,8 @@ pub struct Pod {
     pub grace_seconds: Option<i64>,
     /// Has it ended?
     pub ended: bool,
-    /// Written by a kubelet: a mirror of a pod the API server cannot touch.
-    pub mirror: bool,
-    /// Comes from a file on the node.
-    pub from_file: bool,
+    /// Where it comes from.
+    pub origin: Origin,
     /// Asks not to be evicted.
     pub opted_out: bool,
     /// Who made it and makes it again.
@@ -189,7 +199,7 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Is it one of a DaemonSet? It would come back to the same node at once.
+    /// Is it one of a `DaemonSet`? It would come back to the same node at once.
     #[must_use]
     pub fn of_daemon_set(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| &*owner.kind == "DaemonSet")

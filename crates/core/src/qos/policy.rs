@@ -141,7 +141,7 @@ impl Policy {
         }
         for scope in scopes {
             match Scoped::new(scope) {
-                Ok(scoped) => policy.scopes.push(scoped),
+                Ok(ready) => policy.scopes.push(ready),
                 Err(problem) => policy.warn(format!("PodQOS {} matches nothing: {problem}", scope.name)),
             }
         }
@@ -195,11 +195,16 @@ impl Policy {
         }
         if let Some(least) = metric.suspicious_below.filter(|least| value < *least) {
             let (unit, least) = (metric.unit, least.to_f64());
-            self.warn(format!("rule {name} acts above {shown} {unit}: less than {least}, is another unit meant?"));
+            self.warn(format!(
+                "rule {name} acts above {shown} {unit}: less than {least}, is another unit meant?"
+            ));
         }
         let action = self.actions.get(&rule.action).cloned();
         if action.is_none() {
-            self.warn(format!("rule {name} can only close the node: there is no AvoidanceAction {:?}", rule.action));
+            self.warn(format!(
+                "rule {name} can only close the node: there is no AvoidanceAction {:?}",
+                rule.action
+            ));
         }
         let definition = format!(
             "{}{}>{shown} {}/{}",
@@ -237,7 +242,9 @@ impl Policy {
         let names: BTreeSet<&'static str> = self.lines.iter().map(|line| line.metric.name).collect();
         let mut found = Vec::new();
         for metric in names {
-            let (Some(throttle), Some(evict)) = (lowest(true, metric), lowest(false, metric)) else { continue };
+            let (Some(throttle), Some(evict)) = (lowest(true, metric), lowest(false, metric)) else {
+                continue;
+            };
             if evict.value < throttle.value {
                 found.push(format!(
                     "rule {} evicts at {metric} {} before rule {} throttles at {}",

@@ -150,11 +150,13 @@ impl Work<'_> {
 
 /// The rule to name: the one whose line it is, if it took part.
 fn cause(entry: &Throttled, governing: Option<&super::gap::Target>) -> Arc<RuleName> {
-    let of_line = governing
-        .and_then(|target| target.bounds.iter().map(|bound| &bound.rule).find(|rule| entry.rules.contains(rule)));
-    of_line.or(entry.rules.first()).cloned().unwrap_or_else(|| {
-        Arc::new(RuleName { object: Arc::default(), rule: Arc::default() })
-    })
+    let of_line = governing.and_then(|target| {
+        target.bounds.iter().map(|bound| &bound.rule).find(|rule| entry.rules.contains(rule))
+    });
+    of_line
+        .or(entry.rules.first())
+        .cloned()
+        .unwrap_or_else(|| Arc::new(RuleName { object: Arc::default(), rule: Arc::default() }))
 }
 
 fn said(entry: &Throttled, rules: &[&Judged<'_>]) -> Say {
@@ -169,4 +171,3 @@ fn said(entry: &Throttled, rules: &[&Judged<'_>]) -> Say {
         _ => Say::AtOnce,
     }
 }
-

@@ -106,7 +106,8 @@ fn range(text: &str) -> Result<(i64, i64), String> {
     }
     // The dash between the two is the first one that is not a sign.
     let dash = text.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(i, _)| i).ok_or_else(wrong)?;
-    let (low, high) = (number(&text[..dash]).ok_or_else(wrong)?, number(&text[dash + 1..]).ok_or_else(wrong)?);
+    let (low, high) =
+        (number(&text[..dash]).ok_or_else(wrong)?, number(&text[dash + 1..]).ok_or_else(wrong)?);
     if low > high {
         return Err(format!("{text:?} is an empty range of priorities"));
     }
@@ -145,7 +146,11 @@ mod tests {
         let scope = |expressions: Vec<Expression>| Scope { expressions, ..Scope::default() };
         for (expressions, matches, why) in [
             (vec![expression("Namespace", "In", &["x", "batch"])], true, "one of two"),
-            (vec![expression("Namespace", "NotIn", &["batch", "x"])], false, "every value counts, not just the last"),
+            (
+                vec![expression("Namespace", "NotIn", &["batch", "x"])],
+                false,
+                "every value counts, not just the last",
+            ),
             (vec![expression("QOSClass", "In", &["BestEffort"])], true, "the class"),
             (vec![expression("QOSClass", "NotIn", &["BestEffort"])], false, "not the class"),
             (vec![expression("Priority", "In", &["-100"])], true, "a negative number"),

@@ -58,9 +58,9 @@ impl Work<'_> {
     }
 
     fn more_to_slow(&self, targets: &[usize]) -> bool {
-        self.candidates.iter().any(|c| {
-            c.can_slow() && targets.iter().any(|t| c.open(&self.lines.targets[*t]).is_some())
-        })
+        self.candidates
+            .iter()
+            .any(|c| c.can_slow() && targets.iter().any(|t| c.open(&self.lines.targets[*t]).is_some()))
     }
 
     /// The first of these targets in which a pod has an open line.

@@ -40,8 +40,10 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
     }
     let now = snapshot.now;
     let acting = || phases.judged.iter().filter(|rule| !rule.preview);
-    let holding: Vec<String> =
-        acting().filter(|rule| rule.holds()).map(|rule| format!("{} {}", rule.line.name, rule.phase.as_str())).collect();
+    let holding: Vec<String> = acting()
+        .filter(|rule| rule.holds())
+        .map(|rule| format!("{} {}", rule.line.name, rule.phase.as_str()))
+        .collect();
     let restoring = acting().filter(|rule| !rule.holds() && rule.state.active);
     let cooling: Vec<_> = restoring
         .map(|rule| (&rule.line.name, &rule.state))

@@ -61,6 +61,7 @@ pub(super) fn by_share(a: (Option<Level>, Option<Level>), b: (Option<Level>, Opt
     if limit_a <= Level::ZERO || limit_b <= Level::ZERO {
         return Ordering::Equal;
     }
-    let share = |used: Option<Level>, limit: Level| used.unwrap_or_default().times(1_000_000_000, limit.nano());
+    let share =
+        |used: Option<Level>, limit: Level| used.unwrap_or_default().times(1_000_000_000, limit.nano());
     share(a.0, limit_a).cmp(&share(b.0, limit_b))
 }

@@ -26,7 +26,11 @@ fn what_cannot_be_used_is_left_out_and_said() {
         (good(), "there twice", 1),
     ] {
         let policy = policy(vec![good(), bad], vec![evict("drop")]);
-        assert!(policy.warnings().iter().any(|w| w.contains(expected)), "{expected}: {:?}", policy.warnings());
+        assert!(
+            policy.warnings().iter().any(|w| w.contains(expected)),
+            "{expected}: {:?}",
+            policy.warnings()
+        );
         let samples = [("cpu_total_usage", 6500.0), ("cpu_total_utilization", 81.25)];
         let plan = plan(&policy, &snapshot(&samples, vec![pod("a", 2.0), pod("b", 1.0)]));
         assert_eq!(plan.rules.len(), phases_left, "{expected}");
@@ -37,7 +41,8 @@ fn what_cannot_be_used_is_left_out_and_said() {
 
 #[test]
 fn a_rule_that_evicts_before_another_throttles_is_pointed_at() {
-    let rules = vec![rule("e", "cpu_total_usage", 5000, "drop"), rule("t", "cpu_total_usage", 6000, "squeeze")];
+    let rules =
+        vec![rule("e", "cpu_total_usage", 5000, "drop"), rule("t", "cpu_total_usage", 6000, "squeeze")];
     let policy = policy(rules, vec![evict("drop"), throttle("squeeze", 20, 10)]);
     assert_eq!(
         policy.warnings(),

@@ -9,14 +9,17 @@ use crate::view::Owner;
 // R18.
 #[test]
 fn some_pods_are_never_touched_and_some_never_evicted() {
-    let daemon = Owner { kind: "DaemonSet".into(), ..crate::view::build::owner("DaemonSet", "d") };
+    let daemon = Owner { group: "apps".into(), kind: "DaemonSet".into(), name: "d".into(), uid: "d".into() };
     let options = Options { agent: Some("default/agent".into()), ..Options::default() };
     for (expected, pod) in [
-        (Some(Protection::MirrorPod), Pod { mirror: true, from_file: true, ..pod("a", 1.0) }),
-        (Some(Protection::StaticPod), Pod { from_file: true, ..pod("a", 1.0) }),
+        (Some(Protection::MirrorPod), Pod { origin: Origin::Mirror, ..pod("a", 1.0) }),
+        (Some(Protection::StaticPod), Pod { origin: Origin::File, ..pod("a", 1.0) }),
         (Some(Protection::CriticalPriority), Pod { priority: 2_000_000_000, ..pod("a", 1.0) }),
         (None, Pod { priority: 1_999_999_999, ..pod("a", 1.0) }),
-        (Some(Protection::CriticalPriority), Pod { priority_class: "system-node-critical".into(), ..pod("a", 1.0) }),
+        (
+            Some(Protection::CriticalPriority),
+            Pod { priority_class: "system-node-critical".into(), ..pod("a", 1.0) },
+        ),
         (Some(Protection::Agent), pod("agent", 1.0)),
         (Some(Protection::ProtectedNamespace), Pod { namespace: "kube-system".into(), ..pod("a", 1.0) }),
         (Some(Protection::TerminalPhase), Pod { ended: true, deleted: Some(t(0)), ..pod("a", 1.0) }),
@@ -27,12 +30,13 @@ fn some_pods_are_never_touched_and_some_never_evicted() {
     ] {
         assert_eq!(protection(&pod, &options), expected);
     }
-    let rules = vec![rule("t", "cpu_total_usage", 5000, "squeeze"), rule("e", "cpu_total_usage", 6000, "drop")];
+    let rules =
+        vec![rule("t", "cpu_total_usage", 5000, "squeeze"), rule("e", "cpu_total_usage", 6000, "drop")];
     let policy = policy(rules, vec![throttle("squeeze", 20, 0), evict("drop")]);
     let pods = vec![
         Pod { owner: Some(daemon), ..pod("daemon", 1.0) },
         Pod { opted_out: true, ..pod("shy", 1.0) },
-        Pod { mirror: true, ..pod("mirror", 1.0) },
+        Pod { origin: Origin::Mirror, ..pod("mirror", 1.0) },
     ];
     let plan = plan(&policy, &snapshot(&[("cpu_total_usage", 8000.0)], pods));
     assert_eq!(writes(&plan), [("daemon", 80_000), ("shy", 80_000)], "slowed down they may be");
@@ -59,7 +63,11 @@ fn the_first_difference_decides() {
             Pod { elastic_cpu: Some(mc(2000.0)), ..elastic.clone() },
         ),
         ("the younger", Pod { started: Some(t(-1)), name: "default/z".into(), ..base() }, base()),
-        ("who has not started is the youngest", Pod { started: None, name: "default/z".into(), ..base() }, base()),
+        (
+            "who has not started is the youngest",
+            Pod { started: None, name: "default/z".into(), ..base() },
+            base(),
+        ),
     ];
     let catalogue = Catalogue::default();
     let cpu = catalogue.find("cpu_total_usage").unwrap();

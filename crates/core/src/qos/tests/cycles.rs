@@ -120,7 +120,8 @@ fn what_is_no_measurement_is_neither_over_nor_under() {
 fn one_series_over_the_line_is_enough_and_one_unreadable_is_not_under() {
     let policy = policy(vec![rule("d", "disk_utilization", 90, "drop")], vec![evict("drop")]);
     let disk = |name: &str, value: f64| {
-        let labels = Labels::plain(&std::collections::BTreeMap::from([("diskName".to_owned(), name.to_owned())]));
+        let labels =
+            Labels::plain(&std::collections::BTreeMap::from([("diskName".to_owned(), name.to_owned())]));
         Series { labels, ..series("disk_utilization", value) }
     };
     let judged = |series: Vec<Series>| {
@@ -252,5 +253,8 @@ fn gaps_use_what_was_read_again_just_before() {
     let plan = plan(&two_lines(), &now);
     // 1.1 × 300 = 330: the first alone is enough. And 6300 is under the line of the eviction.
     assert_eq!(writes(&plan), [("a", 160_000)]);
-    assert!((gap(&plan, Category::Evict, "cpu_total_usage") + 1170.0).abs() < 1e-9, "1.1 × (6300 − 7000) = −770, and 400 are released");
+    assert!(
+        (gap(&plan, Category::Evict, "cpu_total_usage") + 1170.0).abs() < 1e-9,
+        "1.1 × (6300 − 7000) = −770, and 400 are released"
+    );
 }

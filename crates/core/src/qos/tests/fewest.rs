@@ -41,9 +41,17 @@ fn a_more_important_pod_goes_only_if_it_must() {
     important.priority = 10;
     let pods = vec![using("a", 0.6, 2), using("b", 0.6, 2), important];
     let now = snapshot(&samples(6000.0, 22), pods);
-    assert_eq!(victims(&plan(&drop_at(5000, 20), &minimal(&now))), ["a", "b"], "two are fewer than one important one");
+    assert_eq!(
+        victims(&plan(&drop_at(5000, 20), &minimal(&now))),
+        ["a", "b"],
+        "two are fewer than one important one"
+    );
     let harder = snapshot(&samples(6500.0, 22), now.pods.clone());
-    assert_eq!(victims(&plan(&drop_at(5000, 20), &minimal(&harder))), ["important"], "1650 need it, and it alone does");
+    assert_eq!(
+        victims(&plan(&drop_at(5000, 20), &minimal(&harder))),
+        ["important"],
+        "1650 need it, and it alone does"
+    );
 }
 
 #[test]
@@ -52,7 +60,8 @@ fn past_the_limit_of_the_search_nobody_is_taken_for_nothing() {
     let now = minimal(&snapshot(&samples(7000.0, 1), pods));
     let plan = plan(&drop_at(5000, 20), &now);
     // 2200: no one of them can be left out.
-    let release: Vec<f64> = plan.steps.victims.iter().map(|v| v.release["cpu_total_usage"].to_f64()).collect();
+    let release: Vec<f64> =
+        plan.steps.victims.iter().map(|v| v.release["cpu_total_usage"].to_f64()).collect();
     let all: f64 = release.iter().sum();
     assert!(all >= 2200.0 && release.iter().all(|one| all - one < 2200.0), "{release:?}");
 }
@@ -66,10 +75,12 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
     let order = sorted(&pods, Some(memory), now.options.order);
     let cpu = |i: usize| pods[order[i]].cpu.unwrap().to_f64();
     let bytes = |i: usize| pods[order[i]].memory.unwrap().to_f64();
-    let mut best: Option<((_, usize, i64, i64, Vec<usize>), Vec<String>)> = None;
+    type Key = (Option<crate::qos::order::Tier>, usize, i64, i64, Vec<usize>);
+    let mut best: Option<(Key, Vec<String>)> = None;
     for set in 1_u32..1 << pods.len() {
         let taken: Vec<usize> = (0..pods.len()).filter(|i| set & (1 << i) != 0).collect();
-        let (c, m) = (taken.iter().map(|i| cpu(*i)).sum::<f64>(), taken.iter().map(|i| bytes(*i)).sum::<f64>());
+        let (c, m) =
+            (taken.iter().map(|i| cpu(*i)).sum::<f64>(), taken.iter().map(|i| bytes(*i)).sum::<f64>());
         if (gaps.0 > 0.0 && c < gaps.0 - 1e-6) || (gaps.1 > 0.0 && m < gaps.1 - 1e-6) {
             continue;
         }

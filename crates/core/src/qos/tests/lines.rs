@@ -14,8 +14,14 @@ fn lines_of_all_objects_merge_by_action_and_metric_the_lowest_first() {
     let object = |name: &str, rules| NodeQos { name: name.into(), selector: None, rules };
     let both = Action { evict: Some(Evict::default()), ..throttle("both", 20, 10) };
     let objects = [
-        object("one", vec![rule("a", "cpu_total_usage", 6000, "drop"), rule("b", "cpu_total_usage", 6800, "both")]),
-        object("two", vec![rule("a", "cpu_total_usage", 5500, "drop"), rule("c", "cpu_total_usage", 7800, "drop")]),
+        object(
+            "one",
+            vec![rule("a", "cpu_total_usage", 6000, "drop"), rule("b", "cpu_total_usage", 6800, "both")],
+        ),
+        object(
+            "two",
+            vec![rule("a", "cpu_total_usage", 5500, "drop"), rule("c", "cpu_total_usage", 7800, "drop")],
+        ),
     ];
     let actions = vec![evict("drop"), both];
     let policy = Policy::new(Catalogue::default(), &objects, actions, &[everybody(&["drop", "both"])]);

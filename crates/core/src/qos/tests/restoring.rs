@@ -50,7 +50,10 @@ fn the_most_important_comes_back_first_and_only_as_far_as_there_is_room() {
     assert_eq!(writes(&plan), [("c", 38_400), ("b", 144_000), ("a", 174_600)]);
     assert!(gap(&plan, Category::ThrottleUp, "cpu_total_usage").abs() < 1e-9);
     assert_eq!(phases(&plan), ["restored"]);
-    assert_eq!(plan.steps.order["cpu_total_usage"].iter().map(|p| short(p)).collect::<Vec<_>>(), ["c", "b", "a"]);
+    assert_eq!(
+        plan.steps.order["cpu_total_usage"].iter().map(|p| short(p)).collect::<Vec<_>>(),
+        ["c", "b", "a"]
+    );
     assert!(plan.state.rules[&name("a")].active, "not everything is back");
 }
 
@@ -116,7 +119,8 @@ fn an_action_without_steps_gives_everything_back_at_once() {
 // R15.
 #[test]
 fn nothing_comes_back_while_another_rule_on_the_resource_is_over_or_waiting() {
-    let rules = vec![rule("a", "cpu_total_usage", 6000, "squeeze"), rule("p", "cpu_total_utilization", 50, "drop")];
+    let rules =
+        vec![rule("a", "cpu_total_usage", 6000, "squeeze"), rule("p", "cpu_total_utilization", 50, "drop")];
     let policy = policy(rules, vec![throttle("squeeze", 20, 10), evict("drop")]);
     let mut now = held(5000.0, &[("a", 1.6, 160_000)]);
     now.series.push(series("cpu_total_utilization", 62.5));
@@ -130,7 +134,10 @@ fn nothing_comes_back_while_another_rule_on_the_resource_is_over_or_waiting() {
 #[test]
 fn a_pod_that_is_slowed_down_is_not_raised_in_the_same_cycle() {
     // The rule on memory has slowed a down and restores; the one on CPU slows it down now.
-    let rules = vec![rule("c", "cpu_total_usage", 6000, "squeeze"), rule("a", "memory_total_usage", 20 * GI, "squeeze")];
+    let rules = vec![
+        rule("c", "cpu_total_usage", 6000, "squeeze"),
+        rule("a", "memory_total_usage", 20 * GI, "squeeze"),
+    ];
     let policy = policy(rules, vec![throttle("squeeze", 20, 10)]);
     let mut now = held(7000.0, &[("a", 1.6, 160_000)]);
     now.series.push(series("memory_total_usage", 1.0));

@@ -24,14 +24,24 @@ fn a_step_starts_at_what_is_used_and_ends_at_the_floor() {
         ("a quota that binds: 1600 × 0.8", plain(1600.0, 160_000), (20, 10), Some((128_000, 320.0))),
         ("a quota far above: from the usage", plain(500.0, 400_000), (20, 10), Some((40_000, 100.0))),
         ("no step", plain(2000.0, -1), (0, 10), None),
-        ("a step of everything ends at the kernel's least", plain(2000.0, -1), (100, 0), Some((1_000, 1990.0))),
+        (
+            "a step of everything ends at the kernel's least",
+            plain(2000.0, -1),
+            (100, 0),
+            Some((1_000, 1990.0)),
+        ),
         (
             "not below the request",
             with(Some(1800.0), None, None, container(2000.0, -1)),
             (20, 10),
             Some((180_000, 200.0)),
         ),
-        ("nothing is freed above the request", with(Some(2500.0), None, None, container(2000.0, -1)), (20, 10), None),
+        (
+            "nothing is freed above the request",
+            with(Some(2500.0), None, None, container(2000.0, -1)),
+            (20, 10),
+            None,
+        ),
         (
             "not below a share of the limit: 4000 × 0.45",
             with(None, Some(4000.0), None, container(2000.0, 400_000)),
@@ -52,7 +62,12 @@ fn a_step_starts_at_what_is_used_and_ends_at_the_floor() {
         ),
         ("already at the kernel's least", plain(10.0, 1_000), (50, 0), None),
         ("a quota below the kernel's least is not raised", plain(5.0, 500), (50, 0), None),
-        ("a tenth of three: 300 × 0.9, exactly", plain(0.1 * 3.0 * 1000.0, -1), (10, 0), Some((27_000, 30.0))),
+        (
+            "a tenth of three: 300 × 0.9, exactly",
+            plain(0.1 * 3.0 * 1000.0, -1),
+            (10, 0),
+            Some((27_000, 30.0)),
+        ),
     ] {
         let found = quota::down(&Pod::default(), &container, Step { percent, least_percent });
         let found = found.map(|lowered| (lowered.quota_us, lowered.release.to_f64()));
@@ -124,8 +139,10 @@ fn every_container_of_a_pod_counts() {
 // Defect 7 of peers, and §3: percent is throttled as well.
 #[test]
 fn a_share_of_the_node_is_a_gap_in_millicores() {
-    let policy = policy(vec![rule("p", "cpu_total_utilization", 75, "squeeze")], vec![throttle("squeeze", 20, 10)]);
-    let plan = plan(&policy, &snapshot(&[("cpu_total_utilization", 80.0)], vec![pod("a", 2.0), pod("b", 1.5)]));
+    let policy =
+        policy(vec![rule("p", "cpu_total_utilization", 75, "squeeze")], vec![throttle("squeeze", 20, 10)]);
+    let plan =
+        plan(&policy, &snapshot(&[("cpu_total_utilization", 80.0)], vec![pod("a", 2.0), pod("b", 1.5)]));
     // 1.1 × 5 % of 8 cores = 440.
     let target = &plan.steps.targets[0];
     assert_eq!(target.bounds[0].before, Some(mc(440.0)));
@@ -134,7 +151,10 @@ fn a_share_of_the_node_is_a_gap_in_millicores() {
 
 #[test]
 fn both_metrics_of_cpu_are_credited() {
-    let rules = vec![rule("u", "cpu_total_usage", 6000, "squeeze"), rule("p", "cpu_total_utilization", 75, "squeeze")];
+    let rules = vec![
+        rule("u", "cpu_total_usage", 6000, "squeeze"),
+        rule("p", "cpu_total_utilization", 75, "squeeze"),
+    ];
     let policy = policy(rules, vec![throttle("squeeze", 20, 10)]);
     let samples = [("cpu_total_usage", 6300.0), ("cpu_total_utilization", 78.75)];
     let plan = plan(&policy, &snapshot(&samples, vec![pod("a", 2.0), pod("b", 1.5)]));
@@ -154,7 +174,8 @@ fn of_several_actions_the_harder_step_and_the_larger_rest_count() {
 // R14.
 #[test]
 fn a_pod_serves_only_the_rules_whose_action_may_touch_it() {
-    let rules = vec![rule("strict", "cpu_total_usage", 5000, "hard"), rule("mild", "cpu_total_usage", 6000, "soft")];
+    let rules =
+        vec![rule("strict", "cpu_total_usage", 5000, "hard"), rule("mild", "cpu_total_usage", 6000, "soft")];
     let actions = vec![throttle("hard", 50, 0), throttle("soft", 20, 0)];
     let scopes = [
         scope("batch", ("Priority", "In", &["-10"]), &["hard"]),

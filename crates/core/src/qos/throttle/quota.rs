@@ -86,9 +86,11 @@ pub fn up(node: &Node, container: &Container, step: Step, room: Room) -> Option<
         return Some(Raised { quota: Quota::Unlimited, added, back: true });
     }
     let back_again = most.is_some() && all;
-    let new = if back_again { back(target, room.original, period) } else { Quota::Us(whole_us(target, period)) };
+    let new =
+        if back_again { back(target, room.original, period) } else { Quota::Us(whole_us(target, period)) };
     // Nothing changes, or it would be a step down: it waits.
-    (new.us() > container.quota.us()).then_some(Raised { quota: new, added, back: back_again })
+    (new.us() > container.quota.us())
+        .then_some(Raised { quota: new, added, back: back_again })
         .or(back_again.then_some(Raised { quota: container.quota, added: Level::ZERO, back: true }))
 }
 
