@@ -281,6 +281,11 @@ impl ControlPlane {
         running::wait(server, ready)
     }
 
+    /// For servers that show this control plane's certificate.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     fn is_ok(&self, port: u16, path: &str) -> bool {
         self.client.send(port, "GET", path, None).is_ok_and(|reply| reply.status == 200)
     }

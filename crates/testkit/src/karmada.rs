@@ -10,11 +10,11 @@ use crate::ControlPlane;
 use crate::control_plane::Error;
 use crate::parts::{self, KARMADA_1_17, KARMADA_1_18, Missing, Module};
 use crate::running::{PATIENCE, Running};
+use crate::sources;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where the scheduler looks for the Services of estimators.
@@ -199,7 +199,8 @@ impl<'a> Karmada<'a> {
     /// When Go cannot say where the module's files are, or the API server does not take them.
     pub fn install(plane: &'a ControlPlane) -> Result<Self, Error> {
         let karmada = Self { plane };
-        let folder = module_folder(Version::V1_18)?.join("charts/karmada/_crds/bases");
+        let newest = Version::V1_18.module();
+        let folder = sources::folder(newest, newest.upstream)?.join("charts/karmada/_crds/bases");
         for group in ["work", "policy"] {
             for (name, text) in
                 resources(&folder.join(group)).map_err(Error::io("read Karmada's resources"))?
@@ -401,23 +402,6 @@ pub fn aggregated() -> Value {
     // No empty list in here: read back it is none, which the scheduler takes for a changed placement, and it decides
     // a second time.
     json!({"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}})
-}
-
-/// Where the sources of the pinned version are: in Go's module cache, to which they are fetched if need be.
-fn module_folder(version: Version) -> Result<PathBuf, Error> {
-    let module = version.module();
-    let pin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/control-plane").join(module.folder);
-    let mut go = Command::new("go");
-    go.args(["mod", "download", "-json", module.upstream]).current_dir(pin).env("GOWORK", "off");
-    let step = "ask Go for Karmada's sources";
-    let output = go.output().map_err(Error::io(step))?;
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let folder = answer["Dir"].as_str().filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    folder.ok_or_else(|| {
-        let said = answer["Error"].as_str().map(str::to_owned);
-        let said = said.unwrap_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned());
-        Error::io(step)(io::Error::other(said))
-    })
 }
 
 /// The definitions in a folder, by name: the file `GROUP_PLURAL.yaml` holds the one called `PLURAL.GROUP`.

@@ -6,6 +6,8 @@
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
 //! | how do I get one server of its own for this test? | `running` |
 //! | how do I get Karmada's scheduler and estimator? | `karmada` |
+//! | how do I get Open Cluster Management's placement controller? | `ocm` |
+//! | where are the sources of another project? | `sources` |
 //! | how does a child process end when the test is killed? | `guard` |
 //! | how do I ask an HTTPS server one thing without a client library? | `http` |
 //!
@@ -49,7 +51,11 @@ pub mod http;
 #[cfg(feature = "control-plane")]
 pub mod karmada;
 #[cfg(feature = "control-plane")]
+pub mod ocm;
+#[cfg(feature = "control-plane")]
 pub mod running;
+#[cfg(feature = "control-plane")]
+mod sources;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};

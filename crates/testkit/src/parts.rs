@@ -114,6 +114,18 @@ const KARMADA: &str = "github.com/karmada-io/karmada";
 /// Without it the programs start and panic at the first estimate: Kubernetes' types are then no protobuf messages.
 const KARMADA_TAGS: &[&str] = &["kubernetes_protomessage_one_more_release"];
 
+/// Open Cluster Management.
+pub static OCM: Module = Module {
+    folder: "ocm",
+    group: Group::Peers,
+    upstream: "open-cluster-management.io/ocm",
+    stamp: None,
+    tags: &[],
+    go_mod: include_str!("../../../xtask/control-plane/ocm/go.mod"),
+    go_sum: include_str!("../../../xtask/control-plane/ocm/go.sum"),
+    tools: include_str!("../../../xtask/control-plane/ocm/tools.go"),
+};
+
 /// Every program that can be had, in the order in which they are built.
 pub static COMPONENTS: &[Component] = &[
     Component { name: "etcd", module: &KUBERNETES, package: "go.etcd.io/etcd/server/v3" },
@@ -152,6 +164,11 @@ pub static COMPONENTS: &[Component] = &[
         name: "karmada-scheduler-estimator-1.18",
         module: &KARMADA_1_18,
         package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
+    },
+    Component {
+        name: "ocm-placement",
+        module: &OCM,
+        package: "open-cluster-management.io/ocm/cmd/placement",
     },
 ];
 
@@ -489,10 +506,16 @@ mod tests {
             fs::write(temp.path().join(row.name), "").unwrap();
         }
         assert_eq!(places.missing(&[Group::ControlPlane]).len(), 0);
-        let peers = places.missing(&[Group::Peers]);
-        assert!(peers.iter().all(|row| row.name.starts_with("karmada-")), "{peers:?}");
-        assert_eq!(peers.len(), 4);
-        assert_eq!(places.missing(Group::ALL).len(), 4);
+        let names = |groups: &[Group]| Missing::rows(&places.missing(groups)).names;
+        let peers = [
+            "karmada-scheduler-1.17",
+            "karmada-scheduler-estimator-1.17",
+            "karmada-scheduler-1.18",
+            "karmada-scheduler-estimator-1.18",
+            "ocm-placement",
+        ];
+        assert_eq!(names(&[Group::Peers]), peers);
+        assert_eq!(names(Group::ALL), peers);
         assert_eq!(places.folders(&[Group::Peers]), [] as [PathBuf; 0]);
     }
 
