@@ -5,7 +5,7 @@
 use super::spec::{Configuration, Coordinate, GroupSize, Placement, Predicate, TopologyKind};
 use crate::select::label::{Error, Expression, Op, Requirement, check_key};
 use crate::select::{LabelSelector, Lookup};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Why a placement cannot be decided. Displays as in the condition: the plugin, a colon, the message.
@@ -271,6 +271,8 @@ fn weights(placement: &Placement, out: &mut Prepared) {
             weights.push((Prioritizer::Spread, 2));
         }
     }
+    // What is wrong, with the last weight it got: nobody minds what is switched off.
+    let mut wrong: BTreeMap<String, i64> = BTreeMap::new();
     for Configuration { coordinate, weight } in &placement.configurations {
         let weight = i64::from(*weight);
         let prioritizer = match coordinate {
@@ -279,7 +281,7 @@ fn weights(placement: &Placement, out: &mut Prepared) {
                 continue;
             }
             Some(Coordinate::AddOn(None)) => {
-                problem("addOn should not be empty".to_owned());
+                wrong.insert("addOn should not be empty".to_owned(), weight);
                 continue;
             }
             Some(Coordinate::AddOn(Some((object, score)))) => {
@@ -287,10 +289,8 @@ fn weights(placement: &Placement, out: &mut Prepared) {
             }
             Some(Coordinate::BuiltIn(name)) => match built_in(name) {
                 Some(known) => known,
-                // Nobody minds a name that is switched off.
-                None if weight == 0 => continue,
                 None => {
-                    problem(format!("incorrect builtin prioritizer: {name}"));
+                    wrong.insert(format!("incorrect builtin prioritizer: {name}"), weight);
                     continue;
                 }
             },
@@ -303,6 +303,7 @@ fn weights(placement: &Placement, out: &mut Prepared) {
             (None, _) => weights.push((prioritizer, weight)),
         }
     }
+    wrong.into_iter().filter(|(_, weight)| *weight != 0).for_each(|(message, _)| problem(message));
     for (prioritizer, weight) in weights.into_iter().filter(|(_, weight)| *weight != 0) {
         match &prioritizer {
             Prioritizer::Spread => {

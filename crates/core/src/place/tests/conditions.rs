@@ -161,6 +161,23 @@ fn a_mistake_is_told_at_once_and_nothing_is_given_up() {
 }
 
 #[test]
+fn what_is_switched_off_is_no_mistake() {
+    let add_on = |weight| Configuration { coordinate: Some(Coordinate::AddOn(None)), weight };
+    let cases: [(Vec<Configuration>, bool, &str); 5] = [
+        (vec![built_in("Nonsense", 0)], true, "a name nobody knows"),
+        (vec![add_on(0)], true, "a score nobody named"),
+        (vec![built_in("Nonsense", 1), built_in("Nonsense", 0)], true, "the last weight holds"),
+        (vec![add_on(2), add_on(0)], true, "for these, too"),
+        (vec![built_in("Nonsense", 0), built_in("Nonsense", 1)], false, "switched on in the end"),
+    ];
+    for (configurations, fine, why) in cases {
+        let wish = Placement { configurations, ..placement("p", None, &[]) };
+        let outcome = decided(&mut fleet([cluster("a")]), &wish);
+        assert_eq!(condition(&outcome, MISCONFIGURED).status, !fine, "{why}");
+    }
+}
+
+#[test]
 fn a_mistake_empties_everything_only_on_request() {
     let options = Options { on_misconfigured: OnMisconfigured::Clear, ..Options::default() };
     let mut fleet = Fleet::new(options);
