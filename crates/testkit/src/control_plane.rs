@@ -360,6 +360,22 @@ impl ControlPlane {
         demand("POST", path, self.request("POST", path, Some(object)))
     }
 
+    /// Reads an object or a list.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn get(&self, path: &str) -> Result<Value, Error> {
+        demand("GET", path, self.request("GET", path, None))
+    }
+
+    /// Replaces an object, or its status, by one with the version that is replaced.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::create`].
+    pub fn replace(&self, path: &str, object: &Value) -> Result<Value, Error> {
+        demand("PUT", path, self.request("PUT", path, Some(object)))
+    }
+
     /// Changes an object by a merge patch.
     ///
     /// # Errors

@@ -6,6 +6,10 @@
 //! [`Karmada::scheduler`], which connects to all estimators before it decides anything. A cluster it hears of later
 //! is connected to at some time, and until then no estimator's answer counts.
 
+mod batch;
+
+pub use batch::{Batch, Decided};
+
 use crate::ControlPlane;
 use crate::control_plane::Error;
 use crate::parts::{self, KARMADA_1_17, KARMADA_1_18, Missing, Module};

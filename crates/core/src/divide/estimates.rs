@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
         passed: &[(Known<'a>, usize)],
         warnings: &mut Vec<String>,
     ) -> Vec<Candidate<'a>> {
-        let silent = self.silent();
+        let silent = self.silent(passed);
         let names = (Arc::<str>::from(GENERAL), Arc::<str>::from(REPLACED));
         let wanted = self.binding.ask.as_ref().map(general::wanted);
         // A configuration needs no room, and a workload scaled to nothing neither.
@@ -162,10 +162,13 @@ impl<'a> Case<'a> {
         if self.sets { 1 } else { self.binding.replicas }
     }
 
-    /// Estimators nobody listens to: in Karmada, those that failed for any cluster.
-    fn silent(&self) -> Vec<bool> {
-        let failed = |opinion: &Opinion| matches!(opinion, Opinion::Failed(_));
-        let dead = |one: &Estimator| self.given.options.upstream && one.opinions.values().any(failed);
+    /// Estimators nobody listens to: in Karmada, those that failed for any cluster they are asked about.
+    fn silent(&self, passed: &[(Known<'a>, usize)]) -> Vec<bool> {
+        let failed = |one: &Estimator, (known, _): &(Known<'_>, usize)| {
+            matches!(one.opinions.get(&*known.member.name), Some(Opinion::Failed(_)))
+        };
+        let upstream = self.given.options.upstream;
+        let dead = |one: &Estimator| upstream && passed.iter().any(|known| failed(one, known));
         self.given.estimators.iter().map(dead).collect()
     }
 
