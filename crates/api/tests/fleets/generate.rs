@@ -121,6 +121,11 @@ pub fn binding(name: &str, dice: &mut Dice) -> Value {
         1 => {
             let part = |name: &str, dice: &mut Dice| json!({"name": name, "replicas": dice.range(1, 3), "replicaRequirements": requirements(dice)});
             spec["components"] = json!([part("manager", dice), part("worker", dice)]);
+            // What several templates make up mostly belongs together.
+            if dice.chance(60) {
+                let one = json!({"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1});
+                spec["placement"]["spreadConstraints"] = json!([one]);
+            }
         }
         _ => {
             spec["replicas"] = json!(replicas(dice));
@@ -142,18 +147,23 @@ pub fn binding(name: &str, dice: &mut Dice) -> Value {
         if dice.chance(50) {
             before.reverse();
         }
+        if spec["replicas"].is_number() && dice.chance(15) {
+            let sum: i64 = before.iter().filter_map(|one| one["replicas"].as_i64()).sum();
+            spec["replicas"] = json!(sum);
+        }
         spec["clusters"] = json!(before);
     }
     if dice.chance(15) {
         spec["gracefulEvictionTasks"] = json!([eviction(dice.pick(&CLUSTERS))]);
     }
     let mut status = json!({});
-    if dice.chance(12) {
+    let grouped = spec["placement"]["clusterAffinities"].is_array();
+    if grouped && dice.chance(40) {
+        status["schedulerObservingAffinityName"] = json!(dice.pick(&GROUPS));
+    }
+    if dice.chance(if grouped { 25 } else { 12 }) {
         spec["rescheduleTriggeredAt"] = json!(LATER);
         status["lastScheduledTime"] = json!(EARLIER);
-    }
-    if spec["placement"]["clusterAffinities"].is_array() && dice.chance(40) {
-        status["schedulerObservingAffinityName"] = json!(dice.pick(&GROUPS));
     }
     let mut binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": {"name": name, "namespace": "default",
@@ -325,7 +335,8 @@ fn strategy(dice: &mut Dice) -> Option<Value> {
 pub fn changed(binding: &Value, dice: &mut Dice) -> Value {
     let mut new = binding.clone();
     let spec = &mut new["spec"];
-    match dice.below(10) {
+    let whole = spec["components"].is_array() && dice.chance(60);
+    match if whole { 7 } else { dice.below(10) } {
         0..=4 if spec["replicas"].is_number() => spec["replicas"] = json!(replicas(dice)),
         5 => spec["rescheduleTriggeredAt"] = json!(LATER),
         6 => {

@@ -18,6 +18,12 @@ pub struct Question {
     pub binding: Binding,
     pub applied: Applied,
     pub estimators: Vec<Estimator>,
+    /// Numbers that stand for all estimates of a cluster.
+    pub replaced: BTreeMap<String, i32>,
+    /// Whose estimate counts where we do as we do.
+    pub mode: Mode,
+    /// A spread that cannot be kept is told as Karmada tells it.
+    pub spread_is_error: bool,
 }
 
 impl Question {
@@ -33,14 +39,27 @@ impl Question {
             binding: karmada::binding(binding, &Context::default()).expect("a binding").0,
             applied: karmada::applied(binding),
             estimators: opinions.map(estimator).into_iter().collect(),
+            replaced: BTreeMap::new(),
+            mode: Mode::default(),
+            spread_is_error: false,
         }
+    }
+
+    /// How we do it.
+    pub fn own(&self) -> Options {
+        Options { mode: self.mode, ..Options::default() }
     }
 
     /// Our answer, if there is anything to decide.
     pub fn answer(&self, options: Options) -> Option<Answer> {
         let leaving = |name: &str| self.members.iter().any(|member| member.deleting && *member.name == *name);
         due(&self.binding, &self.applied, leaving)?;
-        let given = Given { estimators: &self.estimators, options, ..Given::default() };
+        let given = Given {
+            estimators: &self.estimators,
+            replaced: self.replaced.clone(),
+            options,
+            ..Given::default()
+        };
         Some(divide(&self.members, &self.binding, &given))
     }
 
@@ -63,7 +82,11 @@ impl Question {
             Some(_) => before(),
         };
         let condition = answer.condition();
-        sorted(Decision { clusters, reason: condition.reason.into(), message: condition.message })
+        let reason = match answer.failure {
+            Some(Failure::Spread(_)) if self.spread_is_error => "SchedulerError",
+            _ => condition.reason,
+        };
+        sorted(Decision { clusters, reason: reason.into(), message: condition.message })
     }
 
     /// By cluster, every reason for which a filter would refuse it: each filter for itself.
@@ -139,7 +162,7 @@ pub fn reproduction(fleet: &[Value], binding: &Value, question: &Question) -> St
 
 /// Opinions for a binding, by chance.
 pub fn opinions(dice: &mut crate::dice::Dice) -> BTreeMap<String, Opinion> {
-    let dead = dice.chance(8).then(|| dice.pick(&CLUSTERS));
+    let dead = dice.chance(15).then(|| dice.pick(&CLUSTERS));
     let opinion = |cluster: &str, dice: &mut crate::dice::Dice| match dead {
         Some(dead) if dead == cluster => Opinion::Failed("it is not there".into()),
         _ if dice.chance(10) => Opinion::Count(-1),

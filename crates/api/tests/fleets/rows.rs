@@ -1,7 +1,8 @@
 //! Which of the differences told in `docs/division-differences.md` is this one?
 
 use crate::ours::{Question, upstream};
-use loadline_core::divide::{Binding, By, Division, Mode, Opinion, Options, Placement};
+use loadline_core::divide::due::Applied;
+use loadline_core::divide::{Binding, By, Division, Mode, Opinion, Placement, Spread};
 use loadline_testkit::karmada::Decision;
 use std::collections::BTreeMap;
 
@@ -25,6 +26,25 @@ fn same_text(ours: &str, theirs: &str) -> bool {
     theirs.strip_suffix(ours).is_some_and(|prefix| PREFIXES.contains(&prefix))
 }
 
+/// The names that [`always`] gives.
+const ALWAYS: [&str; 4] = ["first-reason", "tiers-text", "overflow", "stranded"];
+
+/// Strategies that remember, and everything that can happen to the number of replicas.
+pub const COURSES: [(&str, &str); 12] = [
+    ("aggregated", "first"),
+    ("aggregated", "more"),
+    ("aggregated", "fewer"),
+    ("aggregated", "same"),
+    ("aggregated", "anew"),
+    ("aggregated", "left"),
+    ("by room", "first"),
+    ("by room", "more"),
+    ("by room", "fewer"),
+    ("by room", "same"),
+    ("by room", "anew"),
+    ("by room", "left"),
+];
+
 /// Differences that stay even where ours does as Karmada does: there is nothing in it to be like.
 pub fn always(question: &Question, ours: &Decision, theirs: &Decision) -> Option<&'static str> {
     let same = (&ours.clusters, &ours.reason) == (&theirs.clusters, &theirs.reason);
@@ -35,46 +55,90 @@ pub fn always(question: &Question, ours: &Decision, theirs: &Decision) -> Option
     if same && ours.message.starts_with("Clusters available replicas ") && same_text(bare, &theirs.message) {
         return Some("tiers-text");
     }
+    let nowhere = !question.binding.components.is_empty() && question.binding.clusters.is_empty();
+    if nowhere
+        && question.applied != Applied::Never
+        && theirs.reason == "Success"
+        && theirs.clusters.is_empty()
+    {
+        return Some("stranded");
+    }
     let wraps = question.binding.is_fresh() && question.binding.replicas == 0;
     (wraps && theirs.message.contains("available replicas -")).then_some("overflow")
 }
 
-/// Differences that we want.
-pub fn wanted(question: &Question, ours: &Decision, theirs: &Decision) -> Vec<&'static str> {
-    let Question { binding, members, estimators, .. } = question;
-    let placement = binding.placement.as_ref().expect("every binding has one");
-    let by = |wanted: fn(&By) -> bool| placement.spread.iter().any(|spread| wanted(&spread.by));
-    let spreads = spreads(placement);
-    let mut rows = Vec::new();
-    let mut row = |name, holds: bool| rows.extend(holds.then_some(name));
-    let same = ours.clusters == theirs.clusters && same_text(&ours.message, &theirs.message);
-    if same && (ours.reason.as_str(), theirs.reason.as_str()) == ("Unschedulable", "SchedulerError") {
-        return vec!["spread-room"];
-    }
-    if agree(&question.decision(Options { mode: Mode::Min, ..Options::default() }), theirs) {
-        return vec!["accurate-first"];
-    }
-    let failed = |opinion: &Opinion| matches!(opinion, Opinion::Failed(_));
-    row("one-dead", estimators.iter().any(|one| one.opinions.values().any(failed)));
-    row("accurate-first", !estimators.is_empty() && binding.replicas > 0);
-    let asked = binding.ask.iter().flat_map(|ask| ask.requests.keys());
-    let modelled = members.iter().any(|member| !member.models.is_empty());
-    row("unlisted", modelled && asked.into_iter().any(|name| name != "cpu" && name != "memory"));
-    let unsaid = !by(|by| *by == By::Cluster) || placement.spread.iter().any(|spread| spread.max == 0);
-    row("no-maximum", spreads && unsaid);
-    let least = |spread: &loadline_core::divide::Spread| {
-        spread.by != By::Cluster && spreads && {
-            let most =
-                placement.spread.iter().find(|other| other.by == By::Cluster).map_or(0, |other| other.max);
-            most > 0 && spread.min > most
+/// A difference that we want, and how to take its cause out of a question.
+type Wanted = (&'static str, fn(&mut Question));
+
+/// All of them.
+const WANTED: [Wanted; 10] = [
+    ("accurate-first", |q| q.mode = Mode::Min),
+    ("one-dead", |q| {
+        for opinion in q.estimators.iter_mut().flat_map(|one| one.opinions.values_mut()) {
+            if matches!(opinion, Opinion::Failed(_)) {
+                *opinion = Opinion::Count(-1);
+            }
         }
+    }),
+    ("unlisted", |q| {
+        if let Some(ask) = &mut q.binding.ask {
+            ask.requests.retain(|name, _| name == "cpu" || name == "memory");
+        }
+    }),
+    ("no-maximum", |q| {
+        let spread = spread(q);
+        if !spread.is_empty() && !spread.iter().any(|one| one.by == By::Cluster) {
+            spread.push(Spread { by: By::Cluster, min: 0, max: 0 });
+        }
+        for one in spread.iter_mut().filter(|one| one.max == 0) {
+            one.max = 100;
+        }
+    }),
+    ("too-many-groups", |q| {
+        let spread = spread(q);
+        let most = spread.iter().map(|one| one.max.max(one.min)).max();
+        for one in spread.iter_mut().filter(|one| one.by == By::Cluster && one.max > 0) {
+            one.max = most.unwrap_or(0);
+        }
+    }),
+    ("every-field", |q| spread(q).retain(|one| matches!(one.by, By::Cluster | By::Region))),
+    ("regions-room", |q| {
+        if spread(q).iter().any(|one| one.by == By::Region) {
+            q.replaced = q.members.iter().map(|member| (member.name.to_string(), 1000)).collect();
+        }
+    }),
+    ("spread-room", |q| q.spread_is_error = true),
+    ("anew", |q| q.binding.observed.clear()),
+    ("components", |q| q.binding.components.clear()),
+];
+
+/// The names of all rows.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    WANTED.iter().map(|(name, _)| *name).chain(ALWAYS)
+}
+
+fn spread(question: &mut Question) -> &mut Vec<Spread> {
+    &mut question.binding.placement.as_mut().expect("every binding has one").spread
+}
+
+/// The fewest of [`WANTED`] without whose causes ours is what it is when it does as Karmada does.
+pub fn causes(question: &Question) -> Option<Vec<&'static str>> {
+    let rows = WANTED.len();
+    let mut subsets: Vec<u32> = (1..1 << rows).filter(|subset: &u32| subset.count_ones() <= 4).collect();
+    subsets.sort_by_key(|subset| subset.count_ones());
+    let taken = |subset: &u32| {
+        let subset = *subset;
+        WANTED.iter().enumerate().filter(move |(at, _)| subset & (1 << at) != 0).map(|(_, row)| row)
     };
-    row("too-many-groups", placement.spread.iter().any(least));
-    row("every-field", by(|by| matches!(by, By::Zone | By::Provider | By::Label(_))));
-    row("regions-room", spreads && by(|by| *by == By::Region) && placement.division != Division::Duplicated);
-    row("anew", binding.is_fresh() && !binding.observed.is_empty() && !placement.groups.is_empty());
-    row("components", !binding.components.is_empty());
-    rows
+    let explains = |subset: &u32| {
+        let mut without = question.clone();
+        taken(subset).for_each(|(_, take_out)| take_out(&mut without));
+        without.decision(without.own()) == without.decision(upstream())
+    };
+    subsets
+        .iter()
+        .find(|subset| explains(subset))
+        .map(|subset| taken(subset).map(|(name, _)| *name).collect())
 }
 
 /// Does it look at spread constraints?

@@ -328,6 +328,12 @@ fn bad_input_is_an_answer() {
             spread(&[(By::Unsaid, 1, 1)]),
             "SchedulerError: spread constraint by nothing: expected spreadByField or spreadByLabel",
         ),
+        // An empty affinity is every cluster.
+        (cores(12, dynamic()).placing(|placement| placement.affinity = Some(Affinity::default())), "a:5 b:7"),
+        (
+            cores(1, dynamic()).placing(|placement| placement.affinity = Some(named(&["gone"]))),
+            "NoClusterFit: 0/2 clusters are available: 2 cluster(s) did not match the placement cluster affinity constraint.",
+        ),
         // Weights that cannot be, if admission let them pass: as if there were none.
         (cores(4, fixed(&[("a", 0), ("b", -7)])), "a:2 b:2"),
         (cores(i32::MAX, fixed(&[("a", i64::MAX), ("b", i64::MAX)])), "a:1073741824 b:1073741823"),

@@ -220,6 +220,12 @@ fn row_1_a_dead_estimator_loses_only_its_own_vote() {
     assert_eq!(told(&divide(&fleet, &three, &given)), "A:2 B:1");
     let given = Given { options: upstream(), ..given };
     assert_eq!(told(&divide(&fleet, &one, &given)), "A:1", "Karmada hears nobody then");
+    // By its sums B has room for 32 / 12 = 2.
+    let estimators = [counted(&[("A", Err("connection refused")), ("B", Ok(1))])];
+    let only_b = Binding { replicas: 2, ..one }.placing(|placement| placement.affinity = Some(named(&["B"])));
+    let answer = divide(&fleet, &only_b, &Given { estimators: &estimators, ..given });
+    let want = "Unschedulable: Clusters available replicas 1 are not enough to schedule.";
+    assert_eq!(told(&answer), want, "Karmada does not ask about clusters that were refused");
 }
 
 #[test]

@@ -95,6 +95,18 @@ fn allocatable_is_relative_and_needs_both_figures() {
 }
 
 #[test]
+fn row_a3_memory_is_scored_like_cpu() {
+    // 5 of 2 to 10: (5 − 2) ÷ (10 − 2) = 0.375, and (0.375 − 0.5) × 2 × 100 = −25.
+    let like = |name: &str, cpu: &str, memory: &str| sized(name, [cpu, "16"], [memory, "16Gi"]);
+    let mut fleet = fleet([like("a", "2", "2Gi"), like("b", "5", "5Gi"), like("c", "10", "10Gi")]);
+    for prioritizer in ["ResourceAllocatableCPU", "ResourceAllocatableMemory"] {
+        let report = report(&mut fleet, &placement("p", None, &[built_in(prioritizer, 1)]), noon());
+        let points = ["a", "b", "c"].map(|name| raw(&report, name, prioritizer));
+        assert_eq!(points, [Some(-100), Some(-25), Some(100)], "{prioritizer}");
+    }
+}
+
+#[test]
 fn a_ratio_holds_within_its_scale_and_needs_a_capacity() {
     for (allocatable, capacity, want) in [
         ("0", "10", Some(-100)),
