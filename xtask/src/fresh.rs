@@ -2,7 +2,7 @@
 //!
 //! A generator has one row in [`GENERATORS`]. `cargo xtask codegen` writes, `cargo xtask test` only compares.
 
-use crate::{codegen, protobuf};
+use crate::{codegen, crds, protobuf};
 use anyhow::{Result, bail};
 use std::path::Path;
 
@@ -18,6 +18,7 @@ pub enum Mode {
 }
 
 /// Code that makes files which are kept in the repository.
+#[derive(Clone, Copy)]
 pub struct Generator {
     /// What it makes, for messages.
     pub name: &'static str,
@@ -26,8 +27,22 @@ pub struct Generator {
 }
 
 /// Every generator.
-pub const GENERATORS: &[Generator] =
-    &[Generator { name: "schemas", run: codegen::run }, Generator { name: "messages", run: protobuf::run }];
+pub const GENERATORS: &[Generator] = &[
+    Generator { name: "schemas", run: codegen::run },
+    Generator { name: "messages", run: protobuf::run },
+    Generator { name: "crds", run: crds::run },
+];
+
+/// What can be asked for.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    GENERATORS.iter().map(|generator| generator.name)
+}
+
+/// Has all of them write, or the one named.
+pub fn write(root: &Path, name: Option<&str>) -> Result<()> {
+    let asked = GENERATORS.iter().filter(|generator| name.is_none_or(|name| name == generator.name));
+    run(root, &asked.copied().collect::<Vec<_>>(), Mode::Write)
+}
 
 /// Asks all `generators`, and fails with everything that is wrong rather than with the first.
 pub fn run(root: &Path, generators: &[Generator], mode: Mode) -> Result<()> {

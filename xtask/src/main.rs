@@ -7,12 +7,13 @@
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen`, `protobuf` |
+//! | what is generated, and from what? | `codegen`, `crds`, `protobuf` |
 //! | how fast is it? | `bench` |
 
 mod bench;
 mod codegen;
 mod control_plane;
+mod crds;
 mod fresh;
 mod layers;
 mod protobuf;
@@ -84,9 +85,13 @@ enum Chore {
     CheckLayers,
     /// Write the generated files anew
     ///
-    /// They are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be, and from
-    /// the protobuf messages in crates/api/proto.
-    Codegen,
+    /// `schemas` are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be,
+    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api.
+    Codegen {
+        /// Only these
+        #[arg(value_parser = PossibleValuesParser::new(fresh::names()))]
+        name: Option<String>,
+    },
     /// Run the benchmarks, or the one named
     Bench {
         /// Which one
@@ -108,7 +113,7 @@ fn main() -> ExitCode {
             built.and_then(|()| control_plane::print(groups))
         }
         Chore::CheckLayers => layers::check_workspace(),
-        Chore::Codegen => fresh::run(&shell::root(), fresh::GENERATORS, fresh::Mode::Write),
+        Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Bench { name, args } => bench::run(name.as_deref(), &args),
     };
     code(done.map(|()| ExitCode::SUCCESS))

@@ -58,7 +58,7 @@ fn make(root: &Path, out: &Path) -> Result<()> {
 }
 
 /// Everything in a folder, by name.
-fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+pub fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))?;
     let mut out = BTreeMap::new();
     for entry in entries {
@@ -72,7 +72,7 @@ fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
 }
 
 /// The names of files that are not the same in both.
-fn differing(one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+pub fn differing(one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     let mut names: Vec<String> = one.keys().chain(other.keys()).cloned().collect();
     names.sort_unstable();
     names.dedup();

@@ -19,6 +19,7 @@
 //! | clusters, bindings and policies of a fleet | [`karmada`] |
 //! | pods that wait in vain | [`waiting`] |
 //! | placements of Open Cluster Management, and their fleet | [`ocm`] |
+//! | when a node is in trouble, and who may be disturbed for it | [`qos`] |
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
 //! | what quotas leave | [`quota`] |
@@ -37,9 +38,12 @@ pub mod ocm;
 pub mod owners;
 pub mod pod;
 pub mod policy;
+pub mod qos;
 pub mod quota;
 mod read;
 pub mod recommendation;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod waiting;
 pub mod workload;
 

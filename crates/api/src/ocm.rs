@@ -14,6 +14,8 @@ pub mod cel;
 pub mod decision;
 pub mod fleet;
 pub mod placement;
+#[cfg(feature = "schema")]
+pub mod types;
 
 /// The API group of all of them.
 pub const GROUP: &str = "cluster.open-cluster-management.io";
