@@ -161,9 +161,12 @@ pub fn binding(name: &str, dice: &mut Dice) -> Value {
     if grouped && dice.chance(40) {
         status["schedulerObservingAffinityName"] = json!(dice.pick(&GROUPS));
     }
-    if dice.chance(if grouped { 25 } else { 12 }) {
+    if dice.chance(if status == json!({}) { 12 } else { 50 }) {
         spec["rescheduleTriggeredAt"] = json!(LATER);
         status["lastScheduledTime"] = json!(EARLIER);
+        if spec["replicas"].is_number() && dice.chance(15) {
+            spec["replicas"] = json!(0);
+        }
     }
     let mut binding = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": {"name": name, "namespace": "default",
@@ -349,7 +352,11 @@ pub fn changed(binding: &Value, dice: &mut Dice) -> Value {
         }
         // One of its clusters is left behind.
         7 | 8 if spec["clusters"].as_array().is_some_and(|all| !all.is_empty()) => {
-            let left = spec["clusters"].as_array_mut().expect("clusters").remove(0);
+            let clusters = spec["clusters"].as_array_mut().expect("clusters");
+            // In which order Karmada writes them is chance, and not ours.
+            let names = clusters.iter().map(|cluster| cluster["name"].as_str());
+            let (first, _) = names.enumerate().min_by_key(|(_, name)| *name).expect("there is one");
+            let left = clusters.remove(first);
             spec["gracefulEvictionTasks"] = json!([eviction(left["name"].as_str().expect("a name"))]);
         }
         _ => spec["replicaRequirements"] = requirements(dice),
