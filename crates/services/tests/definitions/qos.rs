@@ -10,7 +10,7 @@ fn node(name: &str) -> Value {
     object(
         "NodeQOS",
         name,
-        json!({
+        &json!({
             "selector": {"matchLabels": {"pool": "mixed"}},
             "nodeQualityProbe": {"nodeLocalGet": {}},
             "rules": [{
@@ -28,7 +28,7 @@ fn action(name: &str) -> Value {
     object(
         "AvoidanceAction",
         name,
-        json!({"coolDownSeconds": 120, "throttle": {"cpuThrottle": {"minCPURatio": 20, "stepCPURatio": 15}}}),
+        &json!({"coolDownSeconds": 120, "throttle": {"cpuThrottle": {"minCPURatio": 20, "stepCPURatio": 15}}}),
     )
 }
 
@@ -36,7 +36,7 @@ fn pod(name: &str) -> Value {
     object(
         "PodQOS",
         name,
-        json!({
+        &json!({
             "allowedActions": ["squeeze-batch"],
             "labelSelector": {"matchLabels": {"workload": "batch"}},
             "scopeSelector": {"matchExpressions": [
@@ -46,7 +46,7 @@ fn pod(name: &str) -> Value {
     )
 }
 
-fn object(kind: &str, name: &str, spec: Value) -> Value {
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
