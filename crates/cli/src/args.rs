@@ -176,6 +176,26 @@ Examples:
 
 Exit status: 0 when everything was answered, 2 for bad input.";
 
+const PROTECT_EXAMPLES: &str = "\
+Read are Node, Pod, NodeQOS, PodQOS, AvoidanceAction, PodDisruptionBudget and one NodeSnapshot; also
+the older NodeQOSEnsurancePolicy, PodQOSEnsurancePolicy and ServicePolicy.
+
+Measured is what the snapshot says (usage in cores and bytes, quotas in microseconds):
+  apiVersion: loadline.dev/v1alpha1
+  kind: NodeSnapshot
+  metadata: {name: n1}
+  timestamp: \"2025-01-01T00:00:00Z\"
+  node: {cpuCores: 8, memoryTotal: 34359738368}
+  metrics: [{name: cpu_total_usage, value: 7500}]
+  pods:
+  - {name: a, cpuUsage: 2.0, containers: [{name: main, cpuUsage: 2.0, quotaUs: -1}]}
+
+Examples:
+  loadline what-if protect -f scenarios/protect/policy.yaml scenarios/protect/busy.yaml
+  loadline what-if protect -f policy.yaml snapshot.yaml -o json | jq .victims
+
+Exit status: 0 when it was answered, 2 for bad input.";
+
 const SCHEDULE_EXAMPLES: &str = "\
 Read are Node, Pod, NodeMetrics, PodMetrics, Recommendation, Event, PersistentVolume,
 PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget, the
@@ -255,6 +275,13 @@ pub enum WhatIf {
     /// Placements do not see what others of the same input select, only what is published.
     #[command(after_help = PLACE_EXAMPLES)]
     Place(Place),
+    /// Say whom a node with too much load would throttle or evict, and what it would give back
+    ///
+    /// One cycle of the node agent, as if it had just measured what the NodeSnapshot says: where every rule is, how far
+    /// it is to each waterline, who comes first, and every step with its reason and what it is expected to release. Beside
+    /// it stands what acting on every pod would do. Nothing is changed anywhere; the state in the answer is that of the next snapshot.
+    #[command(after_help = PROTECT_EXAMPLES)]
+    Protect(Protect),
 }
 
 /// Where the facts come from.
@@ -331,6 +358,15 @@ pub struct Divide {
     /// Clusters that get no replicas get the workload all the same
     #[arg(long)]
     pub empty_workload_propagation: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct Protect {
+    #[command(flatten)]
+    pub input: Input,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,

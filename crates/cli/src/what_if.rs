@@ -12,11 +12,15 @@ mod live;
 mod place;
 mod place_input;
 mod place_result;
-mod place_schema;
 mod place_table;
+mod protect;
+mod protect_input;
+mod protect_result;
+mod protect_table;
 mod schedule;
 mod schedule_result;
 mod schedule_table;
+mod schema;
 mod world;
 
 use anyhow::Result;
@@ -37,6 +41,7 @@ pub fn run(engine: &WhatIf) -> Result<()> {
         WhatIf::Estimate(args) => estimate::run(args),
         WhatIf::Divide(args) => divide::run(args),
         WhatIf::Place(args) => place::run(args),
+        WhatIf::Protect(args) => protect::run(args),
     }
 }
 

@@ -45,10 +45,11 @@ pub mod taint;
 pub mod throttle;
 
 pub use level::Level;
-pub use plan::{Mode, Plan, Steps, plan};
+pub use evict::Block;
+pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};
 pub use pod::{Class, Container, Node, Origin, PERIOD_US, Pod, Quota};
 pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};
-pub use state::{Eviction, RuleState, State, Throttled};
+pub use state::{Eviction, Leaving, RuleState, State, Throttled};
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use loadline_api::ocm::{decision, fleet, placement};
+use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
 use loadline_core::place::{Fleet, Key, Options};
 use serde_json::Value;
 
-use super::place_schema::Schemas;
+use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
 
@@ -44,7 +44,7 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
     let (read, problems) = documents::scan(files, &KINDS);
     let mut build = Build { problems, ..Build::default() };
     build.warnings.extend(read.warnings.iter().map(ToString::to_string));
-    let objects = Schemas::new().sift(read.objects, &mut build);
+    let objects = Schemas::new(&DEFINITIONS).sift(read.objects, &mut build);
     let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
     for object in objects {
         by_kind.entry(object.kind).or_default().push(object);

@@ -69,10 +69,11 @@ fn past_the_limit_of_the_search_nobody_is_taken_for_nothing() {
 /// Every set, the best by the words of the module.
 fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
     let catalogue = Catalogue::default();
-    // Memory is acted on first: its order, and its tiers.
-    let memory = catalogue.find("memory_total_usage").unwrap();
+    // Memory is acted on first, if anything is to be done about it: its order, its tiers, its usage.
+    let by_memory = gaps.1 > 0.0;
+    let first = catalogue.find(if by_memory { "memory_total_usage" } else { "cpu_total_usage" }).unwrap();
     let pods: Vec<&Pod> = now.pods.iter().collect();
-    let order = sorted(&pods, Some(memory), now.options.order);
+    let order = sorted(&pods, Some(first), now.options.order);
     let cpu = |i: usize| pods[order[i]].cpu.unwrap().to_f64();
     let bytes = |i: usize| pods[order[i]].memory.unwrap().to_f64();
     type Key = (Option<crate::qos::order::Tier>, usize, i64, i64, Vec<usize>);
@@ -84,7 +85,7 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
         if (gaps.0 > 0.0 && c < gaps.0 - 1e-6) || (gaps.1 > 0.0 && m < gaps.1 - 1e-6) {
             continue;
         }
-        let highest = taken.iter().map(|i| tier(pods[order[*i]], Some(memory), now.options.order)).max();
+        let highest = taken.iter().map(|i| tier(pods[order[*i]], Some(first), now.options.order)).max();
         let beyond = |sum: f64, gap: f64| if gap > 0.0 { (sum - gap).max(0.0) / gap } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, reason = "small shares")]
         let excess = ((beyond(c, gaps.0) + beyond(m, gaps.1)) * 1e7).round() as i64;
@@ -92,9 +93,10 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
             .iter()
             .map(|i| {
                 let pod = pods[order[*i]];
-                #[expect(clippy::cast_possible_truncation, reason = "whole gibibytes")]
-                let gibibytes = (pod.memory.unwrap().to_f64() / 1_073_741_824.0) as i64;
-                pod.started.map_or(0, |at| now.now.duration_since(at).as_secs()) * gibibytes
+                let used = if by_memory { pod.memory } else { pod.cpu };
+                #[expect(clippy::cast_possible_truncation, reason = "whole gibibytes or millicores")]
+                let used = (used.unwrap().to_f64() / if by_memory { 1_073_741_824.0 } else { 1.0 }) as i64;
+                pod.started.map_or(0, |at| now.now.duration_since(at).as_secs()) * used
             })
             .sum();
         let key = (highest, taken.len(), excess, work, taken.clone());

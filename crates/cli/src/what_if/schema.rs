@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use loadline_api::ocm::DEFINITIONS;
 use loadline_apiserver::schema::{Definitions, Schema, structural};
 use loadline_apiserver::status::{FieldError, Mistake};
 use serde_json::Value;
@@ -17,8 +16,9 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    pub fn new() -> Self {
-        let definitions = DEFINITIONS.iter().filter_map(|text| serde_saphyr::from_str::<Value>(text).ok());
+    /// Of these definitions, in YAML.
+    pub fn new(definitions: &[&str]) -> Self {
+        let definitions = definitions.iter().filter_map(|text| serde_saphyr::from_str::<Value>(text).ok());
         let by_kind = definitions.filter_map(|definition| {
             let kind = definition["spec"]["names"]["kind"].as_str()?.to_owned();
             let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -85,19 +85,22 @@ fn words(error: &FieldError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_api::{ocm, qos};
 
     #[test]
     fn every_definition_is_understood() {
-        let schemas = Schemas::new();
-        assert_eq!(schemas.by_kind.len(), DEFINITIONS.len());
-        for (kind, schema) in &schemas.by_kind {
-            assert_eq!(structural::check(&schema.raw, "schema"), [], "{kind}");
+        for definitions in [&ocm::DEFINITIONS[..], &qos::DEFINITIONS] {
+            let schemas = Schemas::new(definitions);
+            assert_eq!(schemas.by_kind.len(), definitions.len());
+            for (kind, schema) in &schemas.by_kind {
+                assert_eq!(structural::check(&schema.raw, "schema"), [], "{kind}");
+            }
         }
     }
 
     #[test]
     fn both_versions_of_a_placement_have_one_schema() {
-        let text = DEFINITIONS.iter().find(|text| text.contains("kind: Placement\n")).unwrap();
+        let text = ocm::DEFINITIONS.iter().find(|text| text.contains("kind: Placement\n")).unwrap();
         let definition: Value = serde_saphyr::from_str(text).unwrap();
         let versions = &definition["spec"]["versions"];
         assert_eq!(versions[0]["schema"], versions[1]["schema"]);

@@ -1,0 +1,211 @@
+//! What is known of a pod on a node? The `Pod`, and what the agent measured of it.
+
+use super::{ELASTIC_CPU, ELASTIC_MEMORY, OPT_OUT, OPT_OUT_OF_OTHERS};
+use crate::context::namespace;
+use crate::read::{At, Error, Warning, controller, tolerant};
+use loadline_core::qos::{Class, Container, Level, Origin, PERIOD_US, Pod, Quota};
+use loadline_core::quantity::Quantity;
+use loadline_core::view::{Labels, Owner};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The pod of a `Pod`, and the node it is on. Nothing is measured of it yet.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read(value: &Value) -> Result<((Pod, Option<String>), Vec<Warning>), Error> {
+    tolerant("Pod", value, |root| {
+        let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
+        let mut pod = Pod {
+            uid: metadata.get("uid").string().into(),
+            labels: Labels::plain(&metadata.get("labels").texts()),
+            priority: spec.get("priority").int32().unwrap_or_default(),
+            priority_class: spec.get("priorityClassName").string().into(),
+            class: class(&status.get("qosClass")),
+            started: status.get("startTime").time(),
+            deleted: metadata.get("deletionTimestamp").time(),
+            grace_seconds: spec.get("terminationGracePeriodSeconds").int(),
+            ended: ended(&status.get("phase")),
+            owner: controller(&metadata),
+            containers: containers(&spec),
+            ..named(metadata.get("namespace").text(), &metadata.get("name").needed())
+        };
+        annotated(&mut pod, &metadata.get("annotations"));
+        elastic(&mut pod, &spec);
+        (pod, spec.get("nodeName").text().map(str::to_owned))
+    })
+}
+
+pub(super) fn named(given: Option<&str>, name: &str) -> Pod {
+    let namespace = namespace(given);
+    Pod { name: format!("{namespace}/{name}").into(), namespace: namespace.into(), ..Pod::default() }
+}
+
+pub(super) fn class(at: &At<'_, '_>) -> Class {
+    let name = at.text().unwrap_or_default();
+    Class::named(name).unwrap_or_else(|| {
+        at.fail(format!("expected BestEffort, Burstable or Guaranteed, found {name:?}"));
+        Class::Unset
+    })
+}
+
+pub(super) fn ended(at: &At<'_, '_>) -> bool {
+    matches!(at.text(), Some("Succeeded" | "Failed"))
+}
+
+pub(super) fn annotated(pod: &mut Pod, annotations: &At<'_, '_>) {
+    if annotations.get("kubernetes.io/config.source").text().is_some_and(|source| source != "api") {
+        pod.origin = Origin::File;
+    }
+    if annotations.get("kubernetes.io/config.mirror").is_set() {
+        pod.origin = Origin::Mirror;
+    }
+    let said = |key: &str, value: &str| annotations.get(key).text() == Some(value);
+    pod.opted_out |= said(OPT_OUT, "false") || said(OPT_OUT_OF_OTHERS, "false");
+}
+
+/// Containers and sidecars. A request that is missing is the limit, as the API server fills in.
+fn containers(spec: &At<'_, '_>) -> Vec<Container> {
+    let (main, init) = (spec.get("containers"), spec.get("initContainers"));
+    let container = |at: At<'_, '_>| {
+        let resources = at.get("resources");
+        let (requests, limits) = (resources.get("requests"), resources.get("limits"));
+        let limit = cores(&limits.get("cpu"));
+        Container {
+            name: at.get("name").needed().into(),
+            request: cores(&requests.get("cpu")).or(limit),
+            limit,
+            elastic: sum(&limits, ELASTIC_CPU),
+            ..Container::default()
+        }
+    };
+    let sidecars = init.items().filter(|at| at.get("restartPolicy").text() == Some("Always")).map(container);
+    main.items().map(container).chain(sidecars).collect()
+}
+
+/// Amounts of the elastic resources, in thousandths, all containers together.
+fn elastic(pod: &mut Pod, spec: &At<'_, '_>) {
+    let all = spec.get("containers");
+    let total = |prefix: &str| {
+        let of = |at: At<'_, '_>| {
+            let resources = at.get("resources");
+            let limits = resources.get("limits");
+            sum(&limits, prefix)
+        };
+        all.items().filter_map(of).reduce(|a, b| a + b)
+    };
+    (pod.elastic_cpu, pod.elastic_memory) = (total(ELASTIC_CPU), total(ELASTIC_MEMORY));
+}
+
+fn sum(limits: &At<'_, '_>, prefix: &str) -> Option<Level> {
+    let of = |(name, at): (&str, At<'_, '_>)| name.starts_with(prefix).then(|| cores(&at)).flatten();
+    limits.entries().filter_map(of).reduce(|a, b| a + b)
+}
+
+/// An amount in thousandths, if it can be read.
+fn cores(at: &At<'_, '_>) -> Option<Level> {
+    let amount: Quantity = at.some()?.amount().ok()?;
+    Level::from_quantity(&amount).map(|level| level.times(1000, 1))
+}
+
+/// Usage as it was measured: none if there is none, or if it is no measurement, which is told.
+pub(super) fn usage(at: &At<'_, '_>, scale: i128) -> Option<Level> {
+    let value = at.number()?;
+    let level = Level::from_f64(value).map(|level| level.times(scale, 1));
+    match level {
+        Some(level) if level >= Level::ZERO => return Some(level),
+        Some(_) => at.warn(format!("{value} is less than nothing, it counts as unknown")),
+        None => at.warn(format!("{value} is more than any machine has, it counts as unknown")),
+    }
+    None
+}
+
+/// Puts what was measured, and what a snapshot says itself, on top of what the `Pod` says.
+pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
+    pod.cpu = usage(&at.get("cpuUsage"), 1000);
+    pod.memory = usage(&at.get("memUsage"), 1);
+    pod.unreclaimable = usage(&at.get("memUnreclaimable"), 1);
+    for (name, level) in at.get("usage").entries() {
+        if let Some(level) = usage(&level, 1) {
+            pod.usage.insert(name.into(), level);
+        }
+    }
+    if let Some(priority) = at.get("priority").int32() {
+        pod.priority = priority;
+    }
+    if at.get("qosClass").is_set() {
+        pod.class = class(&at.get("qosClass"));
+    }
+    pod.uid = at.get("uid").text().map_or_else(|| pod.uid.clone(), Into::into);
+    pod.started = at.get("startTime").time().or(pod.started);
+    pod.deleted = at.get("deletionTimestamp").time().or(pod.deleted);
+    pod.grace_seconds = at.get("terminationGracePeriodSeconds").int().or(pod.grace_seconds);
+    pod.ended |= ended(&at.get("phase"));
+    if at.get("labels").is_set() {
+        pod.labels = Labels::plain(&at.get("labels").texts());
+    }
+    annotated(pod, &at.get("annotations"));
+    if let Some(kind) = at.get("ownerKind").text() {
+        let owner = pod.owner.take().filter(|owner| &*owner.kind == kind);
+        let plain = || Owner {
+            group: Arc::default(),
+            kind: kind.into(),
+            name: Arc::default(),
+            uid: Arc::default(),
+        };
+        pod.owner = Some(owner.unwrap_or_else(plain));
+    }
+    let thousandths = |at: &At<'_, '_>| usage(at, 1);
+    pod.elastic_cpu = thousandths(&at.get("elasticCpuLimit")).or(pod.elastic_cpu);
+    pod.elastic_memory = thousandths(&at.get("elasticMemLimit")).or(pod.elastic_memory);
+    pod.allowed.extend(at.get("allowedActions").strings().into_iter().map(Arc::<str>::from));
+    for one in at.get("containers").items() {
+        let name = one.get("name").needed();
+        let known = pod.containers.iter_mut().position(|container| *container.name == name);
+        let place = known.unwrap_or_else(|| {
+            pod.containers.push(Container { name: name.into(), ..Container::default() });
+            pod.containers.len() - 1
+        });
+        container(&mut pod.containers[place], &one);
+    }
+    // The pod's own figure counts the sandbox as well; without it, its containers together are the pod.
+    if !at.get("cpuUsage").is_set() {
+        let all: Option<Vec<Level>> = pod.containers.iter().map(|container| container.usage).collect();
+        pod.cpu = all.filter(|all| !all.is_empty()).map(|all| all.into_iter().sum());
+    }
+}
+
+fn container(container: &mut Container, at: &At<'_, '_>) {
+    container.usage = usage(&at.get("cpuUsage"), 1000);
+    container.period_us = match at.get("periodUs").int() {
+        None => PERIOD_US,
+        Some(period) if (1_000..=1_000_000).contains(&period) => period,
+        Some(period) => {
+            at.get("periodUs").warn(format!("the kernel takes 1000 to 1000000, found {period}; it is left alone"));
+            0
+        }
+    };
+    container.limit = usage(&at.get("cpuLimit"), 1000).or(container.limit);
+    container.request = usage(&at.get("cpuRequest"), 1000).or(container.request).or(container.limit);
+    container.elastic = usage(&at.get("elasticCpuLimit"), 1000).or(container.elastic);
+    container.quota = quota(container, at);
+}
+
+/// What the kernel says; where nobody looked, what the kubelet writes: the limit, or nothing.
+fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
+    let given = at.get("quotaUs");
+    if at.value().get("quotaUs").is_some_and(Value::is_null) {
+        return Quota::Unknown;
+    }
+    if let Some(us) = given.int() {
+        match us {
+            ..-1 => given.warn(format!("expected -1 or more, found {us}; it is taken for no limit")),
+            1..1_000 => given.warn(format!("the kernel takes no less than 1000, found {us}")),
+            _ => {}
+        }
+        return Quota::from_us(us);
+    }
+    let whole = |limit: Level| limit.times(container.period_us.into(), 1000).nano() / Level::whole(1).nano();
+    let us = container.limit.and_then(|limit| i64::try_from(whole(limit)).ok());
+    us.map_or(Quota::Unlimited, Quota::from_us)
+}

@@ -1,0 +1,101 @@
+//! What was asked for? `NodeQOS`, `PodQOS` and `AvoidanceAction`.
+//!
+//! What a schema refuses ([`super::DEFINITIONS`]) is for whoever holds the object against it; here everything is read
+//! that can be, and the planner says what is wrong with the rest.
+
+use crate::read::{At, Error, Warning, tolerant};
+use loadline_core::qos::Level;
+use loadline_core::qos::policy::{Action, COOL_DOWN_SECONDS, Evict, NodeQos, Rule, Strategy};
+use loadline_core::qos::scope::Scope;
+use loadline_core::qos::throttle::Step;
+use loadline_core::select::LabelSelector;
+use loadline_core::select::label::Expression;
+use serde_json::Value;
+
+/// Reads a `NodeQOS`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn node_qos(value: &Value) -> Result<(NodeQos, Vec<Warning>), Error> {
+    tolerant("NodeQOS", value, |root| {
+        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        let rules = spec.get("rules");
+        NodeQos {
+            name: metadata.get("name").needed().into(),
+            selector: spec.get("selector").some().and_then(|at| at.parse()),
+            rules: rules.items().map(|at| rule(&at)).collect(),
+        }
+    })
+}
+
+fn rule(at: &At<'_, '_>) -> Rule {
+    let metric = at.get("metricRule");
+    let value = metric.get("value");
+    let level = match value.amount() {
+        Ok(amount) => Level::from_quantity(&amount),
+        Err(problem) => {
+            value.fail(problem.problem);
+            None
+        }
+    };
+    Rule {
+        name: at.get("name").needed().into(),
+        metric: metric.get("name").needed().into(),
+        selector: metric.get("selector").some().and_then(|at| at.parse()),
+        value: level,
+        avoid_after: at.get("avoidanceThreshold").int32().unwrap_or(1),
+        restore_after: at.get("restoreThreshold").int32().unwrap_or(1),
+        action: at.get("actionName").needed().into(),
+        strategy: match at.get("strategy").text() {
+            Some("Preview") => Strategy::Preview,
+            _ => Strategy::Act,
+        },
+    }
+}
+
+/// Reads an `AvoidanceAction`. A step or a rest that is not said is a tenth; one that is 0 stays 0.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn action(value: &Value) -> Result<(Action, Vec<Warning>), Error> {
+    tolerant("AvoidanceAction", value, |root| {
+        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        let (throttle, eviction) = (spec.get("throttle"), spec.get("eviction"));
+        let cpu = throttle.get("cpuThrottle");
+        let step = Step {
+            percent: cpu.get("stepCPURatio").int32().unwrap_or(Step::DEFAULT.percent),
+            least_percent: cpu.get("minCPURatio").int32().unwrap_or(Step::DEFAULT.least_percent),
+        };
+        let grace = eviction.get("terminationGracePeriodSeconds");
+        Action {
+            name: metadata.get("name").needed().into(),
+            cool_down_seconds: spec.get("coolDownSeconds").int().unwrap_or(COOL_DOWN_SECONDS),
+            throttle: throttle.is_set().then_some(step),
+            evict: eviction.is_set().then(|| Evict { grace_seconds: grace.int() }),
+        }
+    })
+}
+
+/// Reads a `PodQOS`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn pod_qos(value: &Value) -> Result<(Scope, Vec<Warning>), Error> {
+    tolerant("PodQOS", value, |root| {
+        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        let (chosen, scopes) = (spec.get("labelSelector"), spec.get("scopeSelector"));
+        let expressions = scopes.get("matchExpressions");
+        let expression = |at: At<'_, '_>| Expression {
+            key: at.get("scopeName").string(),
+            operator: at.get("operator").string(),
+            values: at.get("values").strings(),
+        };
+        let labels: Option<LabelSelector> = chosen.some().and_then(|at| at.parse());
+        Scope {
+            name: metadata.get("name").needed().into(),
+            labels: labels.unwrap_or_default(),
+            expressions: expressions.items().map(expression).collect(),
+            allowed: spec.get("allowedActions").strings().into_iter().map(Into::into).collect(),
+        }
+    })
+}

@@ -1,0 +1,142 @@
+//! Which node do the objects describe, and what was asked for?
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use loadline_api::qos::{DEFINITIONS, older, pod, rules, snapshot};
+use loadline_api::{cluster, qos};
+use loadline_core::qos::metric::Catalogue;
+use loadline_core::qos::policy::Policy;
+use loadline_core::qos::{Snapshot, scope};
+
+use super::schema::Schemas;
+use super::world::Build;
+use crate::documents::{self, Document, Kind, Problem};
+
+/// Every kind that is read.
+pub const KINDS: [Kind; 10] = [
+    ("v1", "Node"),
+    ("v1", "Pod"),
+    ("policy/v1", "PodDisruptionBudget"),
+    (qos::VERSION, "NodeQOS"),
+    (qos::VERSION, "PodQOS"),
+    (qos::VERSION, "AvoidanceAction"),
+    (qos::VERSION, "NodeQOSEnsurancePolicy"),
+    (qos::VERSION, "PodQOSEnsurancePolicy"),
+    (qos::VERSION, "ServicePolicy"),
+    snapshot::SNAPSHOT,
+];
+
+/// One moment of one node, and what was asked for.
+pub struct Input {
+    pub policy: Policy,
+    pub snapshot: Snapshot,
+    pub warnings: Vec<String>,
+}
+
+/// Reads all objects.
+///
+/// # Errors
+/// All problems at once.
+pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Problem>> {
+    let (read, problems) = documents::scan(files, &KINDS);
+    let place = read.objects.first().map(|first| first.place.clone());
+    let mut build = Build { problems, ..Build::default() };
+    build.warnings.extend(read.warnings.iter().map(ToString::to_string));
+    let current = read.objects.into_iter().map(|object| up_to_date(object, &mut build)).collect();
+    let objects = Schemas::new(&DEFINITIONS).sift(current, &mut build);
+    let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
+    for object in objects {
+        by_kind.entry(object.kind).or_default().push(object);
+    }
+    let mut take = |kind: &str| by_kind.remove(kind).unwrap_or_default();
+    let mut known = snapshot::Known::default();
+    for mut document in build.once(take("Node")) {
+        let first = snapshot::node(&document.value);
+        if let Some((node, warnings)) = build.wanted(&mut document, first, snapshot::node) {
+            build.warn(&document, warnings);
+            known.nodes.insert(node.name.clone(), node);
+        }
+    }
+    for mut document in build.once(take("Pod")) {
+        let first = pod::read(&document.value);
+        if let Some(((pod, node), warnings)) = build.wanted(&mut document, first, pod::read) {
+            build.warn(&document, warnings);
+            known.pods.insert(pod.name.clone(), (pod, node));
+        }
+    }
+    for mut document in build.once(take("PodDisruptionBudget")) {
+        let first = cluster::budget(&document.value);
+        if let Some((budget, warnings)) = build.wanted(&mut document, first, cluster::budget) {
+            build.warn(&document, warnings);
+            known.budgets.push(budget);
+        }
+    }
+    let mut all = (Vec::new(), Vec::new(), Vec::<scope::Scope>::new());
+    for document in build.once(take("NodeQOS")) {
+        if let Some((one, warnings)) = build.must(&document, rules::node_qos(&document.value)) {
+            build.warn(&document, warnings);
+            all.0.push(one);
+        }
+    }
+    for document in build.once(take("AvoidanceAction")) {
+        if let Some((one, warnings)) = build.must(&document, rules::action(&document.value)) {
+            build.warn(&document, warnings);
+            all.1.push(one);
+        }
+    }
+    for document in build.once(take("PodQOS")) {
+        if let Some((one, warnings)) = build.must(&document, rules::pod_qos(&document.value)) {
+            build.warn(&document, warnings);
+            all.2.push(one);
+        }
+    }
+    let snapshot = one_snapshot(build.once(take("NodeSnapshot")), known, now, place, &mut build);
+    let (nodes, actions, scopes) = all;
+    match snapshot {
+        Some(snapshot) if build.problems.is_empty() => {
+            let policy = Policy::new(Catalogue::default(), &nodes, actions, &scopes);
+            Ok(Input { policy, snapshot, warnings: build.warnings })
+        }
+        _ => Err(documents::sorted(build.problems)),
+    }
+}
+
+/// Objects in the words of older versions, in today's.
+fn up_to_date(mut document: Document, build: &mut Build) -> Document {
+    let Some((value, warnings)) = older::modern(&document.value) else { return document };
+    let told = warnings.into_iter().map(|what| document.problem("", what).to_string());
+    build.warnings.extend(told);
+    let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+    let today = KINDS.iter().find(|(_, known)| *known == kind);
+    document.kind = today.map_or(document.kind, |(_, kind)| *kind);
+    document.value = value;
+    document
+}
+
+fn one_snapshot(
+    found: Vec<Document>,
+    known: snapshot::Known,
+    now: Option<Timestamp>,
+    place: Option<documents::Place>,
+    build: &mut Build,
+) -> Option<Snapshot> {
+    let mut found = found.into_iter();
+    let Some(document) = found.next() else {
+        // Without any document there is a problem already.
+        if let Some(place) = place {
+            let place = documents::Place { number: None, item: None, ..place };
+            let what = "expected one NodeSnapshot, found none".to_owned();
+            build.problems.push(Problem { place, path: String::new(), what });
+        }
+        return None;
+    };
+    for another in found {
+        let what = format!("expected one NodeSnapshot, found another in {}", document.place);
+        build.problems.push(another.problem("kind", what));
+    }
+    let (snapshot, warnings) = build.must(&document, snapshot::read(&document.value, known, now))?;
+    build.warn(&document, warnings);
+    Some(snapshot)
+}

@@ -1,0 +1,189 @@
+//! The answer of `what-if protect` for people: which lines are passed, who is touched for it and who is not.
+
+use std::fmt::Write as _;
+
+use loadline_core::qos::gap::{Category, Target};
+use loadline_core::qos::{Level, Plan, Quota, Snapshot, Steps};
+
+use crate::out::bold;
+use crate::table::{Align, Table};
+
+/// Of more pods than this, only so many are shown, unless everything is asked for.
+const SHOWN: usize = 20;
+
+/// The whole answer.
+pub fn render(snapshot: &Snapshot, plan: &Plan, wide: bool) -> String {
+    let mut text = headline(snapshot, plan);
+    if !plan.rules.is_empty() {
+        text.push_str(&rules(plan));
+    }
+    text.push_str(&steps(&plan.steps, wide));
+    if let Some(preview) = &plan.preview {
+        let _ = writeln!(text, "\n{}", bold("Preview: what the rules that only say would do"));
+        text.push_str(&steps(preview, wide));
+    }
+    let closed = &plan.closed;
+    if closed.present || snapshot.node.taints.len() != closed.taints.len() {
+        let what = if closed.present { "closed for new pods" } else { "open for new pods again" };
+        let _ = writeln!(text, "\n{} is {what}: {}", snapshot.node.name, closed.message);
+    }
+    text
+}
+
+fn headline(snapshot: &Snapshot, plan: &Plan) -> String {
+    let node = bold(&snapshot.node.name);
+    if plan.rules.is_empty() {
+        return format!("{node} has no rule: nothing to do\n");
+    }
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (writes, victims) = (&plan.steps.writes, plan.steps.victims.len());
+    let pods = |category| {
+        let mut all: Vec<_> = writes.iter().filter(|w| w.category == category).map(|w| &w.pod).collect();
+        all.dedup();
+        all.len()
+    };
+    let (down, up) = (pods(Category::ThrottleDown), pods(Category::ThrottleUp));
+    let mut parts = Vec::new();
+    if down > 0 {
+        parts.push(format!("throttles {}", count(down, "pod")));
+    }
+    if victims > 0 {
+        parts.push(format!("evicts {}", count(victims, "pod")));
+    }
+    if up > 0 {
+        parts.push(format!("gives back to {}", count(up, "pod")));
+    }
+    if parts.is_empty() {
+        parts.push("leaves every pod alone".to_owned());
+    }
+    let naive = plan.steps.naive.pods_disturbed;
+    let compared = if naive > down + victims {
+        format!(" (acting on all: {naive})")
+    } else {
+        String::new()
+    };
+    format!("{node} {}{compared}\n", bold(&parts.join(", ")))
+}
+
+fn rules(plan: &Plan) -> String {
+    let mut table = Table::new([
+        ("RULE", Align::Left),
+        ("METRIC", Align::Left),
+        ("LINE", Align::Right),
+        ("ACTION", Align::Left),
+        ("PHASE", Align::Left),
+    ]);
+    for rule in &plan.rules {
+        table.row([
+            rule.rule.to_string(),
+            rule.metric.to_owned(),
+            plain(rule.value),
+            rule.action.to_string(),
+            rule.phase.as_str().to_owned(),
+        ]);
+    }
+    table.render(2)
+}
+
+fn steps(steps: &Steps, wide: bool) -> String {
+    let mut text = String::new();
+    if !steps.targets.is_empty() {
+        text.push_str("\n  how far it is:\n");
+        text.push_str(&gaps(&steps.targets));
+    }
+    if !steps.credited.is_empty() {
+        let names: Vec<String> =
+            steps.credited.iter().map(|one| format!("{} ({})", one.pod, one.reason.as_str())).collect();
+        let _ = writeln!(text, "  counted already: {}", names.join(", "));
+    }
+    if !steps.writes.is_empty() || !steps.victims.is_empty() {
+        text.push_str("\n  steps, in order:\n");
+        text.push_str(&actions(steps));
+    }
+    for one in &steps.blocked {
+        let _ = writeln!(text, "  not evicted: {} ({})", one.pod, one.reason.as_str());
+    }
+    for one in &steps.unclosed {
+        let _ = writeln!(text, "  left open: {} of {}: {}", plain(one.left), one.metric, one.reason);
+    }
+    if wide {
+        for (metric, pods) in &steps.order {
+            let shown: Vec<&str> = pods.iter().take(SHOWN).map(|pod| &**pod).collect();
+            let more = if pods.len() > SHOWN { ", …" } else { "" };
+            let _ = writeln!(text, "  order by {metric}: {}{more}", shown.join(", "));
+        }
+        for (pod, why) in &steps.protected {
+            let _ = writeln!(text, "  protected: {pod} ({})", why.as_str());
+        }
+    }
+    text
+}
+
+fn gaps(targets: &[Target]) -> String {
+    let mut table = Table::new([
+        ("TO", Align::Left),
+        ("METRIC", Align::Left),
+        ("USED", Align::Right),
+        ("LINE", Align::Right),
+        ("GAP", Align::Right),
+        ("AFTER", Align::Right),
+        ("UNIT", Align::Left),
+    ]);
+    let known = |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), plain);
+    for target in targets {
+        let lowest = target.bounds.first();
+        table.row([
+            target.category.as_str().to_owned(),
+            target.metric.name.to_owned(),
+            known(target.used),
+            known(lowest.map(|bound| bound.value)),
+            known(lowest.and_then(|bound| bound.before)),
+            known(target.gap()),
+            target.metric.unit.to_owned(),
+        ]);
+    }
+    table.render(2)
+}
+
+fn actions(steps: &Steps) -> String {
+    let mut table = Table::new([
+        ("POD", Align::Left),
+        ("STEP", Align::Left),
+        ("MOVES", Align::Right),
+        ("GAP", Align::Right),
+        ("AFTER", Align::Right),
+        ("BECAUSE OF", Align::Left),
+    ]);
+    let known = |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), plain);
+    for write in &steps.writes {
+        let to = match write.quota {
+            Quota::Us(us) => format!("{us} of {} µs", write.period_us),
+            _ => "unlimited".to_owned(),
+        };
+        table.row([
+            write.pod.to_string(),
+            format!("{} quota {to}", write.container),
+            plain(write.moved),
+            known(write.before),
+            known(write.after),
+            write.rule.to_string(),
+        ]);
+    }
+    for victim in &steps.victims {
+        table.row([
+            victim.pod.to_string(),
+            "evict".to_owned(),
+            plain(victim.release.get(victim.metric).copied().unwrap_or_default()),
+            known(victim.before),
+            known(victim.after),
+            format!("{} on {}", victim.rule, victim.metric),
+        ]);
+    }
+    table.render(2)
+}
+
+/// An amount without needless digits.
+fn plain(level: Level) -> String {
+    let value = level.to_f64();
+    if level.nano() % Level::whole(1).nano() == 0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
