@@ -41,6 +41,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "placement"],
     },
     Bench {
+        name: "protect",
+        about: "microseconds to plan one cycle of a node with 30 to 1 000 pods",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "protect"],
+    },
+    Bench {
         name: "instructions",
         about: "instructions per decision and event (needs valgrind and gungraun-runner)",
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],

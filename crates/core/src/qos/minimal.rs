@@ -15,6 +15,9 @@ const EXACT: usize = 24;
 /// Bounds the search: as many as all pairs of halves of twenty candidates.
 const NODES: usize = 200_000;
 
+/// To what part of a gap what is released beyond it is compared, in billionths.
+const MILLIONTH: i128 = 1_000;
+
 /// A line that has to be closed.
 struct Need {
     /// The place of its target.
@@ -145,7 +148,9 @@ fn cost(needs: &[Need], offers: &[Offer], taken: &[usize]) -> Cost {
         let beyond = (released(offers, taken.iter().copied(), target) - *gap).at_least_zero();
         if *gap > Level::ZERO { beyond.times(1_000_000_000, gap.nano()).nano() } else { 0 }
     };
-    (gaps.iter().enumerate().map(excess).sum(), taken.iter().map(|at| offers[*at].work).sum())
+    // Shares that add up to the same must be the same.
+    let excess: i128 = gaps.iter().enumerate().map(excess).sum();
+    ((excess + MILLIONTH / 2) / MILLIONTH, taken.iter().map(|at| offers[*at].work).sum())
 }
 
 fn exact(needs: &[Need], offers: &[Offer], limit: Option<usize>) -> Option<Vec<usize>> {

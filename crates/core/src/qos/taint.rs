@@ -20,6 +20,9 @@ pub struct Closed {
     pub message: String,
     /// Until when it surely stays, if only the cool-down of rules keeps it.
     pub until: Option<jiff::Timestamp>,
+    /// Until when the ledger marks the node as cooling: nobody is sent here, least of all a pod that was just sent away.
+    /// Moves on with every cycle in which a rule holds; none if none does.
+    pub cools_until: Option<jiff::Timestamp>,
 }
 
 impl Closed {
@@ -36,7 +39,7 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
     let there = node.taints.iter().any(|taint| taint.key == KEY);
     if snapshot.options.dry_run || node.preview {
         let message = "nothing is changed in a preview".to_owned();
-        return Closed { present: there, taints: node.taints.clone(), message, until: None };
+        return Closed { present: there, taints: node.taints.clone(), message, until: None, cools_until: None };
     }
     let now = snapshot.now;
     let acting = || phases.judged.iter().filter(|rule| !rule.preview);
@@ -56,6 +59,10 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
         state.last_triggered.map(|last| super::state::later(last, seconds))
     };
     let until = cooling.iter().filter_map(|(_, state)| ends(state)).max().filter(|_| holding.is_empty());
+    // A rule that holds, holds at least until the next cycle.
+    let next = super::state::later(now, snapshot.options.interval_seconds.saturating_mul(2));
+    let active = acting().filter(|rule| rule.holds()).filter_map(|rule| ends(&rule.state)).map(|end| end.max(next));
+    let cools_until = active.chain(until).chain(cooling.iter().filter_map(|(_, state)| ends(state))).max();
     let message = if !holding.is_empty() {
         holding.join(", ")
     } else if let Some(until) = until {
@@ -69,5 +76,5 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
         let effect = snapshot.options.taint.clone();
         taints.push(Taint { key: KEY.to_owned(), value: String::new(), effect, time_added: None });
     }
-    Closed { present, taints, message, until }
+    Closed { present, taints, message, until, cools_until }
 }

@@ -197,10 +197,11 @@ fn the_taint_stays_until_every_rule_has_cooled_and_leaves_others_alone() {
     let restored = plan(&policy, &second);
     assert_eq!(phases(&restored), ["restored"]);
     assert!(restored.closed.present && restored.closed.until == Some(t(20)));
+    assert_eq!((first.closed.cools_until, restored.closed.cools_until), (Some(t(20)), Some(t(20))));
     let third = next(&second, &restored, 11, &[("cpu_total_usage", 5000.0)]);
     let cooled = plan(&policy, &third);
     assert_eq!(phases(&cooled), ["restored"], "the cycle in which it has cooled is its last");
-    assert!(!cooled.closed.present);
+    assert!(!cooled.closed.present && cooled.closed.cools_until.is_none());
     assert_eq!(cooled.closed.reason(), "WaterlineRestored");
     assert_eq!(cooled.closed.taints.len(), 1, "others' taints stay");
     let fourth = next(&third, &cooled, 10, &[("cpu_total_usage", 5000.0)]);

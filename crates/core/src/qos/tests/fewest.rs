@@ -88,7 +88,7 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
         let highest = taken.iter().map(|i| tier(pods[order[*i]], Some(first), now.options.order)).max();
         let beyond = |sum: f64, gap: f64| if gap > 0.0 { (sum - gap).max(0.0) / gap } else { 0.0 };
         #[expect(clippy::cast_possible_truncation, reason = "small shares")]
-        let excess = ((beyond(c, gaps.0) + beyond(m, gaps.1)) * 1e7).round() as i64;
+        let excess = ((beyond(c, gaps.0) + beyond(m, gaps.1)) * 1e6).round() as i64;
         let work: i64 = taken
             .iter()
             .map(|i| {
