@@ -32,7 +32,8 @@ fn main() {
         let greedy = nodes::node(pods, Planner::Greedy);
         let minimal = nodes::node(pods, Planner::Minimal);
         let found = plan(&policy, &greedy);
-        let times = [&greedy, &minimal].map(|node| micros(|| drop(black_box(plan(&policy, black_box(node))))));
+        let times =
+            [&greedy, &minimal].map(|node| micros(|| drop(black_box(plan(&policy, black_box(node))))));
         println!(
             "| {pods} | {:.0} | {:.0} | {} | {} | {} |",
             times[0],

@@ -44,8 +44,8 @@ mod state;
 pub mod taint;
 pub mod throttle;
 
-pub use level::Level;
 pub use evict::Block;
+pub use level::Level;
 pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};
 pub use pod::{Class, Container, Node, Origin, PERIOD_US, Pod, Quota};
 pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};

@@ -56,14 +56,12 @@ fn policy(rules: &[(bool, i64, usize)], step: i32) -> Policy {
         action: ACTIONS[*action].into(),
         ..Rule::default()
     };
-    let object = NodeQos {
-        name: "nq".into(),
-        selector: None,
-        rules: rules.iter().enumerate().map(rule).collect(),
-    };
+    let object =
+        NodeQos { name: "nq".into(), selector: None, rules: rules.iter().enumerate().map(rule).collect() };
     let step = Some(Step { percent: step, least_percent: 10 });
     let evict = Some(Evict::default());
-    let action = |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
+    let action =
+        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
     let actions =
         vec![action("squeeze", step, None), action("drop", None, evict), action("both", step, evict)];
     // Those of a priority above 1 are never touched; those of 1 are not evicted by `drop`.
@@ -145,7 +143,9 @@ fn check(snapshot: &Snapshot, found: &Plan) -> Result<(), TestCaseError> {
         }
         prop_assert!(write.moved > Level::ZERO, "{} released nothing", write.pod);
         let new = write.quota.level(100_000).expect("a quota");
-        prop_assert!(new >= Level::whole(10) && new >= container.request.expect("a request") - Level::whole(1));
+        prop_assert!(
+            new >= Level::whole(10) && new >= container.request.expect("a request") - Level::whole(1)
+        );
         prop_assert!(container.quota.level(100_000).is_none_or(|old| new < old), "throttling never raises");
     }
     let mut gone = std::collections::BTreeSet::new();

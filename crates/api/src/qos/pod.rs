@@ -147,12 +147,8 @@ pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
     annotated(pod, &at.get("annotations"));
     if let Some(kind) = at.get("ownerKind").text() {
         let owner = pod.owner.take().filter(|owner| &*owner.kind == kind);
-        let plain = || Owner {
-            group: Arc::default(),
-            kind: kind.into(),
-            name: Arc::default(),
-            uid: Arc::default(),
-        };
+        let plain =
+            || Owner { group: Arc::default(), kind: kind.into(), name: Arc::default(), uid: Arc::default() };
         pod.owner = Some(owner.unwrap_or_else(plain));
     }
     let thousandths = |at: &At<'_, '_>| usage(at, 1);
@@ -181,7 +177,8 @@ fn container(container: &mut Container, at: &At<'_, '_>) {
         None => PERIOD_US,
         Some(period) if (1_000..=1_000_000).contains(&period) => period,
         Some(period) => {
-            at.get("periodUs").warn(format!("the kernel takes 1000 to 1000000, found {period}; it is left alone"));
+            at.get("periodUs")
+                .warn(format!("the kernel takes 1000 to 1000000, found {period}; it is left alone"));
             0
         }
     };

@@ -68,7 +68,8 @@ pub fn read(value: &Value, known: Known, now: Option<Timestamp>) -> Result<(Snap
             at.fail("expected a time such as 2025-01-31T12:00:00Z, found nothing");
         }
         let time = time.unwrap_or_default();
-        let mut node = known.nodes.get(&name).cloned().unwrap_or_else(|| Node { name: name.clone(), ..Node::default() });
+        let mut node =
+            known.nodes.get(&name).cloned().unwrap_or_else(|| Node { name: name.clone(), ..Node::default() });
         let own = root.get("node");
         node.cpu = positive(&own.get("cpuCores"), 1000).or(node.cpu);
         node.memory = positive(&own.get("memoryTotal"), 1).or(node.memory);
@@ -213,7 +214,11 @@ fn options(at: &At<'_, '_>) -> Options {
         interval_seconds: interval_seconds.max(1),
         min_age_seconds: count("minPodAgeSeconds", 0),
         grace_cycles: plain.grace_cycles,
-        protected_namespaces: if namespaces.is_set() { strings(&namespaces) } else { plain.protected_namespaces },
+        protected_namespaces: if namespaces.is_set() {
+            strings(&namespaces)
+        } else {
+            plain.protected_namespaces
+        },
         agent: at.get("agent").text().map(Arc::from),
         taint: if word(&at.get("taintEffect"), &[("PreferNoSchedule", false), ("NoSchedule", true)], false) {
             Effect::NoSchedule
@@ -302,7 +307,7 @@ pub fn render_state(state: &State) -> Value {
             "lastTriggeredTime": rule.last_triggered.map(|time| time.to_string()),
         });
         if let Some(definition) = &rule.definition {
-            out["definition"] = json!(definition);
+            out["definition"] = json!(&**definition);
         }
         if let Some(seconds) = rule.cool_down_seconds {
             out["coolDownSeconds"] = json!(seconds);
@@ -312,14 +317,14 @@ pub fn render_state(state: &State) -> Value {
     let entry = |entry: &Throttled| {
         let rules: Vec<String> = entry.rules.iter().map(ToString::to_string).collect();
         json!({
-            "pod": entry.pod, "container": entry.container, "originalQuotaUs": entry.original_us,
+            "pod": &*entry.pod, "container": &*entry.container, "originalQuotaUs": entry.original_us,
             "writtenQuotaUs": entry.written_us, "rules": rules,
         })
     };
     let eviction = |one: &Eviction| {
-        let mut out = json!({"pod": one.pod, "time": one.at.to_string(), "status": one.status});
+        let mut out = json!({"pod": &*one.pod, "time": one.at.to_string(), "status": one.status});
         if !one.uid.is_empty() {
-            out["uid"] = json!(one.uid);
+            out["uid"] = json!(&*one.uid);
         }
         if let Some(seconds) = one.grace_seconds {
             out["graceSeconds"] = json!(seconds);

@@ -9,7 +9,7 @@ pub fn eviction(victim: &Victim) -> Value {
     let (namespace, name) = victim.pod.split_once('/').unwrap_or(("default", &victim.pod));
     let mut options = json!({"gracePeriodSeconds": victim.grace_seconds});
     if !victim.uid.is_empty() {
-        options["preconditions"] = json!({"uid": victim.uid});
+        options["preconditions"] = json!({"uid": &*victim.uid});
     }
     json!({
         "apiVersion": "policy/v1",

@@ -57,11 +57,7 @@ fn headline(snapshot: &Snapshot, plan: &Plan) -> String {
         parts.push("leaves every pod alone".to_owned());
     }
     let naive = plan.steps.naive.pods_disturbed;
-    let compared = if naive > down + victims {
-        format!(" (acting on all: {naive})")
-    } else {
-        String::new()
-    };
+    let compared = if naive > down + victims { format!(" (acting on all: {naive})") } else { String::new() };
     format!("{node} {}{compared}\n", bold(&parts.join(", ")))
 }
 

@@ -45,17 +45,15 @@ pub fn policy() -> Policy {
         ..Rule::default()
     };
     let object = NodeQos { name: "nq".into(), selector: None, rules: RULES.iter().map(rule).collect() };
-    let action = |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
+    let action =
+        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
     let actions = vec![
         action("squeeze", Some(Step { percent: 10, least_percent: 10 }), None),
         action("drop", None, Some(Evict::default())),
         action("close", None, None),
     ];
-    let batch = Expression {
-        key: "Priority".into(),
-        operator: "In".into(),
-        values: vec!["-1000-100".into()],
-    };
+    let batch =
+        Expression { key: "Priority".into(), operator: "In".into(), values: vec!["-1000-100".into()] };
     let scope = Scope {
         name: "batch".into(),
         expressions: vec![batch],

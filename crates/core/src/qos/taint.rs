@@ -39,7 +39,13 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
     let there = node.taints.iter().any(|taint| taint.key == KEY);
     if snapshot.options.dry_run || node.preview {
         let message = "nothing is changed in a preview".to_owned();
-        return Closed { present: there, taints: node.taints.clone(), message, until: None, cools_until: None };
+        return Closed {
+            present: there,
+            taints: node.taints.clone(),
+            message,
+            until: None,
+            cools_until: None,
+        };
     }
     let now = snapshot.now;
     let acting = || phases.judged.iter().filter(|rule| !rule.preview);
@@ -61,7 +67,8 @@ pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
     let until = cooling.iter().filter_map(|(_, state)| ends(state)).max().filter(|_| holding.is_empty());
     // A rule that holds, holds at least until the next cycle.
     let next = super::state::later(now, snapshot.options.interval_seconds.saturating_mul(2));
-    let active = acting().filter(|rule| rule.holds()).filter_map(|rule| ends(&rule.state)).map(|end| end.max(next));
+    let active =
+        acting().filter(|rule| rule.holds()).filter_map(|rule| ends(&rule.state)).map(|end| end.max(next));
     let cools_until = active.chain(until).chain(cooling.iter().filter_map(|(_, state)| ends(state))).max();
     let message = if !holding.is_empty() {
         holding.join(", ")
