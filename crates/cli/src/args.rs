@@ -277,7 +277,7 @@ pub enum WhatIf {
     Place(Place),
     /// Say whom a node with too much load would throttle or evict, and what it would give back
     ///
-    /// One cycle of the node agent, as if it had just measured what the NodeSnapshot says: where every rule is, how far
+    /// One cycle of the node agent, as if it had just measured what the snapshot says: where every rule is, how far
     /// it is to each waterline, who comes first, and every step with its reason and what it is expected to release. Beside
     /// it stands what acting on every pod would do. Nothing is changed anywhere; the state in the answer is that of the next snapshot.
     #[command(after_help = PROTECT_EXAMPLES)]

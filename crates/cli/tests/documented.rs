@@ -10,5 +10,6 @@ fn documents_show_what_happens() {
     cases.case("docs/guide/place.md");
     cases.case("docs/guide/estimate.md");
     cases.case("docs/guide/divide.md");
+    cases.case("docs/guide/protect.md");
     cases.case("README.md");
 }

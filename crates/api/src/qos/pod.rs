@@ -9,11 +9,14 @@ use loadline_core::view::{Labels, Owner};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// A pod, and the node it is on.
+pub type Found = (Pod, Option<String>);
+
 /// The pod of a `Pod`, and the node it is on. Nothing is measured of it yet.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<((Pod, Option<String>), Vec<Warning>), Error> {
+pub fn read(value: &Value) -> Result<(Found, Vec<Warning>), Error> {
     tolerant("Pod", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let mut pod = Pod {
