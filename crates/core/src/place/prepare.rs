@@ -287,13 +287,13 @@ fn weights(placement: &Placement, out: &mut Prepared) {
             Some(Coordinate::AddOn(Some((object, score)))) => {
                 Prioritizer::AddOn(object.clone(), score.clone())
             }
-            Some(Coordinate::BuiltIn(name)) => match built_in(name) {
-                Some(known) => known,
-                None => {
+            Some(Coordinate::BuiltIn(name)) => {
+                let Some(known) = built_in(name) else {
                     wrong.insert(format!("incorrect builtin prioritizer: {name}"), weight);
                     continue;
-                }
-            },
+                };
+                known
+            }
         };
         let known = weights.iter_mut().find(|(known, _)| *known == prioritizer);
         match (known, &prioritizer) {
