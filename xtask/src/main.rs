@@ -68,7 +68,8 @@ enum Chore {
     /// The folders that hold the programs are printed to standard output, ready for a PATH.
     ///
     /// Peers are programs of other projects that ours are compared with and talk to: karmada-scheduler and
-    /// karmada-scheduler-estimator, in the two minor versions that differ in their wire form.
+    /// karmada-scheduler-estimator, in the two minor versions that differ in their wire form, and Open Cluster
+    /// Management's placement controller.
     #[command(after_help = "Examples:\n  cargo xtask control-plane\n  cargo xtask control-plane --peers\n  \
                             PATH=$(cargo xtask control-plane --dir):$PATH kubectl version --client")]
     ControlPlane {

@@ -137,6 +137,44 @@ impl CelJudge {
     }
 }
 
+/// Parts of a cluster that are not there if they are empty.
+const NOT_EMPTY: [(&str, &str); 9] = [
+    ("metadata", "annotations"),
+    ("metadata", "finalizers"),
+    ("metadata", "labels"),
+    ("spec", "managedClusterClientConfigs"),
+    ("spec", "taints"),
+    ("status", "allocatable"),
+    ("status", "capacity"),
+    ("status", "clusterClaims"),
+    ("status", "managedNamespaces"),
+];
+
+/// The object as expressions see it everywhere else, where it has been read into a typed one before: what is empty is
+/// not there, and what cannot be missing is there.
+pub(super) fn view(object: &Value) -> Value {
+    let mut out = object.clone();
+    let Some(fields) = out.as_object_mut() else { return out };
+    for (part, name) in NOT_EMPTY {
+        let Some(fields) = fields.get_mut(part).and_then(Value::as_object_mut) else { continue };
+        let empty = |value: &Value| match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            other => other.is_null(),
+        };
+        if fields.get(name).is_some_and(empty) {
+            fields.remove(name);
+        }
+    }
+    for (part, name, always) in [("spec", "hubAcceptsClient", json!(false)), ("status", "version", json!({}))]
+    {
+        if let Some(fields) = fields.entry(part).or_insert_with(|| json!({})).as_object_mut() {
+            fields.entry(name).or_insert(always);
+        }
+    }
+    out
+}
+
 /// What one cluster is judged in.
 struct World<'a> {
     context: Context<'a>,

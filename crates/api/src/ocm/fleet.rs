@@ -25,7 +25,7 @@ pub fn cluster(value: &Value) -> Result<(Cluster, Vec<Warning>), Error> {
             allocatable: amounts(&status.get("allocatable")),
             load: load(&metadata),
             leaving: metadata.get("deletionTimestamp").is_set(),
-            object: Object(Some(Arc::new(value.clone()))),
+            object: Object(Some(Arc::new(super::cel::view(value)))),
         }
     })
 }

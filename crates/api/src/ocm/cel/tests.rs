@@ -147,3 +147,22 @@ fn many_costly_expressions_have_one_budget() {
     let why = report.clusters[0].why.as_ref().unwrap().to_string();
     assert!(why.ends_with("all expressions may cost more than 10000000"), "{why}");
 }
+
+// As a controller written in Go sees a cluster: `[]` and `{}` are stored, but not read.
+#[test]
+fn what_is_empty_is_not_there_and_what_cannot_be_missing_is() {
+    let seen = view(&json!({
+        "metadata": {"name": "c1", "labels": {"tier": ""}, "annotations": {}},
+        "spec": {"taints": []},
+        "status": {"clusterClaims": [], "capacity": {}, "allocatable": {"cpu": "1"}, "conditions": []},
+    }));
+    let want = json!({
+        "metadata": {"name": "c1", "labels": {"tier": ""}},
+        "spec": {"hubAcceptsClient": false},
+        "status": {"allocatable": {"cpu": "1"}, "conditions": [], "version": {}},
+    });
+    assert_eq!(seen, want);
+    for odd in [json!(null), json!({"metadata": 1, "spec": [], "status": "x"})] {
+        assert_eq!(view(&odd), odd, "whoever reads it complains");
+    }
+}

@@ -1,0 +1,99 @@
+//! Where we decide differently from Open Cluster Management's controller on purpose, as
+//! `docs/placement-differences.md` lists it: what of that random placements meet, recognised.
+
+use super::Result;
+use super::ours::Ours;
+use loadline_core::place::{Code, GroupSize, Placement, Why};
+
+/// What everybody says when nobody is selected.
+const NONE: &str = "No ManagedCluster matches any of the cluster predicate";
+
+/// What theirs should be for these of ours, and the rows of the document that say so.
+pub fn theirs_for(ours: &Ours, placement: &Placement, theirs: &Result) -> (Result, Vec<&'static str>) {
+    let key = (placement.key.namespace.clone(), placement.key.name.clone());
+    let mut expected = ours.result(&key);
+    let mut rows = Vec::new();
+    if overshoots(placement, expected.selected) {
+        let mut other = ours.clone();
+        let share = share(&placement.group_size, expected.selected).expect("it overshoots");
+        other.set(Placement { group_size: GroupSize::Count(share.1), ..placement.clone() });
+        other.settle();
+        expected = other.result(&key);
+        rows.push("percent");
+    }
+    if expected.satisfied.reason == "NoManagedClusterMatched" && expected.satisfied.message != NONE {
+        NONE.clone_into(&mut expected.satisfied.message);
+        rows.push("why-none");
+    }
+    let Code::Misconfigured(problems) = &ours.outcome(&key).code else { return (expected, rows) };
+    let group = |message: &str| message.starts_with("decisionGroups[");
+    if theirs.misconfigured.status {
+        let said = &theirs.misconfigured.message;
+        let (plugin, _) = said.split_once(':').unwrap_or_default();
+        let words = |message: &str| {
+            message.starts_with("predicates[") || message.starts_with("compilation failed") || group(message)
+        };
+        // Ours tells the first mistake, theirs one of a later step where the first was not reached.
+        let told = problems.iter().find(|one| one.to_string() == *said);
+        let worded = problems.iter().find(|one| one.plugin == plugin && words(&one.message));
+        match (told, worded) {
+            (Some(_), _) => {}
+            (None, Some(_)) => rows.push("words"),
+            (None, None) => return (expected, rows),
+        }
+        if told.is_some() && *said != expected.misconfigured.message {
+            rows.push("at-once");
+        }
+        expected.misconfigured = theirs.misconfigured.clone();
+    } else if unreached(ours, placement) {
+        expected.misconfigured = theirs.misconfigured.clone();
+        rows.push("at-once");
+    }
+    if problems.iter().all(|one| group(&one.message)) {
+        let mut other = ours.clone();
+        other.set(Placement { groups: Vec::new(), ..placement.clone() });
+        other.settle();
+        let without = other.result(&key);
+        expected.satisfied = without.satisfied;
+        if expected.satisfied.reason == "NoManagedClusterMatched" {
+            NONE.clone_into(&mut expected.satisfied.message);
+        }
+        expected.selected = without.selected;
+        (expected.slices, expected.groups) = (theirs.slices.clone(), theirs.groups.clone());
+        rows.push("bad-group");
+    }
+    (expected, rows)
+}
+
+/// Does no cluster come as far as the mistake?
+fn unreached(ours: &Ours, placement: &Placement) -> bool {
+    let mut other = ours.clone();
+    let fine = |placement: Placement| Placement { tolerations: Vec::new(), ..placement };
+    let key = (placement.key.namespace.clone(), placement.key.name.clone());
+    let Code::Misconfigured(problems) = &ours.outcome(&key).code else { return false };
+    if problems.iter().any(|one| one.plugin.is_empty()) {
+        return false;
+    }
+    let of_taints = problems.iter().all(|one| one.plugin == "TaintToleration");
+    let mut clean = fine(placement.clone());
+    if !of_taints {
+        clean.predicates.clear();
+    }
+    other.set(clean);
+    let report = other.report(&key);
+    let mismatch = |why: &Option<Why>| matches!(why, Some(Why::Mismatch { .. }));
+    report.clusters.is_empty() || (of_taints && report.clusters.iter().all(|one| mismatch(&one.why)))
+}
+
+/// The share of a percentage: exactly, and as floating-point numbers have it.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "that is how they count")]
+fn share(size: &GroupSize, selected: i64) -> Option<(i64, i64)> {
+    let GroupSize::Text(text) = size else { return None };
+    let percent: i64 = text.strip_suffix('%')?.parse().ok()?;
+    let exact = (percent * selected + 99) / 100;
+    Some((exact, (percent as f64 / 100.0 * selected as f64).ceil() as i64))
+}
+
+fn overshoots(placement: &Placement, selected: i64) -> bool {
+    share(&placement.group_size, selected).is_some_and(|(exact, float)| exact != float)
+}

@@ -1,0 +1,176 @@
+//! What we make of a fleet, from the same objects.
+
+use super::{Group, Result, Said, Slice, key};
+use jiff::Timestamp;
+use loadline_api::ocm::cel::CelJudge;
+use loadline_api::ocm::{decision, fleet, placement};
+use loadline_core::place::{
+    Action, Fleet, Key, Members, OnMisconfigured, Options, Outcome, Placement, Report,
+};
+use loadline_core::select::LabelSelector;
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+
+static JUDGE: LazyLock<CelJudge> = LazyLock::new(CelJudge::new);
+
+/// As others decide: no totals in what is published, and nothing is kept after a mistake.
+const PARITY: Options = Options { on_misconfigured: OnMisconfigured::Clear, publish_scores: false };
+
+/// The objects of a fleet as they are stored.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    pub clusters: Vec<Value>,
+    pub sets: Vec<Value>,
+    pub bindings: Vec<Value>,
+    pub scores: Vec<Value>,
+    pub placements: Vec<Value>,
+    pub decisions: Vec<Value>,
+}
+
+/// Our engine, fed with them.
+#[derive(Clone)]
+pub struct Ours {
+    fleet: Fleet,
+}
+
+/// A placement as we read it.
+pub fn read(object: &Value) -> Placement {
+    placement::read(object).expect("a placement").0
+}
+
+impl Ours {
+    pub fn new(objects: &Objects, options: Options) -> Self {
+        let mut fleet = Fleet::new(options);
+        for one in &objects.clusters {
+            fleet.set_cluster(fleet::cluster(one).expect("a cluster").0);
+        }
+        for one in &objects.sets {
+            let (name, members) = fleet::set(one).expect("a set");
+            fleet.set_set(&name, members);
+        }
+        for one in &objects.bindings {
+            let ((namespace, set), _) = fleet::binding(one).expect("a binding");
+            fleet.bind(&namespace, &set);
+        }
+        Self::with(fleet, objects)
+    }
+
+    /// As others decide.
+    pub fn parity(objects: &Objects) -> Self {
+        Self::new(objects, PARITY)
+    }
+
+    /// As the controller answers questions: every cluster is a candidate, leaving or not.
+    pub fn asked(objects: &Objects) -> Self {
+        let mut fleet = Fleet::new(PARITY);
+        for one in &objects.clusters {
+            let mut cluster = fleet::cluster(one).expect("a cluster").0;
+            cluster.leaving = false;
+            fleet.set_cluster(cluster);
+        }
+        fleet.set_set("*", Members::Labels(Some(LabelSelector::default())));
+        for namespace in objects.placements.iter().map(|one| key(one).0) {
+            fleet.bind(&namespace, "*");
+        }
+        let mut out = Self::with(fleet, objects);
+        for one in &objects.placements {
+            out.fleet.set_placement(Placement { cluster_sets: Vec::new(), disabled: false, ..read(one) });
+        }
+        out
+    }
+
+    fn with(fleet: Fleet, objects: &Objects) -> Self {
+        let mut out = Self { fleet };
+        for one in &objects.scores {
+            let ((cluster, name, scores), _) = fleet::scores(one).expect("scores");
+            out.fleet.set_scores(&cluster, &name, scores);
+        }
+        for one in &objects.decisions {
+            out.fleet.set_slice(decision::read(one).expect("a decision").0);
+        }
+        for one in &objects.placements {
+            out.fleet.set_placement(read(one));
+        }
+        out
+    }
+
+    /// Another wish.
+    pub fn set(&mut self, placement: Placement) {
+        self.fleet.set_placement(placement);
+    }
+
+    /// Decides all placements once.
+    pub fn settle_once(&mut self) {
+        self.fleet.decide(&*JUDGE, Timestamp::now());
+    }
+
+    /// Decides until nothing is left to write, as a controller does that hears of its own writing.
+    pub fn settle(&mut self) {
+        let now = Timestamp::now();
+        for _ in 0..20 {
+            let outcomes = self.fleet.decide(&*JUDGE, now);
+            let writes: Vec<_> = outcomes.iter().flat_map(|one| one.writes.clone()).collect();
+            let mut quiet = true;
+            for write in writes {
+                match write.action {
+                    Action::None => continue,
+                    Action::Create | Action::Patch => self.fleet.set_slice((*write.slice).clone()),
+                    Action::Delete => {
+                        self.fleet.remove_slice(&Key::new(&write.slice.namespace, &write.slice.name));
+                    }
+                }
+                quiet = false;
+            }
+            if quiet {
+                return;
+            }
+        }
+        unreachable!("no placement swaps clusters for ever");
+    }
+
+    /// What was last decided.
+    pub fn outcome(&self, key: &(String, String)) -> Arc<Outcome> {
+        self.fleet.outcome(&Key::new(&key.0, &key.1)).expect("decided").clone()
+    }
+
+    /// What would be decided now, and why.
+    pub fn report(&mut self, key: &(String, String)) -> Report {
+        let key = Key::new(&key.0, &key.1);
+        self.fleet.report(&key, &*JUDGE, Timestamp::now()).expect("a placement")
+    }
+
+    /// What is published and said. Slices are what the last writes left.
+    pub fn result(&self, key: &(String, String)) -> Result {
+        let outcome = self.outcome(key);
+        let count = |number: usize| i64::try_from(number).expect("not that many");
+        let mut slices: Vec<Slice> = outcome
+            .writes
+            .iter()
+            .filter(|write| write.action != Action::Delete)
+            .map(|write| Slice {
+                name: write.slice.name.clone(),
+                labels: write.slice.labels.clone(),
+                clusters: write.slice.entries.iter().map(|entry| entry.cluster.to_string()).collect(),
+            })
+            .collect();
+        slices.sort_by(|a, b| a.name.cmp(&b.name));
+        let group = |(index, group): (usize, &loadline_core::place::Group)| Group {
+            index: count(index),
+            name: group.name.clone(),
+            slices: group.slices.clone(),
+            clusters: count(group.entries.len()),
+        };
+        let mut said = outcome.conditions.iter().map(|one| Said {
+            status: one.status,
+            reason: one.reason.to_owned(),
+            message: one.message.clone(),
+        });
+        Result {
+            slices,
+            selected: count(outcome.number_selected()),
+            groups: outcome.groups.iter().enumerate().map(group).collect(),
+            satisfied: said.next().unwrap_or_default(),
+            misconfigured: said.next().unwrap_or_default(),
+        }
+    }
+}
