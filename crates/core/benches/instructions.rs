@@ -5,8 +5,10 @@
 
 #![expect(missing_docs, reason = "the benchmark macros make items without")]
 
+mod bindings;
 #[expect(dead_code, reason = "other benchmarks use the rest")]
 mod fleets;
+mod placements;
 mod worlds;
 
 use fleets::Fleet;
@@ -14,9 +16,11 @@ use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind, LibraryBenchmarkConfig};
 use jiff::SignedDuration;
 use loadline_core::cluster::Cluster;
+use loadline_core::divide::{self, Binding, By, Given, Spread};
 use loadline_core::estimate::{Answer, Ask, Given, Index, View};
 use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
 use loadline_core::load::Load;
+use loadline_core::place::{self, NoCel};
 use loadline_core::view::{NodeId, PodView};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -155,6 +159,66 @@ fn a_hundred_pods((mut index, mut view, nodes): (Index, View, u32)) -> (Index, V
     (index, view)
 }
 
+/// A fleet and a binding, and whether regions are to be chosen.
+fn divided(
+    clusters: usize,
+    by_region: bool,
+) -> (&'static [divide::Member], &'static Binding, Given<'static>) {
+    let most = i64::try_from(clusters / 2).unwrap_or(1);
+    let spread =
+        vec![Spread { by: By::Region, min: 10, max: 15 }, Spread { by: By::Cluster, min: 20, max: most }];
+    let spread = if by_region { spread } else { Vec::new() };
+    let binding = bindings::binding(clusters, clusters * 2, bindings::dynamic(), spread);
+    let estimators = Box::leak(Box::new([bindings::estimator(clusters)]));
+    (
+        Box::leak(bindings::members(clusters).into_boxed_slice()),
+        Box::leak(Box::new(binding)),
+        Given { estimators, ..Given::default() },
+    )
+}
+
+#[library_benchmark(setup = divided)]
+#[bench::plain_1000(args = (1000, false), config = limit(1))]
+#[bench::plain_5000(args = (5000, false), config = limit(1))]
+#[bench::regions_1000(args = (1000, true), config = limit(1))]
+#[bench::regions_5000(args = (5000, true), config = limit(1))]
+fn a_division((members, binding, given): (&[divide::Member], &Binding, Given<'static>)) -> divide::Answer {
+    divide::divide(black_box(members), binding, &given)
+}
+
+/// Everything decided and published.
+fn placed(clusters: usize) -> (place::Fleet, usize) {
+    let mut fleet = placements::fleet(clusters, clusters / 10);
+    placements::settle(&mut fleet);
+    fleet.decide(&NoCel, placements::noon());
+    (fleet, clusters)
+}
+
+fn wished(clusters: usize) -> place::Fleet {
+    placements::fleet(clusters, clusters / 10)
+}
+
+// From nothing: all placements of the fleet.
+#[library_benchmark(setup = wished)]
+#[bench::n500(args = (500), config = limit(1))]
+#[bench::n1000(args = (1000), config = limit(1))]
+fn all_placements(mut fleet: place::Fleet) -> place::Fleet {
+    black_box(fleet.decide(&NoCel, placements::noon()));
+    fleet
+}
+
+// The resources of one cluster are others.
+#[library_benchmark(setup = placed)]
+#[bench::n500(args = (500), config = limit(1))]
+#[bench::n1000(args = (1000), config = limit(1))]
+fn one_cluster_changes((mut fleet, clusters): (place::Fleet, usize)) -> place::Fleet {
+    let mut changed = placements::cluster(clusters / 2);
+    changed.allocatable = placements::amounts(100, 400);
+    fleet.set_cluster(changed);
+    black_box(fleet.decide(&NoCel, placements::noon()));
+    fleet
+}
+
 library_benchmark_group!(
     name = engine;
     benchmarks =
@@ -163,6 +227,9 @@ library_benchmark_group!(
         a_thousand_events,
         an_estimate,
         sets_of_two_components,
-        a_hundred_pods
+        a_hundred_pods,
+        a_division,
+        all_placements,
+        one_cluster_changes
 );
 main!(library_benchmark_groups = engine);

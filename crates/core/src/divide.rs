@@ -38,7 +38,7 @@ use crate::estimate::{Ask, Assumed, Component};
 use crate::select::{Taint, Toleration};
 use estimates::Candidate;
 use jiff::Timestamp;
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -284,8 +284,13 @@ impl<'a, T, I: Iterator<Item = (&'a str, T)>> Along<'a, T, I> {
 
     /// The one of that name; names must be asked in order, each once.
     fn find(&mut self, name: &str) -> Option<T> {
-        while self.rest.next_if(|(next, _)| *next < name).is_some() {}
-        self.rest.next_if(|(next, _)| *next == name).map(|(_, value)| value)
+        loop {
+            match self.rest.peek()?.0.cmp(name) {
+                Ordering::Less => drop(self.rest.next()),
+                Ordering::Equal => return self.rest.next().map(|(_, value)| value),
+                Ordering::Greater => return None,
+            }
+        }
     }
 }
 
@@ -394,9 +399,9 @@ impl<'a> Case<'a> {
             }
         }
         let mut warnings = Vec::new();
-        let mut candidates = self.candidates(&passed, &mut warnings);
-        candidates.sort_unstable_by_key(order);
-        let mut answer = Answer { filtered, warnings, ..Answer::default() };
+        let (candidates, said) = self.candidates(&passed, &mut warnings);
+        let candidates = ordered(&candidates);
+        let mut answer = Answer { filtered, warnings, said, ..Answer::default() };
         if candidates.is_empty() {
             let all = members.len();
             answer.failure = Some(Failure::no_fit(all, answer.filtered.iter().map(|f| &f.reason)));
@@ -418,7 +423,7 @@ impl<'a> Case<'a> {
                 answer.shortfall = self.wanted();
             }
         }
-        answer.feasible = candidates.into_iter().map(Candidate::told).collect();
+        answer.feasible = candidates.iter().map(Candidate::told).collect();
         answer.upstream = self.given.options.upstream;
         answer
     }
@@ -429,10 +434,23 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The order in which clusters are chosen: tier, score, confirmed first, room, name.
-fn order(candidate: &Candidate<'_>) -> (usize, Reverse<i64>, bool, Reverse<i64>, usize) {
-    let Candidate { tier, score, confirmed, available, rank, .. } = candidate;
-    (*tier, Reverse(*score), !confirmed, Reverse(*available), *rank)
+/// In the order in which clusters are chosen: tier, score, confirmed first, room, name. Given by name.
+///
+/// All of it makes one number, the place in the list last, so that numbers are sorted and nothing else is looked at.
+fn ordered<'a>(candidates: &[Candidate<'a>]) -> Vec<Candidate<'a>> {
+    /// Room is what fits and what is there, each below 2^31.
+    const MOST: i64 = (1 << 33) - 1;
+    let number = |(at, one): (usize, &Candidate<'_>)| {
+        let room = u128::try_from(MOST - one.available.clamp(0, MOST)).unwrap_or(0);
+        let tier = u128::from(u32::try_from(one.tier).unwrap_or(u32::MAX));
+        let flags = (u128::from(one.score == 0) << 1) | u128::from(!one.confirmed);
+        let at = u128::from(u32::try_from(at).unwrap_or(u32::MAX));
+        (tier << 67) | (flags << 65) | (room << 32) | at
+    };
+    let mut numbers: Vec<u128> = candidates.iter().enumerate().map(number).collect();
+    numbers.sort_unstable();
+    let place = |number: u128| usize::try_from(number & u128::from(u32::MAX)).unwrap_or(0);
+    numbers.into_iter().map(|number| candidates[place(number)]).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@
 //!
 //! Predicates may hold expressions in CEL over a whole object. What these mean is not known here: a [`Judge`] is
 //! asked, once whether an expression is one, and then cluster by cluster whether it holds. A judge must answer in
-//! bounded time, and the same for the same cluster and scores.
+//! bounded time, and the same for the same cluster and scores: what it says is remembered until one of them changes.
 
 mod amount;
 mod choose;
@@ -50,6 +50,7 @@ mod spec;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod write;
 
 pub use amount::{Amount, Amounts};
@@ -71,12 +72,12 @@ pub use spec::{
 pub use spread::Round;
 pub use write::{Action, Write};
 
+use index::{Id, at};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
-/// Scores by object name and cluster.
-pub(crate) type ScoreBook = FxHashMap<String, FxHashMap<Arc<str>, Scores>>;
+/// Scores by object name, then by the number of the cluster.
+pub(crate) type ScoreBook = FxHashMap<String, Vec<Option<Scores>>>;
 
 /// Answers whether expressions hold for a cluster.
 pub trait Judge {
@@ -117,7 +118,7 @@ impl Judge for NoCel {
 #[derive(Clone, Copy, Debug)]
 pub struct Book<'a> {
     scores: &'a ScoreBook,
-    cluster: &'a str,
+    cluster: Id,
     now: Timestamp,
 }
 
@@ -131,14 +132,14 @@ impl<'a> Book<'a> {
 
     /// All of them that still hold, by object name.
     pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a Scores)> {
-        let of_cluster = |(object, all): (&'a String, &'a FxHashMap<Arc<str>, Scores>)| {
-            Some((object.as_str(), all.get(self.cluster)?))
+        let of_cluster = |(object, all): (&'a String, &'a Vec<Option<Scores>>)| {
+            Some((object.as_str(), all.get(at(self.cluster))?.as_ref()?))
         };
         let (now, known) = (self.now, self.scores.iter().filter_map(of_cluster));
         known.filter(move |(_, scores)| !scores.expired(now)).collect::<Vec<_>>().into_iter()
     }
 
     fn known(&self, object: &str) -> Option<&'a Scores> {
-        self.scores.get(object)?.get(self.cluster)
+        self.scores.get(object)?.get(at(self.cluster))?.as_ref()
     }
 }

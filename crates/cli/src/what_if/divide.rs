@@ -55,6 +55,18 @@ fn decide(input: Input, args: &Divide) -> DivideResult {
 
 fn told(workload: String, answer: Answer, mut warnings: Vec<String>) -> DivideResult {
     let Condition { status, reason, message } = answer.condition();
+    let feasible = answer
+        .feasible
+        .iter()
+        .map(|cluster| FeasibleResult {
+            name: cluster.name.to_string(),
+            tier: cluster.tier,
+            score: cluster.score,
+            allocatable: cluster.allocatable,
+            available: cluster.available,
+            estimates: answer.estimates(cluster).map(|(name, count)| (name.to_string(), count)).collect(),
+        })
+        .collect();
     warnings.extend(answer.warnings);
     let component = |(name, replicas)| ComponentResult { name, replicas };
     DivideResult {
@@ -70,18 +82,7 @@ fn told(workload: String, answer: Answer, mut warnings: Vec<String>) -> DivideRe
                 components: target.components.into_iter().map(component).collect(),
             })
             .collect(),
-        feasible: answer
-            .feasible
-            .into_iter()
-            .map(|cluster| FeasibleResult {
-                name: cluster.name.to_string(),
-                tier: cluster.tier,
-                score: cluster.score,
-                allocatable: cluster.allocatable,
-                available: cluster.available,
-                estimates: cluster.estimates.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
-            })
-            .collect(),
+        feasible,
         filtered: answer
             .filtered
             .into_iter()

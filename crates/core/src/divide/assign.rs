@@ -10,7 +10,6 @@ use super::outcome::{Failure, Lacking, Target};
 use super::webster::{Ties, webster};
 use super::{Case, Division, Shortfall, Weights};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What was decided.
 pub(super) struct Decided {
@@ -45,14 +44,12 @@ impl Case<'_> {
             self.divided(chosen, i64::from(self.binding.replicas), warnings)?
         };
         let empty = self.given.options.empty;
-        let mut some: Vec<(&&Candidate<'_>, &i64)> =
-            chosen.iter().zip(&replicas).filter(|(_, replicas)| **replicas > 0 || empty).collect();
-        some.sort_unstable_by_key(|(candidate, _)| candidate.rank);
-        let targets = some
+        let targets = by_name(chosen)
             .into_iter()
-            .map(|(candidate, replicas)| Target {
-                name: candidate.member.name.clone(),
-                replicas: Some(i32::try_from(*replicas).unwrap_or(i32::MAX)),
+            .filter(|at| replicas[*at] > 0 || empty)
+            .map(|at| Target {
+                name: chosen[at].member.name.clone(),
+                replicas: Some(i32::try_from(replicas[at]).unwrap_or(i32::MAX)),
                 components: Vec::new(),
             })
             .collect();
@@ -63,17 +60,18 @@ impl Case<'_> {
     fn whole(&self, chosen: &[&Candidate<'_>], warnings: &mut Vec<String>) -> Vec<Target> {
         let parts = self.binding.components.iter().filter(|_| self.sets);
         let components: Vec<_> = parts.map(|c| (c.name.clone(), c.replicas)).collect();
-        let mut names: Vec<&Arc<str>> = chosen.iter().map(|candidate| &candidate.member.name).collect();
-        names.sort();
         if self.sets {
             let full = |candidate: &&&Candidate<'_>| candidate.allocatable == 0 && candidate.score == 0;
             for candidate in chosen.iter().filter(full) {
                 warnings.push(format!("cluster {}: no complete set fits there", candidate.member.name));
             }
         }
-        let target =
-            |name: &Arc<str>| Target { name: name.clone(), replicas: None, components: components.clone() };
-        names.into_iter().map(target).collect()
+        let target = |at: usize| Target {
+            name: chosen[at].member.name.clone(),
+            replicas: None,
+            components: components.clone(),
+        };
+        by_name(chosen).into_iter().map(target).collect()
     }
 
     /// Tier after tier: the next gets only what does not fit into those before.
@@ -168,15 +166,17 @@ impl Case<'_> {
             target = room;
         }
         let votes = if aggregated {
-            let mut order: Vec<usize> =
+            let places: Vec<usize> =
                 if fresh || grows { (0..chosen.len()).collect() } else { self.written(chosen) };
-            order.sort_by_key(|at| {
+            let key = |(place, at): (usize, &usize)| {
                 let first = grows && previous[*at] > 0;
-                (!first, !chosen[*at].confirmed, std::cmp::Reverse(votes[*at]))
-            });
+                (!first, !chosen[*at].confirmed, std::cmp::Reverse(votes[*at]), place)
+            };
+            let mut order: Vec<_> = places.iter().enumerate().map(key).collect();
+            order.sort_unstable();
             let mut kept = vec![0; votes.len()];
             let mut sum = 0_i64;
-            for at in order {
+            for at in order.into_iter().map(|(.., place)| places[place]) {
                 kept[at] = votes[at];
                 sum = sum.saturating_add(votes[at]);
                 if sum >= target {
@@ -234,9 +234,19 @@ fn votes(chosen: &[&Candidate<'_>], weights: Option<&Weights>) -> Vec<u64> {
     if votes.iter().all(|votes| *votes == 0) { vec![1; chosen.len()] } else { votes }
 }
 
+/// Positions by name. Ranks are few and each is there once: putting everybody in its place is quicker than sorting.
+fn by_name(chosen: &[&Candidate<'_>]) -> Vec<usize> {
+    let size = chosen.iter().map(|candidate| candidate.rank + 1).max().unwrap_or(0);
+    let mut places = vec![usize::MAX; size];
+    for (at, candidate) in chosen.iter().enumerate() {
+        places[candidate.rank] = at;
+    }
+    places.retain(|at| *at != usize::MAX);
+    places
+}
+
 fn shared(replicas: i64, chosen: &[&Candidate<'_>], votes: &[u64], ties: Ties) -> Vec<i64> {
-    let mut order: Vec<usize> = (0..chosen.len()).collect();
-    order.sort_unstable_by_key(|at| chosen[*at].rank);
+    let order = by_name(chosen);
     let ordered: Vec<u64> = order.iter().map(|at| votes[*at]).collect();
     let seats = u32::try_from(replicas.max(0)).unwrap_or(u32::MAX);
     let mut out = vec![0; chosen.len()];

@@ -5,7 +5,7 @@
 //! totals stand in, and clusters whose number is confirmed come first.
 
 use super::general::{self, Estimated};
-use super::outcome::Feasible;
+use super::outcome::{Feasible, Said};
 use super::{Along, Binding, Case, Division, Known, Member, Placement};
 use crate::estimate::UNCONSTRAINED;
 use std::collections::BTreeMap;
@@ -42,6 +42,7 @@ pub enum Mode {
 }
 
 /// A cluster that may have it.
+#[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
     pub member: &'a Member,
     /// Its place by name: names are far apart in memory, numbers are not.
@@ -52,19 +53,20 @@ pub(super) struct Candidate<'a> {
     pub previous: i32,
     pub allocatable: i32,
     pub available: i64,
-    pub estimates: Vec<(Arc<str>, Option<i32>)>,
+    /// Where it is kept what was said of it.
+    pub said: (usize, usize),
     pub confirmed: bool,
 }
 
 impl Candidate<'_> {
-    pub fn told(self) -> Feasible {
+    pub fn told(&self) -> Feasible {
         Feasible {
             name: self.member.name.clone(),
             tier: self.tier,
             score: self.score,
             allocatable: self.allocatable,
             available: self.available,
-            estimates: self.estimates,
+            said: self.said,
             confirmed: self.confirmed,
         }
     }
@@ -96,12 +98,17 @@ impl<'a> Case<'a> {
         &self,
         passed: &[(Known<'a>, usize)],
         warnings: &mut Vec<String>,
-    ) -> Vec<Candidate<'a>> {
+    ) -> (Vec<Candidate<'a>>, Said) {
         let silent = self.silent(passed);
-        let names = (Arc::<str>::from(GENERAL), Arc::<str>::from(REPLACED));
+        let names = [GENERAL.into(), REPLACED.into()].into_iter();
+        let names = names.chain(self.given.estimators.iter().map(|one| one.name.clone())).collect();
+        let mut told = Said { names, all: Vec::new() };
         let wanted = self.binding.ask.as_ref().map(general::wanted);
         // A configuration needs no room, and a workload scaled to nothing neither.
         let counted = self.binding.replicas > 0 || !self.binding.components.is_empty();
+        if counted {
+            told.all.reserve(passed.len() * (1 + self.given.estimators.len()));
+        }
         let mut said: Vec<_> = self
             .given
             .estimators
@@ -109,25 +116,25 @@ impl<'a> Case<'a> {
             .map(|one| Along::new(one.opinions.iter().map(|(name, opinion)| (name.as_str(), opinion))))
             .collect();
         let mut opinions: Vec<Option<&Opinion>> = Vec::new();
-        let one = |(Known { member, previous: known }, tier): &(Known<'a>, usize)| {
+        let one = |(rank, (Known { member, previous: known }, tier)): (usize, &(Known<'a>, usize))| {
             let previous = known.unwrap_or(0);
             opinions.clear();
             opinions.extend(said.iter_mut().map(|said| said.find(&member.name)));
             let mut out = Candidate {
                 member,
-                rank: 0,
+                rank,
                 tier: *tier,
                 score: if known.is_some() { 100 } else { 0 },
                 previous,
                 allocatable: UNCONSTRAINED,
                 available: 0,
-                estimates: Vec::with_capacity(if counted { 1 + opinions.len() } else { 0 }),
+                said: (told.all.len(), 0),
                 confirmed: true,
             };
             if counted {
                 let replaced = self.given.replaced.get(&*member.name);
                 if let Some(count) = replaced {
-                    out.estimates.push((names.1.clone(), Some(*count)));
+                    told.all.push((1, Some(*count)));
                     out.allocatable = (*count).max(0);
                 } else {
                     let assumed = self.given.assumed.get(&*member.name).map_or(&[][..], Vec::as_slice);
@@ -137,12 +144,13 @@ impl<'a> Case<'a> {
                     } else {
                         general::estimate(member, wanted.as_ref(), assumed, upstream)
                     };
-                    self.merge(&mut out, (&names.0, general), (&opinions, &silent), warnings);
+                    self.merge(&mut out, general, (&opinions, &silent), &mut told, warnings);
                 }
                 if out.allocatable == UNCONSTRAINED {
                     out.allocatable = self.need();
                 }
             }
+            out.said.1 = told.all.len();
             let (fits, has) = (i64::from(out.allocatable), i64::from(previous));
             if self.binding.changed && counted {
                 // The estimate is of what it may have in all.
@@ -153,8 +161,8 @@ impl<'a> Case<'a> {
             }
             out
         };
-        let ranked = |(rank, candidate)| Candidate { rank, ..candidate };
-        passed.iter().map(one).enumerate().map(ranked).collect()
+        let candidates = passed.iter().enumerate().map(one).collect();
+        (candidates, told)
     }
 
     /// How many are wanted of a cluster, at most.
@@ -175,8 +183,9 @@ impl<'a> Case<'a> {
     fn merge(
         &self,
         out: &mut Candidate<'_>,
-        (general_name, general): (&Arc<str>, Estimated),
+        general: Estimated,
         (opinions, silent): (&[Option<&Opinion>], &[bool]),
+        told: &mut Said,
         warnings: &mut Vec<String>,
     ) {
         let name = &out.member.name;
@@ -184,10 +193,12 @@ impl<'a> Case<'a> {
             warnings.push(format!("cluster {name}: {note}"));
         }
         let mode = if self.given.options.upstream { Mode::Min } else { self.given.options.mode };
-        out.estimates.push((general_name.clone(), Some(general.count)));
+        told.all.push((0, Some(general.count)));
         let mut accurate: Option<i32> = None;
         let mut failures = Vec::new();
-        for ((estimator, opinion), silent) in self.given.estimators.iter().zip(opinions).zip(silent) {
+        for (by, ((estimator, opinion), silent)) in
+            (2..).zip(self.given.estimators.iter().zip(opinions).zip(silent))
+        {
             let count = match opinion {
                 Some(Opinion::Count(-1)) | None => None,
                 Some(Opinion::Count(count)) => Some((*count).max(0)),
@@ -196,7 +207,7 @@ impl<'a> Case<'a> {
                     None
                 }
             };
-            out.estimates.push((estimator.name.clone(), count));
+            told.all.push((by, count));
             if !silent && let Some(count) = count {
                 accurate = Some(accurate.map_or(count, |known| known.min(count)));
             }

@@ -122,8 +122,12 @@ struct Free<'a> {
 }
 
 impl<'a> Free<'a> {
+    #[inline]
     fn new(summary: &'a Summary, assumed: &'a [Assumed]) -> Self {
         let mut coming: BTreeMap<&str, i64> = BTreeMap::new();
+        if assumed.is_empty() {
+            return Self { stock: &summary.free, coming };
+        }
         for component in assumed.iter().flat_map(|assumed| &assumed.components) {
             let count = i64::from(component.replicas.max(0));
             for (name, each) in [("pods", 1)].into_iter().chain(wanted(&component.ask)) {

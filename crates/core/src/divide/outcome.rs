@@ -22,8 +22,17 @@ pub struct Answer {
     pub affinity: Option<String>,
     /// What is odd and bears on the decision.
     pub warnings: Vec<String>,
+    pub(super) said: Said,
     pub(super) lacking: Option<Lacking>,
     pub(super) upstream: bool,
+}
+
+/// What estimators said of all clusters, one after the other: a list for each would cost more than the estimates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub names: Vec<Arc<str>>,
+    /// By whom, as a position among the names, and what.
+    pub all: Vec<(usize, Option<i32>)>,
 }
 
 /// What a cluster gets.
@@ -50,8 +59,8 @@ pub struct Feasible {
     pub allocatable: i32,
     /// The same and what it has already.
     pub available: i64,
-    /// What each estimator said; `None` for no opinion.
-    pub estimates: Vec<(Arc<str>, Option<i32>)>,
+    /// What was said of it, see [`Answer::estimates`].
+    pub(super) said: (usize, usize),
     /// False if an estimator that would know better did not answer.
     pub confirmed: bool,
 }
@@ -162,6 +171,13 @@ impl fmt::Display for Failure {
 impl Answer {
     pub(super) fn failed(binding: &Binding, failure: Failure) -> Self {
         Self { failure: Some(failure), shortfall: wanted(binding), ..Self::default() }
+    }
+
+    /// What each estimator said of a cluster of this answer; `None` for no opinion.
+    pub fn estimates(&self, of: &Feasible) -> impl Iterator<Item = (&Arc<str>, Option<i32>)> {
+        let (from, to) = of.said;
+        let said = self.said.all.get(from..to).unwrap_or_default();
+        said.iter().filter_map(|(by, count)| Some((self.said.names.get(*by)?, *count)))
     }
 
     /// What to write about it.

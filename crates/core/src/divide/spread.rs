@@ -9,8 +9,10 @@ use super::estimates::Candidate;
 use super::groups::{self, Choices, Region, Wanted};
 use super::outcome::Failure;
 use super::{By, Case, Division, Shortfall};
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// So many combinations of groups are tried for room, all constraints together.
 const TRIES: usize = 64;
@@ -128,6 +130,9 @@ impl Case<'_> {
         let Some(need) = self.needed() else { return Ok(picked) };
         let room = |at: usize| candidates[at].available;
         let mut sum: i64 = picked.iter().map(|at| room(*at)).sum();
+        if sum >= need && !picked.is_empty() {
+            return Ok(picked);
+        }
         // The roomiest outsider, the earliest among equals.
         let mut outside: BinaryHeap<_> = (count..all).map(|at| (room(at), Reverse(at), at)).collect();
         for place in picked.iter_mut().rev() {
@@ -236,8 +241,8 @@ impl<'s> Search<'s, '_> {
         };
         while let Some(picked) = next {
             let picked: Vec<Vec<usize>> = picked.into_iter().map(|at| members[at].clone()).collect();
-            let inside: BTreeSet<usize> = picked.iter().flatten().copied().collect();
-            let inside: Vec<usize> = inside.into_iter().collect();
+            let inside: FixedBitSet = picked.iter().flatten().copied().collect();
+            let inside: Vec<usize> = inside.ones().collect();
             chosen.push(picked);
             let found = self.within(level + 1, &inside, chosen);
             chosen.pop();
@@ -255,7 +260,8 @@ impl<'s> Search<'s, '_> {
 
     /// Clusters by what they are told apart by; each in order.
     fn groups(&self, limit: &Limit, among: &[usize]) -> BTreeMap<&'s str, Vec<usize>> {
-        let mut out: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        // Names are few and clusters many: they are brought into order at the end.
+        let mut out: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
         for at in among {
             let member = self.candidates[*at].member;
             let mut put = |name: &'s str| {
@@ -273,7 +279,7 @@ impl<'s> Search<'s, '_> {
                 By::Cluster | By::Unsaid => put(&member.name),
             }
         }
-        out
+        out.into_iter().collect()
     }
 
     /// How good a group is: how many replicas it takes of its share, then how many of its clusters have some already.
@@ -304,15 +310,15 @@ impl<'s> Search<'s, '_> {
     /// One cluster of each group chosen, then more in order, as many as may be.
     fn fill(&mut self, among: &[usize], chosen: &[Vec<Vec<usize>>]) -> Option<Vec<usize>> {
         let upstream = self.case.given.options.upstream;
-        let allowed: BTreeSet<usize> = among.iter().copied().collect();
+        let allowed: FixedBitSet = among.iter().copied().collect();
         let mut picked: Vec<usize> = Vec::new();
-        let mut taken = BTreeSet::new();
+        let mut taken = FixedBitSet::with_capacity(self.candidates.len());
         for group in chosen.iter().flatten() {
-            if group.iter().any(|at| taken.contains(at)) {
+            if group.iter().any(|at| taken.contains(*at)) {
                 continue;
             }
             // Another constraint may have left nothing of this group.
-            let first = *group.iter().find(|at| allowed.contains(at))?;
+            let first = *group.iter().find(|at| allowed.contains(**at))?;
             picked.push(first);
             taken.insert(first);
         }
@@ -322,7 +328,7 @@ impl<'s> Search<'s, '_> {
             return None;
         }
         let room = self.cluster.max.saturating_sub(picked.len());
-        picked.extend(among.iter().copied().filter(|at| !taken.contains(at)).take(room));
+        picked.extend(among.iter().copied().filter(|at| !taken.contains(*at)).take(room));
         if !upstream && picked.len() < self.cluster.min {
             return None;
         }

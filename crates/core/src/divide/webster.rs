@@ -72,36 +72,76 @@ impl Eq for Party {}
 /// Shares seats out among parties with these votes, in the order of their names, and answers in that order. With no votes
 /// at all, nobody gets anything.
 ///
-/// The work is parties × log(parties), however many seats there are: all but a few are given at once. With the
-/// divisor `d = votes / seats'`, every party gets its votes / d, rounded; rounding adds at most half a seat to each, so
-/// that with `seats' = seats − parties / 2` no more are given than there are. All of them are seats the one-by-one
-/// method gives first.
+/// The work hardly depends on how many seats there are: all but a few are given at once. With the divisor
+/// `d = votes / seats'`, every party gets its votes / d, rounded. As long as these are no more than there are, all of
+/// them are seats the one-by-one method gives first. The nearer `seats'` is to the number of seats, the fewer are left;
+/// but rounding may give too many, and at most half a seat to each: with `seats − parties / 2` it never does.
 #[must_use]
 pub fn webster(seats: u32, votes: &[u64], ties: Ties) -> Vec<u32> {
-    let parties = || votes.iter().enumerate().filter(|(_, votes)| **votes > 0);
-    let total: u128 = parties().map(|(_, votes)| u128::from(*votes)).sum();
+    let total: u128 = votes.iter().map(|votes| u128::from(*votes)).sum();
     let mut given = vec![0_u32; votes.len()];
     if total == 0 {
         return given;
     }
-    let half = u128::try_from(parties().count().div_ceil(2)).unwrap_or(u128::MAX);
-    let sure = u128::from(seats).saturating_sub(half);
-    let mut left = seats;
-    let mut waiting = Vec::with_capacity(votes.len());
-    for (at, votes) in parties() {
-        let share = if sure == 0 { 0 } else { rounded(u128::from(*votes), sure, total) };
-        let share = u32::try_from(share).unwrap_or(u32::MAX).min(left);
-        given[at] = share;
-        left -= share;
-        waiting.push(Party { votes: *votes, divisor: 2 * u64::from(share) + 1, ties, at });
+    let parties = votes.iter().filter(|votes| **votes > 0).count();
+    let half = u32::try_from(parties.div_ceil(2)).unwrap_or(u32::MAX);
+    let mut left = at_once(seats, half, votes, total, &mut given);
+    if left == 0 {
+        return given;
     }
+    let waits = |(at, (votes, given)): (usize, (&u64, &u32))| {
+        let party = Party { votes: *votes, divisor: 2 * u64::from(*given) + 1, ties, at };
+        (*votes > 0).then_some(party)
+    };
+    let waiting: Vec<Party> = votes.iter().zip(&given).enumerate().filter_map(waits).collect();
     let mut queue = BinaryHeap::from(waiting);
-    for _ in 0..left {
+    while left > 0 {
         let Some(mut first) = queue.peek_mut() else { break };
         given[first.at] += 1;
         first.divisor += 2;
+        left -= 1;
     }
     given
+}
+
+/// Gives what can be given at once, and says how many seats are left.
+fn at_once(seats: u32, half: u32, votes: &[u64], total: u128, given: &mut [u32]) -> u32 {
+    let safe = seats.saturating_sub(half);
+    let mut sure = seats;
+    // Each step back is twice as wide as what was too much: a few are enough, or the safe one is.
+    for attempt in 0..4 {
+        let sum = shares(sure, votes, total, given);
+        let Some(over) = sum.checked_sub(u64::from(seats)).filter(|over| *over > 0) else {
+            return u32::try_from(u64::from(seats) - sum).unwrap_or(0);
+        };
+        let back = u32::try_from(over << attempt).unwrap_or(u32::MAX);
+        sure = sure.saturating_sub(back);
+        if sure <= safe {
+            break;
+        }
+    }
+    let sum = shares(safe, votes, total, given);
+    u32::try_from(u64::from(seats).saturating_sub(sum)).unwrap_or(0)
+}
+
+/// Everybody's share of `sure` seats, rounded; and their sum.
+fn shares(sure: u32, votes: &[u64], total: u128, given: &mut [u32]) -> u64 {
+    let mut sum = 0;
+    let mut give = |given: &mut u32, share: u64| {
+        *given = u32::try_from(share).unwrap_or(u32::MAX);
+        sum += share;
+    };
+    // Wide numbers take ten times as long to divide, and are rarely needed.
+    let small = u64::try_from(total).ok().filter(|_| votes.iter().all(|votes| *votes < 1 << 31));
+    for (given, votes) in given.iter_mut().zip(votes) {
+        let share = match small {
+            // The product is below 2^64.
+            Some(total) => ((2 * u64::from(sure) * votes).saturating_sub(1) / total).div_ceil(2),
+            None => u64::try_from(rounded(u128::from(*votes), u128::from(sure), total)).unwrap_or(u64::MAX),
+        };
+        give(given, share);
+    }
+    sum
 }
 
 /// How many seats a party has whose quotient is above `total / (2 × sure)`: the largest `k` with

@@ -31,10 +31,11 @@ impl Ranked {
 }
 
 /// The first `count`, the best first; and the best of the others.
-pub(super) fn best(mut all: Vec<Ranked>, count: usize) -> (Vec<Ranked>, Option<Ranked>) {
-    if count < all.len() / 8 {
-        all = few(&all, count + 1);
-    }
+pub(super) fn best(
+    all: impl ExactSizeIterator<Item = Ranked>,
+    count: usize,
+) -> (Vec<Ranked>, Option<Ranked>) {
+    let mut all: Vec<Ranked> = if count < all.len() / 8 { few(all, count + 1) } else { all.collect() };
     let next = (count < all.len()).then(|| {
         all.select_nth_unstable_by_key(count, Ranked::key);
         all[count]
@@ -45,15 +46,18 @@ pub(super) fn best(mut all: Vec<Ranked>, count: usize) -> (Vec<Ranked>, Option<R
 }
 
 /// The first `count` of many, in no order. Most are not even looked at twice.
-fn few(all: &[Ranked], count: usize) -> Vec<Ranked> {
+fn few(all: impl Iterator<Item = Ranked>, count: usize) -> Vec<Ranked> {
     let mut kept: Vec<Ranked> = Vec::with_capacity(2 * count);
     // Nobody below this one is among the first.
     let mut bar: Option<Ranked> = None;
     for one in all {
-        if bar.is_some_and(|bar| bar.key() < one.key()) {
-            continue;
+        if let Some(bar) = bar {
+            let below = one.held == bar.held && one.standing() < bar.standing();
+            if below || bar.key() < one.key() {
+                continue;
+            }
         }
-        kept.push(*one);
+        kept.push(one);
         if kept.len() == 2 * count {
             kept.select_nth_unstable_by_key(count - 1, Ranked::key);
             kept.truncate(count);
@@ -82,7 +86,7 @@ mod tests {
             let all: Vec<Ranked> = totals.iter().enumerate().map(ranked).collect();
             let mut sorted = all.clone();
             sorted.sort_by_key(Ranked::key);
-            let (first, next) = best(all, count);
+            let (first, next) = best(all.into_iter(), count);
             let rows = |some: &[Ranked]| some.iter().map(|one| one.row).collect::<Vec<_>>();
             prop_assert_eq!(rows(&first), rows(&sorted[..count.min(sorted.len())]));
             prop_assert_eq!(next.map(|one| one.row), sorted.get(count).map(|one| one.row));

@@ -6,7 +6,6 @@ use super::spec::Placement;
 use super::write::{Action, Write};
 use jiff::Timestamp;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// Is everybody placed?
 pub const SATISFIED: &str = "PlacementSatisfied";
@@ -172,11 +171,11 @@ pub struct Event {
 const NOTE: usize = 1000;
 
 /// What is told about the steps.
-pub(super) fn events(
+pub(super) fn events<'a>(
     placement: &Placement,
     code: &Code,
     writes: &[Write],
-    points: impl FnOnce() -> Vec<(Arc<str>, i64)>,
+    points: impl Iterator<Item = (&'a str, i64)>,
 ) -> Vec<Event> {
     let mut out = Vec::new();
     if let Code::Misconfigured(problems) = code
@@ -187,7 +186,7 @@ pub(super) fn events(
         out.push(Event { warning: true, reason, action, note, slice: None });
     }
     let told = writes.iter().any(|write| write.status && !write.slice.entries.is_empty());
-    let score = if told { score(points()) } else { None };
+    let score = if told { score(points) } else { None };
     for Write { action, slice, status } in writes {
         let event = |warning, reason, action, done: &str, more: &str| Event {
             warning,
@@ -233,7 +232,7 @@ fn note(placement: &Placement, slice: &Slice, done: &str) -> String {
 }
 
 /// `a:1 b:2 `, cut where it gets too long.
-fn score(points: Vec<(Arc<str>, i64)>) -> Option<String> {
+fn score<'a>(points: impl Iterator<Item = (&'a str, i64)>) -> Option<String> {
     let mut text = String::new();
     for (cluster, total) in points {
         let next = format!("{cluster}:{total} ");

@@ -13,10 +13,12 @@ use super::report::Report;
 use super::score::{Counts, Found, Scoring};
 use super::spec::{Key, Placement};
 use super::spread::{Round, Spreading};
+use super::verdict::Verdicts;
 use super::write::Write;
 use fixedbitset::FixedBitSet;
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -77,9 +79,21 @@ pub(super) struct Cycle<'a> {
     pub fleet: &'a Fleet,
     pub row: &'a Row,
     pub judge: &'a dyn Judge,
+    /// What the judge said before; none if it is to be asked anew.
+    pub verdicts: Option<&'a RefCell<Verdicts>>,
     pub now: Timestamp,
     /// Is everything to be kept that was found on the way?
     pub trace: bool,
+}
+
+/// Memory that is used again for every placement: a fleet's worth of it each time would cost more than the decision.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Those that passed all filters, by number.
+    survivors: Vec<Id>,
+    /// Their points.
+    totals: Vec<i64>,
+    counts: Counts,
 }
 
 /// Who may be selected, and from where.
@@ -111,7 +125,7 @@ impl Cycle<'_> {
     }
 
     /// Decides. The report has clusters only if traced.
-    pub fn run(&self) -> Report {
+    pub fn run(&self, scratch: &mut Scratch) -> Report {
         let placement = self.placement();
         let mut out = Outcome {
             placement: placement.key.clone(),
@@ -130,7 +144,7 @@ impl Cycle<'_> {
         if let Some(message) = candidates.error {
             out.code = Code::Error(message);
         } else if problems.is_empty() {
-            report = self.decide(&candidates.all, &own, &mut tally, &mut out);
+            report = self.decide(&candidates.all, &own, scratch, &mut tally, &mut out);
         } else {
             out.warnings.extend(problems.iter().skip(1).map(ToString::to_string));
             out.code = Code::Misconfigured(problems);
@@ -185,36 +199,42 @@ impl Cycle<'_> {
         &self,
         candidates: &FixedBitSet,
         own: &[Arc<Slice>],
+        scratch: &mut Scratch,
         tally: &mut Tally,
         out: &mut Outcome,
     ) -> Report {
         let Fleet { index, .. } = self.fleet;
         let placement = self.placement();
-        let incumbents = self.fleet.incumbents(own);
+        let Scratch { survivors, totals, counts } = scratch;
+        let published = self.fleet.published(own);
+        let mut incumbents = FixedBitSet::with_capacity(index.len());
+        incumbents.extend(published.iter().map(|id| at(*id)));
         let filters = Filters {
             index,
             placement,
             prepared: &self.row.prepared,
             judge: self.judge,
+            verdicts: self.verdicts,
             scores: &self.fleet.scores,
             now: self.now,
             incumbents: &incumbents,
         };
-        let matching = filters.predicate(candidates);
+        let (matching, judged_until) = filters.predicate(candidates);
         let passed = filters.taints(matching.clone());
         tally.matching = matching.count_ones(..);
-        let survivors: Vec<Id> = ids(&passed).collect();
+        survivors.clear();
+        survivors.extend(ids(&passed));
         tally.survivors = survivors.len();
 
-        let counts = self.counts(own);
-        let scoring =
-            Scoring { filters: &filters, counts: &counts, survivors: &survivors, tainted: &index.tainted };
-        let mut totals = vec![0_i64; survivors.len()];
+        counts.of_others(&self.fleet.counts, index.len(), &published);
+        let scoring = Scoring { filters: &filters, counts, survivors, tainted: &index.tainted };
+        totals.clear();
+        totals.resize(survivors.len(), 0);
         let mut found = Found::default();
         let mut apart = Vec::new();
         for (prioritizer, weight) in &self.row.prepared.weights {
             let keep = self.trace.then_some(&mut apart);
-            scoring.add(prioritizer, *weight, &mut totals, &mut found, keep);
+            scoring.add(prioritizer, *weight, totals, &mut found, keep);
             if !found.expired.is_empty() {
                 let message = format!("AddOnPlacementScores {} expired", found.expired.join(" "));
                 found.expired.clear();
@@ -233,7 +253,7 @@ impl Cycle<'_> {
         }
 
         let since = self.since(own);
-        let ranked = self.rank(&survivors, &totals, &incumbents, &since);
+        let ranked = self.rank(survivors, totals, &incumbents, &since);
         let wanted = placement.count.map(|count| usize::try_from(count).unwrap_or(0));
         let picks = self.pick(ranked, wanted);
         out.unscheduled = wanted.unwrap_or(survivors.len()).saturating_sub(picks.chosen.len());
@@ -248,28 +268,27 @@ impl Cycle<'_> {
 
         let mut wake = Wake::default();
         wake.at(found.until);
-        self.cel_scores(candidates, &mut wake);
+        wake.at(judged_until);
         let mut timed = passed.clone();
         timed.intersect_with(&index.tainted);
-        let picked: BTreeSet<Id> = picks.chosen.iter().map(|one| one.id).collect();
+        let mut picked = FixedBitSet::with_capacity(index.len());
+        picked.extend(picks.chosen.iter().map(|one| at(one.id)));
         // Clusters that are not selected change nothing that is published when they drop out, but the points of others
         // may; so they are a reason to look, not one to tell.
         let mut look = Wake::default();
         for id in ids(&timed) {
             let deadline = filters.deadline(id);
             look.at(deadline);
-            if incumbents.contains(at(id)) || picked.contains(&id) {
+            if incumbents.contains(at(id)) || picked.contains(at(id)) {
                 wake.at(deadline);
             }
         }
-        self.held(&picks, &since, &mut wake);
+        self.held(&picks, &since, &mut wake, &mut look);
         self.publish(own, &picks, since, &mut wake, out);
-        let survivor_totals = || {
-            let total: FxHashMap<Id, i64> = survivors.iter().copied().zip(totals.iter().copied()).collect();
-            let named =
-                index.by_name().iter().filter_map(|id| Some((index.name(*id).clone(), *total.get(id)?)));
-            named.collect()
-        };
+        let survivor_totals = index.by_name().iter().filter_map(|id| {
+            let row = passed.contains(at(*id)).then(|| survivors.binary_search(id).ok())??;
+            Some((&**index.name(*id), totals[row]))
+        });
         out.events = events(placement, &out.code, &out.writes, survivor_totals);
         out.requeue_at = wake.first;
         look.at(wake.first);
@@ -285,19 +304,6 @@ impl Cycle<'_> {
             }
         }
         Report { look: look.first, ..self.report(picks, rejected, &apart, &found, out.margin) }
-    }
-
-    /// What others have selected. A placement's own slices never count for it.
-    fn counts(&self, own: &[Arc<Slice>]) -> Counts {
-        let mut of = self.fleet.counts.clone();
-        for entry in own.iter().flat_map(|slice| &slice.entries) {
-            if let Some(count) = self.fleet.index.find(&entry.cluster).and_then(|id| of.get_mut(at(id))) {
-                *count = count.saturating_sub(1);
-            }
-        }
-        of.resize(self.fleet.index.len(), 0);
-        let most = of.iter().copied().max().unwrap_or(0);
-        Counts { of, most }
     }
 
     /// Since when each selected cluster is. One nobody dated is taken to have just come: better late than restless.
@@ -320,18 +326,18 @@ impl Cycle<'_> {
         since.checked_add(dwell).unwrap_or(Timestamp::MAX)
     }
 
-    fn rank(
-        &self,
-        survivors: &[Id],
-        totals: &[i64],
-        incumbents: &FixedBitSet,
-        since: &BTreeMap<Arc<str>, Timestamp>,
-    ) -> Vec<Ranked> {
+    fn rank<'r>(
+        &'r self,
+        survivors: &'r [Id],
+        totals: &'r [i64],
+        incumbents: &'r FixedBitSet,
+        since: &'r BTreeMap<Arc<str>, Timestamp>,
+    ) -> impl ExactSizeIterator<Item = Ranked> + use<'r> {
         let index = &self.fleet.index;
         let margin = self.placement().extra.margin.unwrap_or(0).max(0);
         let held =
             |id: Id| since.get(index.name(id)).is_some_and(|since| self.now < self.dwells_until(*since));
-        let rank = |(row, (id, total)): (usize, (&Id, &i64))| {
+        let rank = move |(row, (id, total)): (usize, (&Id, &i64))| {
             let chosen = incumbents.contains(at(*id));
             Ranked {
                 id: *id,
@@ -342,21 +348,23 @@ impl Cycle<'_> {
                 row,
             }
         };
-        survivors.iter().zip(totals).enumerate().map(rank).collect()
+        survivors.iter().zip(totals).enumerate().map(rank)
     }
 
-    fn pick(&self, ranked: Vec<Ranked>, wanted: Option<usize>) -> Picks {
+    fn pick(&self, ranked: impl ExactSizeIterator<Item = Ranked>, wanted: Option<usize>) -> Picks {
         let placement = self.placement();
         let count = wanted.unwrap_or(ranked.len());
-        if placement.spread.is_empty() {
-            let left = if self.trace { ranked.clone() } else { Vec::new() };
-            let (chosen, next) = best(ranked, count);
-            let picked: BTreeSet<Id> =
-                if self.trace { chosen.iter().map(|one| one.id).collect() } else { BTreeSet::new() };
-            let mut left: Vec<Ranked> = left.into_iter().filter(|one| !picked.contains(&one.id)).collect();
-            left.sort_unstable_by_key(Ranked::key);
-            return Picks { chosen, left, next, ..Picks::default() };
+        if placement.spread.is_empty() && self.trace {
+            let mut chosen: Vec<Ranked> = ranked.collect();
+            chosen.sort_unstable_by_key(Ranked::key);
+            let left = chosen.split_off(count.min(chosen.len()));
+            return Picks { chosen, next: left.first().copied(), left, ..Picks::default() };
         }
+        if placement.spread.is_empty() {
+            let (chosen, next) = best(ranked, count);
+            return Picks { chosen, next, ..Picks::default() };
+        }
+        let ranked: Vec<Ranked> = ranked.collect();
         let index = &self.fleet.index;
         let weight = self.row.prepared.spread_weight;
         let spreading = Spreading {
@@ -389,26 +397,16 @@ impl Cycle<'_> {
         out
     }
 
-    /// Expressions may read any score of a cluster; the next to expire may change the answer.
-    fn cel_scores(&self, candidates: &FixedBitSet, wake: &mut Wake) {
-        if !self.row.prepared.reads.cel {
-            return;
-        }
-        for (cluster, scores) in self.fleet.scores.values().flatten() {
-            let candidate = self.fleet.index.find(cluster).is_some_and(|id| candidates.contains(at(id)));
-            if candidate && !scores.expired(self.now) {
-                wake.at(scores.valid_until);
-            }
-        }
-    }
-
-    /// When a cluster that others wait for will have been selected long enough.
-    fn held(&self, picks: &Picks, since: &BTreeMap<Arc<str>, Timestamp>, wake: &mut Wake) {
+    /// When a cluster that others wait for will have been selected long enough. Where nobody waits, only the order of
+    /// the selected changes then: a reason to look, too.
+    fn held(&self, picks: &Picks, since: &BTreeMap<Arc<str>, Timestamp>, wake: &mut Wake, look: &mut Wake) {
         let spread = !self.placement().spread.is_empty();
         for one in picks.chosen.iter().filter(|one| one.held) {
             let free = Ranked { held: false, ..*one };
             let wanted = picks.next.map_or(spread, |next| next.key() < free.key());
-            if let Some(since) = since.get(self.fleet.index.name(one.id)).filter(|_| wanted) {
+            let Some(since) = since.get(self.fleet.index.name(one.id)) else { continue };
+            look.at(Some(self.dwells_until(*since)));
+            if wanted {
                 wake.at(Some(self.dwells_until(*since)));
             }
         }

@@ -4,9 +4,11 @@ use super::facts::{Cluster, Effect, Taint};
 use super::index::{Id, Index, at, ids};
 use super::prepare::{Conditions, PREDICATE, Prepared, TAINTS};
 use super::spec::{Placement, Toleration};
+use super::verdict::{Answers, Verdict, Verdicts};
 use super::{Judge, Ruling, ScoreBook};
 use fixedbitset::FixedBitSet;
 use jiff::{SignedDuration, Timestamp};
+use std::cell::RefCell;
 use std::fmt;
 
 /// Why a cluster is not selected although it could have been. Displays as one sentence.
@@ -85,6 +87,8 @@ pub(super) struct Filters<'a> {
     pub placement: &'a Placement,
     pub prepared: &'a Prepared,
     pub judge: &'a dyn Judge,
+    /// What the judge said before; none if it is to be asked anew.
+    pub verdicts: Option<&'a RefCell<Verdicts>>,
     pub scores: &'a ScoreBook,
     pub now: Timestamp,
     /// Those selected already.
@@ -92,25 +96,21 @@ pub(super) struct Filters<'a> {
 }
 
 impl Filters<'_> {
-    /// Candidates that match a predicate.
-    pub fn predicate(&self, candidates: &FixedBitSet) -> FixedBitSet {
+    /// Candidates that match a predicate, and the first time expressions may be answered in another way.
+    pub fn predicate(&self, candidates: &FixedBitSet) -> (FixedBitSet, Option<Timestamp>) {
         let given = &self.placement.predicates;
         if given.is_empty() {
-            return candidates.clone();
+            return (candidates.clone(), None);
         }
+        let mut until: Option<Timestamp> = None;
         let mut out = FixedBitSet::with_capacity(candidates.len());
         let mut wanting = candidates.clone();
         for (predicate, conditions) in given.iter().zip(&self.prepared.predicates) {
             let mut matching = wanting.clone();
             self.conditions(conditions, &mut matching);
             if !predicate.cel.is_empty() {
-                let found: Vec<Id> = ids(&matching).collect();
-                for id in found {
-                    let ruling = self.judge.judge(&predicate.cel, self.index.cluster(id), &self.book(id));
-                    if ruling != Ruling::Holds {
-                        matching.set(at(id), false);
-                    }
-                }
+                let first = self.expressions(&predicate.cel, &mut matching);
+                until = until.into_iter().chain(first).min();
             }
             out.union_with(&matching);
             wanting.difference_with(&matching);
@@ -118,7 +118,30 @@ impl Filters<'_> {
                 break;
             }
         }
-        out
+        (out, until)
+    }
+
+    /// Keeps those for whom expressions hold; the first time that may be another answer.
+    fn expressions(&self, expressions: &[String], among: &mut FixedBitSet) -> Option<Timestamp> {
+        let mut verdicts = self.verdicts.map(RefCell::borrow_mut);
+        let mut known: Option<&mut Answers> = verdicts.as_mut().map(|all| all.of(expressions));
+        let mut until: Option<Timestamp> = None;
+        let found: Vec<Id> = ids(among).collect();
+        for id in found {
+            let ask = || {
+                let (cluster, book) = (self.index.cluster(id), self.book(id));
+                Verdict::new(self.judge.judge(expressions, cluster, &book) == Ruling::Holds, &book)
+            };
+            let verdict = match &mut known {
+                Some(known) => known.get(id, self.now, ask),
+                None => ask(),
+            };
+            until = until.into_iter().chain(verdict.until).min();
+            if !verdict.holds {
+                among.set(at(id), false);
+            }
+        }
+        until
     }
 
     fn conditions(&self, conditions: &Conditions, among: &mut FixedBitSet) {
@@ -131,7 +154,7 @@ impl Filters<'_> {
     }
 
     fn book(&self, id: Id) -> super::Book<'_> {
-        super::Book { scores: self.scores, cluster: self.index.name(id), now: self.now }
+        super::Book { scores: self.scores, cluster: id, now: self.now }
     }
 
     /// What a cluster fails of the first predicates, in words.
@@ -159,7 +182,7 @@ impl Filters<'_> {
         let mut tainted = among.clone();
         tainted.intersect_with(&self.index.tainted);
         for id in ids(&tainted) {
-            if self.untolerated(id).is_some() {
+            if self.repelling(id).is_some() {
                 among.set(at(id), false);
             }
         }
@@ -168,10 +191,16 @@ impl Filters<'_> {
 
     /// The first taint that keeps the placement away.
     pub fn untolerated(&self, id: Id) -> Option<Why> {
+        let (taint, until) = self.repelling(id)?;
+        Some(Why::Untolerated { taint: taint.clone(), until })
+    }
+
+    /// The same, and until when it was tolerated.
+    fn repelling(&self, id: Id) -> Option<(&Taint, Option<Timestamp>)> {
         let chosen = self.incumbents.contains(at(id));
         let taints = &self.index.cluster(id).taints;
         taints.iter().find_map(|taint| match self.stand(taint, chosen) {
-            Stand::Untolerated(until) => Some(Why::Untolerated { taint: taint.clone(), until }),
+            Stand::Untolerated(until) => Some((taint, until)),
             Stand::Tolerated(_) => None,
         })
     }
@@ -206,13 +235,21 @@ impl Filters<'_> {
         Stand::Untolerated(over.filter(|_| taint.time_added.is_some()))
     }
 
-    /// Does the cluster have a taint that would rather not have this placement?
-    pub fn disliked(&self, cluster: &Cluster) -> bool {
-        let tolerated = |taint: &Taint| {
-            let mut fitting = self.placement.tolerations.iter().filter(|one| matches(one, taint));
-            fitting.any(|one| until(one, taint).is_none_or(|deadline| self.now < deadline))
-        };
-        cluster.taints.iter().any(|taint| taint.effect == Effect::PreferNoSelect && !tolerated(taint))
+    /// Does the cluster have a taint that would rather not have this placement? If not, until when it has none.
+    pub fn disliked(&self, cluster: &Cluster) -> (bool, Option<Timestamp>) {
+        let mut first: Option<Timestamp> = None;
+        for taint in cluster.taints.iter().filter(|taint| taint.effect == Effect::PreferNoSelect) {
+            let fitting = self.placement.tolerations.iter().filter(|one| matches(one, taint));
+            // For ever is later than any time.
+            let last =
+                fitting.map(|one| until(one, taint).map_or((true, Timestamp::MAX), |end| (false, end)));
+            match last.max() {
+                Some((true, _)) => {}
+                Some((false, end)) if self.now < end => first = first.into_iter().chain([end]).min(),
+                Some(_) | None => return (true, None),
+            }
+        }
+        (false, first)
     }
 }
 

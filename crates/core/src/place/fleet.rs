@@ -4,16 +4,18 @@
 //! it names, sets it may use. A heartbeat of a cluster touches nobody. What others have selected is not a reason to
 //! decide anew, only something to look at when deciding: otherwise two placements could chase each other for ever.
 
-use super::decide::{Cycle, Outcome};
+use super::decide::{Cycle, Outcome, Scratch};
 use super::facts::{Cluster, Members, SET_LABEL, Scores, Slice};
 use super::index::{Id, Index, at};
 use super::prepare::{Prepared, Reads, Rule, prepare, rules};
 use super::report::Report;
 use super::spec::{Key, Placement};
+use super::verdict::Verdicts;
 use super::{Judge, ScoreBook};
 use crate::select::LabelSelector;
 use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -127,6 +129,7 @@ pub struct Fleet {
     /// How often each cluster is in a slice.
     pub(super) counts: Vec<u32>,
     placements: BTreeMap<Key, Row>,
+    verdicts: Verdicts,
 }
 
 /// What is different about a cluster.
@@ -195,6 +198,7 @@ impl Fleet {
     }
 
     fn cluster_changed(&mut self, id: Id, old: Option<&Cluster>, new: Option<&Cluster>) {
+        self.verdicts.forget(id);
         let there = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| !cluster.leaving);
         let (was_there, is_there) = (there(old), there(new));
         // By set: was it a candidate through it, and is it?
@@ -221,7 +225,12 @@ impl Fleet {
                     is |= *after;
                 }
             }
-            row.touched = was != is || (is && change.touches(&row.prepared.reads));
+            // Whom no predicate matches, before and after, is nobody's business.
+            let matters = || {
+                let found = |cluster: Option<&Cluster>| cluster.is_some_and(|c| row.prepared.may_match(c));
+                found(old) || found(new)
+            };
+            row.touched = was != is || (is && change.touches(&row.prepared.reads) && matters());
         }
     }
 
@@ -273,25 +282,32 @@ impl Fleet {
 
     /// A cluster has scores, or other ones.
     pub fn set_scores(&mut self, cluster: &str, object: &str, scores: Scores) {
+        let id = self.index.find(cluster).unwrap_or_else(|| self.index.id(&cluster.into()));
         let of_object = self.scores.entry(object.to_owned()).or_default();
-        if of_object.get(cluster) == Some(&scores) {
+        if of_object.len() <= at(id) {
+            of_object.resize(self.index.len(), None);
+        }
+        if of_object[at(id)].as_ref() == Some(&scores) {
             return;
         }
-        of_object.insert(cluster.into(), scores);
-        self.scores_changed(cluster, object);
+        of_object[at(id)] = Some(scores);
+        self.scores_changed(id, object);
     }
 
     /// A cluster no longer has these scores.
     pub fn remove_scores(&mut self, cluster: &str, object: &str) {
-        if self.scores.get_mut(object).is_some_and(|of_object| of_object.remove(cluster).is_some()) {
-            self.scores_changed(cluster, object);
+        let Some(id) = self.index.find(cluster) else { return };
+        let known = self.scores.get_mut(object).and_then(|of_object| of_object.get_mut(at(id))?.take());
+        if known.is_some() {
+            self.scores_changed(id, object);
         }
     }
 
-    fn scores_changed(&mut self, cluster: &str, object: &str) {
-        let Some(id) = self.index.find(cluster).filter(|id| self.index.present.contains(at(*id))) else {
+    fn scores_changed(&mut self, id: Id, object: &str) {
+        self.verdicts.forget(id);
+        if !self.index.present.contains(at(id)) {
             return;
-        };
+        }
         let around: BTreeSet<&str> = self
             .sets
             .iter()
@@ -361,27 +377,45 @@ impl Fleet {
         let prepared = prepare(&placement);
         let decided = known.and_then(|known| known.decided.take());
         let placement = Arc::new(placement);
-        self.placements.insert(placement.key.clone(), Row { placement, prepared, touched: true, decided });
+        let row = Row { placement, prepared, touched: true, decided };
+        if let Some(before) = self.placements.insert(row.placement.key.clone(), row) {
+            self.tidy(&before);
+        }
     }
 
     /// A placement is gone.
     pub fn remove_placement(&mut self, key: &Key) {
-        self.placements.remove(key);
+        if let Some(before) = self.placements.remove(key) {
+            self.tidy(&before);
+        }
+    }
+
+    /// A placement is no longer what it was: what only it asked need not be remembered.
+    fn tidy(&mut self, before: &Row) {
+        if before.prepared.reads.cel {
+            let asks =
+                |row: &Row, what: &[String]| row.placement.predicates.iter().any(|one| one.cel == what);
+            self.verdicts.keep(|what| self.placements.values().any(|row| asks(row, what)));
+        }
     }
 
     /// Decides every placement for which there is a reason, and gives what came out. What is to be written must come
-    /// back as slices, as it does from a cluster, before others see it.
+    /// back as slices, as it does from a cluster, before others see it. The judge must always be the same one.
     pub fn decide(&mut self, judge: &dyn Judge, now: Timestamp) -> Vec<Arc<Outcome>> {
         self.index.settle();
         let due: Vec<Key> =
             self.placements.iter().filter(|(_, row)| row.due(now)).map(|(key, _)| key.clone()).collect();
+        let verdicts = RefCell::new(std::mem::take(&mut self.verdicts));
+        let mut scratch = Scratch::default();
         let fleet = &*self;
         let decide = |key: &Key| {
             let row = fleet.placements.get(key)?;
-            let Report { outcome, look, .. } = Cycle { fleet, row, judge, now, trace: false }.run();
+            let cycle = Cycle { fleet, row, judge, verdicts: Some(&verdicts), now, trace: false };
+            let Report { outcome, look, .. } = cycle.run(&mut scratch);
             Some(Decided { at: now, look, outcome: Arc::new(outcome) })
         };
         let all: Vec<Decided> = due.iter().filter_map(decide).collect();
+        self.verdicts = verdicts.into_inner();
         let mut outcomes = Vec::with_capacity(all.len());
         for decided in all {
             outcomes.push(decided.outcome.clone());
@@ -416,11 +450,12 @@ impl Fleet {
         self.placements.values().map(|row| &row.placement)
     }
 
-    /// What would be decided for a placement now, and why. Nothing is remembered.
+    /// What would be decided for a placement now, and why. Nothing is remembered, and nothing remembered is used.
     pub fn report(&mut self, key: &Key, judge: &dyn Judge, now: Timestamp) -> Option<Report> {
         self.index.settle();
         let row = self.placements.get(key)?;
-        Some(Cycle { fleet: self, row, judge, now, trace: true }.run())
+        let cycle = Cycle { fleet: self, row, judge, verdicts: None, now, trace: true };
+        Some(cycle.run(&mut Scratch::default()))
     }
 
     /// The sets a namespace may use, whether they exist or not.
@@ -441,15 +476,10 @@ impl Fleet {
         self.slices.get(key).cloned()
     }
 
-    /// The clusters in these slices.
-    pub(super) fn incumbents(&self, own: &[Arc<Slice>]) -> FixedBitSet {
-        let mut out = FixedBitSet::with_capacity(self.index.len());
-        for entry in own.iter().flat_map(|slice| &slice.entries) {
-            if let Some(id) = self.index.find(&entry.cluster) {
-                out.insert(at(id));
-            }
-        }
-        out
+    /// The clusters in these slices, as often as they are.
+    pub(super) fn published(&self, own: &[Arc<Slice>]) -> Vec<Id> {
+        let entries = own.iter().flat_map(|slice| &slice.entries);
+        entries.filter_map(|entry| self.index.find(&entry.cluster)).collect()
     }
 }
 

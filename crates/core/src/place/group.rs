@@ -5,7 +5,7 @@
 //! after it. Groups that are asked to keep their members only fill gaps.
 
 use super::facts::{Cluster, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
-use super::prepare::{Conditions, Prepared, percent};
+use super::prepare::{Prepared, percent};
 use super::spec::{GroupSize, Placement, SortBy};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub(super) fn divide(
     let mut groups = Vec::new();
     for (rule, conditions) in placement.groups.iter().zip(&prepared.groups) {
         let taken: Vec<&Member<'_>>;
-        (taken, pool) = pool.into_iter().partition(|member| holds(conditions, member.cluster));
+        (taken, pool) = pool.into_iter().partition(|member| conditions.hold(member.cluster));
         cut(&rule.name, &taken, size, &known, &mut groups);
     }
     cut("", &pool, size, &known, &mut groups);
@@ -76,11 +76,6 @@ pub(super) fn divide(
         }
     }
     groups
-}
-
-fn holds(conditions: &Conditions, cluster: &Cluster) -> bool {
-    conditions.labels.iter().all(|rule| rule.matches(&cluster.labels))
-        && conditions.claims.iter().all(|rule| rule.matches(&cluster.claims))
 }
 
 /// Which piece of which group each cluster was in.

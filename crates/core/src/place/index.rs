@@ -74,8 +74,18 @@ impl Postings {
 /// One resource of all clusters; [`f64::NAN`] where it is not known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Column {
-    pub allocatable: Vec<f64>,
+    allocatable: Vec<f64>,
     pub capacity: Vec<f64>,
+    /// What is allocatable, where both are known.
+    pub usable: Vec<f64>,
+}
+
+impl Column {
+    fn grow(&mut self, size: usize) {
+        for cells in [&mut self.allocatable, &mut self.capacity, &mut self.usable] {
+            cells.resize(size, f64::NAN);
+        }
+    }
 }
 
 /// All clusters.
@@ -110,8 +120,7 @@ impl Index {
         self.present.grow(size);
         self.tainted.grow(size);
         for column in self.resources.values_mut() {
-            column.allocatable.push(f64::NAN);
-            column.capacity.push(f64::NAN);
+            column.grow(size);
         }
         id
     }
@@ -193,15 +202,16 @@ impl Index {
 
     fn cell(&mut self, name: &str, id: Id, allocatable: bool, value: f64) {
         let size = self.names.len();
-        let column = match self.resources.get_mut(name) {
-            Some(column) => column,
-            None => self.resources.entry(name.to_owned()).or_insert_with(|| Column {
-                allocatable: vec![f64::NAN; size],
-                capacity: vec![f64::NAN; size],
-            }),
-        };
+        if !self.resources.contains_key(name) {
+            let mut column = Column::default();
+            column.grow(size);
+            self.resources.insert(name.to_owned(), column);
+        }
+        let column = self.resources.get_mut(name).expect("it was put there if it was not");
         let cells = if allocatable { &mut column.allocatable } else { &mut column.capacity };
         cells[at(id)] = value;
+        let known = !column.capacity[at(id)].is_nan();
+        column.usable[at(id)] = if known { column.allocatable[at(id)] } else { f64::NAN };
     }
 
     /// A resource of all clusters, if any has it.

@@ -2,6 +2,7 @@
 //!
 //! Everything is checked always. A mistake that only shows once a cluster reaches it would surface on the day it hurts.
 
+use super::facts::Cluster;
 use super::spec::{Configuration, Coordinate, GroupSize, Placement, Predicate, TopologyKind};
 use crate::select::label::{Error, Expression, Op, Requirement, check_key};
 use crate::select::{LabelSelector, Lookup};
@@ -90,6 +91,11 @@ impl Conditions {
         let claims = claims.iter().map(Rule::claim).collect::<Result<_, _>>()?;
         Ok(Self { labels: rules(selector.requirements().unwrap_or_default()), claims })
     }
+
+    pub fn hold(&self, cluster: &Cluster) -> bool {
+        self.labels.iter().all(|rule| rule.matches(&cluster.labels))
+            && self.claims.iter().all(|rule| rule.matches(&cluster.claims))
+    }
 }
 
 /// The same conditions, without what only nodes know.
@@ -173,6 +179,15 @@ pub(super) struct Prepared {
     /// Everything that is wrong, as far as that can be told without CEL.
     pub problems: Vec<Problem>,
     pub reads: Reads,
+}
+
+impl Prepared {
+    /// Can a cluster match a predicate, whatever its expressions say? If in doubt, it can.
+    pub fn may_match(&self, cluster: &Cluster) -> bool {
+        self.predicates.is_empty()
+            || !self.problems.is_empty()
+            || self.predicates.iter().any(|conditions| conditions.hold(cluster))
+    }
 }
 
 /// What a decision depends on, besides which clusters there are and what is published.

@@ -24,7 +24,7 @@ impl Cycle<'_> {
             out.writes = keep(own);
             tally.kept = out.number_selected();
         }
-        out.events = events(placement, &out.code, &out.writes, Vec::new);
+        out.events = events(placement, &out.code, &out.writes, std::iter::empty());
     }
 
     /// Divides the selected and says what is to be written.

@@ -9,12 +9,26 @@ use super::prepare::Prioritizer;
 use super::spec::{Missing, Source};
 use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::borrow::Cow;
 
-/// What everybody has been selected for, by cluster.
+/// How often each cluster has been selected.
+#[derive(Default)]
 pub(super) struct Counts {
-    pub of: Vec<u32>,
-    pub most: u32,
+    of: Vec<u32>,
+    most: u32,
+}
+
+impl Counts {
+    /// By others: of all that is published, so many clusters, without one's own. That never counts for oneself.
+    pub fn of_others(&mut self, all: &[u32], size: usize, own: &[Id]) {
+        self.of.clear();
+        self.of.extend_from_slice(all);
+        self.of.resize(size, 0);
+        for id in own {
+            self.of[at(*id)] = self.of[at(*id)].saturating_sub(1);
+        }
+        self.most = self.of.iter().copied().max().unwrap_or(0);
+    }
 }
 
 /// What was found while scoring.
@@ -46,6 +60,34 @@ pub(super) struct Scoring<'a> {
     pub tainted: &'a FixedBitSet,
 }
 
+/// Where points go: into the totals, and apart, if somebody wants to see them.
+struct Sink<'a> {
+    survivors: &'a [Id],
+    totals: &'a mut [i64],
+    weight: i64,
+    /// What counts where nothing is known.
+    missing: i64,
+    apart: Option<Points>,
+}
+
+impl Sink<'_> {
+    fn take(&mut self, mut points: impl FnMut(Id) -> Option<i64>) {
+        let (weight, missing) = (self.weight, self.missing);
+        let add = |total: &mut i64, points: Option<i64>| {
+            *total = total.saturating_add(points.map_or(missing, |points| weight * points));
+        };
+        let rows = self.totals.iter_mut().zip(self.survivors);
+        match &mut self.apart {
+            None => rows.for_each(|(total, id)| add(total, points(*id))),
+            Some(apart) => rows.for_each(|(total, id)| {
+                let points = points(*id);
+                add(total, points);
+                apart.push(points);
+            }),
+        }
+    }
+}
+
 impl Scoring<'_> {
     /// Adds the points of a prioritizer to the totals; keeps them apart, too, if asked for.
     pub fn add(
@@ -56,60 +98,74 @@ impl Scoring<'_> {
         found: &mut Found,
         apart: Option<&mut Vec<(Prioritizer, i64, Points)>>,
     ) {
-        let missing = match self.filters.placement.extra.missing() {
-            Missing::Middle => 0,
-            Missing::Worst => -100 * weight.abs(),
-        };
-        let points = self.points(prioritizer, found);
         // A score nobody has is only worth less where a resource is not known.
         let resource = matches!(prioritizer, Prioritizer::Allocatable(_) | Prioritizer::Ratio(_));
-        let missing = if resource { missing } else { 0 };
-        for (total, points) in totals.iter_mut().zip(&points) {
-            *total = total.saturating_add(points.map_or(missing, |points| weight * points));
-        }
-        if let Some(apart) = apart {
+        let missing = match self.filters.placement.extra.missing() {
+            Missing::Worst if resource => -100 * weight.abs(),
+            _ => 0,
+        };
+        let kept = apart.is_some().then(|| Vec::with_capacity(totals.len()));
+        let mut sink = Sink { survivors: self.survivors, totals, weight, missing, apart: kept };
+        self.points(prioritizer, found, &mut sink);
+        if let Some((apart, points)) = apart.zip(sink.apart) {
             apart.push((prioritizer.clone(), weight, points));
         }
     }
 
-    fn points(&self, prioritizer: &Prioritizer, found: &mut Found) -> Points {
+    fn points(&self, prioritizer: &Prioritizer, found: &mut Found, sink: &mut Sink<'_>) {
         match prioritizer {
-            Prioritizer::Balance => self.balance(),
+            Prioritizer::Balance => self.balance(sink),
             Prioritizer::Steady => {
                 let incumbents = self.filters.incumbents;
-                self.each(|id| Some(if incumbents.contains(at(id)) { 100 } else { 0 }))
+                sink.take(|id| Some(if incumbents.contains(at(id)) { 100 } else { 0 }));
             }
-            Prioritizer::Allocatable(resource) => {
-                let free = self.free(resource, found);
-                let known = || free.iter().copied().flatten().map(|(free, _)| free);
-                let (least, most) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
-                let span = most - least;
-                let points = |free: f64| if span == 0.0 { 100 } else { points((free - least) / span) };
-                free.iter().map(|known| known.map(|(free, _)| points(free))).collect()
-            }
-            Prioritizer::Ratio(resource) => {
-                let ratio = |(free, capacity): (f64, f64)| {
-                    (capacity != 0.0).then(|| points(free / capacity).clamp(-100, 100))
-                };
-                self.free(resource, found).into_iter().map(|known| known.and_then(ratio)).collect()
-            }
-            Prioritizer::TaintPreference => self.each(|id| {
-                let disliked = self.tainted.contains(at(id)) && {
-                    self.filters.disliked(self.filters.index.cluster(id))
-                };
+            Prioritizer::Allocatable(resource) => match self.free(resource, found) {
+                None => sink.take(|_| None),
+                Some(Free { usable, .. }) => {
+                    let (least, most) = self.extremes(&usable);
+                    let span = most - least;
+                    sink.take(|id| {
+                        let free = usable[at(id)];
+                        let points = || if span == 0.0 { 100 } else { points((free - least) / span) };
+                        (!free.is_nan()).then(points)
+                    });
+                }
+            },
+            Prioritizer::Ratio(resource) => match self.free(resource, found) {
+                None => sink.take(|_| None),
+                Some(Free { usable, capacity }) => sink.take(|id| {
+                    let (free, capacity) = (usable[at(id)], capacity[at(id)]);
+                    let known = !free.is_nan() && capacity != 0.0;
+                    known.then(|| points(free / capacity).clamp(-100, 100))
+                }),
+            },
+            Prioritizer::TaintPreference => sink.take(|id| {
+                if !self.tainted.contains(at(id)) {
+                    return Some(0);
+                }
+                let (disliked, until) = self.filters.disliked(self.filters.index.cluster(id));
+                until.into_iter().for_each(|until| found.lasts(until));
                 Some(if disliked { -100 } else { 0 })
             }),
-            Prioritizer::AddOn(object, score) => self.add_on(object, score, found),
-            Prioritizer::Spread => vec![None; self.survivors.len()],
+            Prioritizer::AddOn(object, score) => self.add_on(object, score, found, sink),
+            Prioritizer::Spread => sink.take(|_| None),
         }
     }
 
-    fn each(&self, points: impl Fn(Id) -> Option<i64>) -> Points {
-        self.survivors.iter().map(|id| points(*id)).collect()
+    /// The least and the most that any survivor has.
+    fn extremes(&self, of: &[f64]) -> (f64, f64) {
+        let (mut least, mut most) = (f64::MAX, f64::MIN);
+        for id in self.survivors {
+            // What is not known is neither less nor more than anything.
+            let value = of[at(*id)];
+            least = if value < least { value } else { least };
+            most = if value > most { value } else { most };
+        }
+        (least, most)
     }
 
     /// `2 × trunc(100 × (0.5 − count ÷ most))`, and 100 for a cluster nobody else has.
-    fn balance(&self) -> Points {
+    fn balance(&self, sink: &mut Sink<'_>) {
         let most = f64::from(self.counts.most);
         let points = |count: u32| match count {
             0 => 100,
@@ -117,30 +173,28 @@ impl Scoring<'_> {
         };
         // Counts are few; dividing once for each is enough.
         let few: Vec<i64> = (0..=self.counts.most.min(4096)).map(points).collect();
-        self.each(|id| {
+        sink.take(|id| {
             let count = self.counts.of[at(id)];
             Some(few.get(at(count)).copied().unwrap_or_else(|| points(count)))
-        })
+        });
     }
 
-    /// What is free of a resource, and what there is in all, where both are known.
-    fn free(&self, resource: &str, found: &mut Found) -> Vec<Option<(f64, f64)>> {
-        let Some(Column { allocatable, capacity }) = self.filters.index.column(resource) else {
-            return vec![None; self.survivors.len()];
-        };
-        let plain = |id: Id| {
-            let (free, all) = (allocatable[at(id)], capacity[at(id)]);
-            (!free.is_nan() && !all.is_nan()).then_some((free, all))
-        };
+    /// What is free of a resource, and what there is in all; none if no cluster has it.
+    fn free(&self, resource: &str, found: &mut Found) -> Option<Free<'_>> {
+        let Column { usable, capacity, .. } = self.filters.index.column(resource)?;
         let source = self.filters.placement.extra.source;
         if source == Source::Static {
-            return self.survivors.iter().map(|id| plain(*id)).collect();
+            return Some(Free { usable: Cow::Borrowed(usable), capacity });
         }
-        let live = |id: &Id| {
-            let taken = self.taken(*id, resource, source, found);
-            plain(*id).zip(taken).map(|((free, all), taken)| ((free - taken).max(0.0), all))
-        };
-        self.survivors.iter().map(live).collect()
+        let mut free = vec![f64::NAN; usable.len()];
+        for id in self.survivors {
+            // Not known of one of them is not known.
+            if let Some(taken) = self.taken(*id, resource, source, found) {
+                let all = usable[at(*id)];
+                free[at(*id)] = if all.is_nan() { all } else { (all - taken).max(0.0) };
+            }
+        }
+        Some(Free { usable: Cow::Owned(free), capacity })
     }
 
     /// How much of a resource is taken, by a load that is neither too old nor ahead of time.
@@ -162,26 +216,27 @@ impl Scoring<'_> {
         known
     }
 
-    fn add_on(&self, object: &str, score: &str, found: &mut Found) -> Points {
+    fn add_on(&self, object: &str, score: &str, found: &mut Found, sink: &mut Sink<'_>) {
         let Filters { index, scores, now, .. } = *self.filters;
-        let Some(all) = scores.get(object) else { return vec![None; self.survivors.len()] };
-        let mut points = |id: &Id| {
-            let name: &Arc<str> = index.name(*id);
-            let scores = all.get(name)?;
+        let Some(all) = scores.get(object) else { return sink.take(|_| None) };
+        sink.take(|id| {
+            let scores = all.get(at(id))?.as_ref()?;
             if scores.expired(now) {
-                let name = format!("{name}/{object}");
-                if !found.expired.contains(&name) {
-                    found.expired.push(name);
-                }
+                found.expired.push(format!("{}/{object}", index.name(id)));
                 return None;
             }
             if let Some(until) = scores.valid_until {
                 found.lasts(until);
             }
             scores.values.get(score).map(|value| i64::from(*value))
-        };
-        self.survivors.iter().map(&mut points).collect()
+        });
     }
+}
+
+/// What is free of a resource by cluster, [`f64::NAN`] where that or the capacity is not known.
+struct Free<'a> {
+    usable: Cow<'a, [f64]>,
+    capacity: &'a [f64],
 }
 
 /// From a share between 0 and 1 to points between -100 and 100.

@@ -54,7 +54,16 @@ pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
     // Slices that stay as they are take nothing and give nothing.
     let differs = |slice: &Slice| old.get(slice.name.as_str()).is_none_or(|old| old.entries != slice.entries);
     let changed: Vec<bool> = wanted.iter().map(|slice| differs(slice)).collect();
-    for (number, union) in order(&wanted, there, &changed) {
+    // Nor do those in which only points are others.
+    let same = |(a, b): (&Entry, &Entry)| Arc::ptr_eq(&a.cluster, &b.cluster) || a.cluster == b.cluster;
+    let stays = |slice: &Slice| {
+        old.get(slice.name.as_str()).is_some_and(|old| {
+            old.entries.len() == slice.entries.len() && old.entries.iter().zip(&slice.entries).all(same)
+        })
+    };
+    let moved: Vec<bool> =
+        wanted.iter().zip(&changed).map(|(slice, changed)| *changed && !stays(slice)).collect();
+    for (number, union) in order(&wanted, there, &moved) {
         let new = &wanted[number];
         let Some(old) = old.get(new.name.as_str()) else {
             out.push(Write { action: Action::Create, slice: new.clone(), status: true });
@@ -94,8 +103,8 @@ fn both(old: &Slice, new: &Slice) -> Slice {
 
 /// The order of writing, by position in `wanted`; with `true`, the union of old and new is written, and the slice comes
 /// again later.
-fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], changed: &[bool]) -> Vec<(usize, bool)> {
-    if !changed.contains(&true) {
+fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], moved: &[bool]) -> Vec<(usize, bool)> {
+    if !moved.contains(&true) {
         return (0..wanted.len()).map(|number| (number, false)).collect();
     }
     let position: BTreeMap<&str, usize> =
@@ -104,7 +113,7 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], changed: &[bool]) -> Vec<(
     let mut holders: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
     for slice in there {
         let number = position.get(slice.name.as_str()).copied();
-        if number.is_some_and(|number| !changed[number]) {
+        if number.is_some_and(|number| !moved[number]) {
             continue;
         }
         for entry in &slice.entries {
@@ -114,7 +123,7 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], changed: &[bool]) -> Vec<(
     // Takers before givers.
     let mut givers: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); wanted.len()];
     let mut waits: Vec<usize> = vec![0; wanted.len()];
-    for (taker, slice) in wanted.iter().enumerate().filter(|(number, _)| changed[*number]) {
+    for (taker, slice) in wanted.iter().enumerate().filter(|(number, _)| moved[*number]) {
         for entry in &slice.entries {
             let Some(from) = holders.get(&*entry.cluster) else { continue };
             if from.contains(&Some(taker)) {

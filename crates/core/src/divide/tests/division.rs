@@ -103,7 +103,10 @@ fn what_runs_no_pods_goes_to_every_cluster_chosen() {
     let answer = divide(&free, &config, &Given::default());
     assert_eq!(told(&answer), "a b");
     assert!(
-        answer.feasible.iter().all(|cluster| cluster.allocatable == i32::MAX && cluster.estimates.is_empty())
+        answer
+            .feasible
+            .iter()
+            .all(|cluster| cluster.allocatable == i32::MAX && answer.estimates(cluster).count() == 0)
     );
     assert_eq!(answer.warnings, Vec::<String>::new(), "nobody was asked how much fits");
 }

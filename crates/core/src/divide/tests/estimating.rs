@@ -257,7 +257,7 @@ fn odd_opinions_are_taken_for_what_they_can_mean() {
     };
     let answer = divide(&fleet, &cores(9, dynamic()), &given);
     let seen: BTreeMap<_, _> =
-        answer.feasible.iter().map(|c| (&*c.name, (c.allocatable, c.estimates.len()))).collect();
+        answer.feasible.iter().map(|c| (&*c.name, (c.allocatable, answer.estimates(c).count()))).collect();
     assert_eq!(seen["a"], (0, 2), "below -1: a quota already exceeded");
     assert_eq!(seen["b"], (9, 2), "nothing limits: as many as are wanted");
     assert_eq!(seen["c"], (4, 2), "not heard of");

@@ -2,6 +2,8 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::cell::Cell;
+use std::sync::Arc;
 
 const CLUSTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const SETS: [&str; 3] = ["blue", "gold", "global"];
@@ -9,33 +11,113 @@ const SETS: [&str; 3] = ["blue", "gold", "global"];
 /// Something that happens.
 #[derive(Clone, Debug)]
 enum Event {
-    Cluster { name: usize, set: usize, tier: usize, cpu: u8, tainted: bool, claim: usize, leaving: bool },
+    Cluster(Shape),
     NoCluster(usize),
     Set(usize, bool),
     NoSet(usize),
     Bind(usize, usize),
     Unbind(usize, usize),
-    Score { cluster: usize, object: usize, value: i32, until: Option<i64> },
+    Score {
+        cluster: usize,
+        object: usize,
+        value: i32,
+        until: Option<i64>,
+    },
     NoScore(usize, usize),
+    /// A slice of a placement, or of one that is not there, as somebody wrote it.
+    Slice {
+        of: usize,
+        number: usize,
+        clusters: Vec<usize>,
+    },
+    NoSlice(usize, usize),
+    /// A placement asks for another number.
+    Count(usize, Option<i32>),
+    NoPlacement(usize),
     Time(i64),
 }
 
+/// A cluster as it may be.
+#[derive(Clone, Debug)]
+struct Shape {
+    name: usize,
+    set: usize,
+    tier: usize,
+    claim: usize,
+    cpu: u8,
+    memory: Option<u8>,
+    taint: Option<(usize, bool)>,
+    load: Option<(i64, u8)>,
+    leaving: bool,
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let labels = (0..5_usize, 0..3_usize, 0..3_usize, 0..3_usize);
+    let amounts = (0..4_u8, proptest::option::of(0..3_u8));
+    let taint = proptest::option::weighted(0.4, (0..3_usize, any::<bool>()));
+    let load = proptest::option::of((-40..10_i64, 0..4_u8));
+    (labels, amounts, taint, load, prop::bool::weighted(0.1)).prop_map(
+        |((name, set, tier, claim), (cpu, memory), taint, load, leaving)| Shape {
+            name,
+            set,
+            tier,
+            claim,
+            cpu,
+            memory,
+            taint,
+            load,
+            leaving,
+        },
+    )
+}
+
+impl Shape {
+    fn cluster(&self, now: i64) -> Cluster {
+        let mut of = Cluster {
+            labels: texts(&[
+                (SET_LABEL, ["blue", "red", "none"][self.set]),
+                ("tier", ["gold", "tin", "none"][self.tier]),
+            ]),
+            claims: texts(&[("zone", ["1", "2", "3"][self.claim])]),
+            leaving: self.leaving,
+            allocatable: amounts(&[("cpu", &self.cpu.to_string())]),
+            capacity: amounts(&[("cpu", "4"), ("memory", "2")]),
+            ..cluster(CLUSTERS[self.name])
+        };
+        if let Some(memory) = self.memory {
+            of.allocatable.extend(amounts(&[("memory", &memory.to_string())]));
+        }
+        if let Some((effect, dated)) = self.taint {
+            let effect = [Effect::NoSelect, Effect::NoSelectIfNew, Effect::PreferNoSelect][effect].clone();
+            of.taints.push(taint("x", effect, dated.then(|| at(now))));
+        }
+        if let Some((ago, cpu)) = self.load {
+            let requested = amounts(&[("cpu", &cpu.to_string())]);
+            of.load = Some(Load { at: at(now + ago), requested, measured: Amounts::new() });
+        }
+        of
+    }
+}
+
 fn event() -> impl Strategy<Value = Event> {
-    let cluster =
-        (0..5_usize, 0..3_usize, 0..3_usize, 0..4_u8, any::<bool>(), 0..3_usize, prop::bool::weighted(0.1));
+    let clusters = proptest::collection::vec(0..5_usize, 0..4);
+    let placement = || 0..wishes().len();
     prop_oneof![
-        8 => cluster.prop_map(|(name, set, tier, cpu, tainted, claim, leaving)| {
-            Event::Cluster { name, set, tier, cpu, tainted, claim, leaving }
-        }),
+        8 => shape().prop_map(Event::Cluster),
         1 => (0..5_usize).prop_map(Event::NoCluster),
         1 => (0..3_usize, any::<bool>()).prop_map(|(set, bad)| Event::Set(set, bad)),
         1 => (0..3_usize).prop_map(Event::NoSet),
         2 => (0..2_usize, 0..3_usize).prop_map(|(namespace, set)| Event::Bind(namespace, set)),
         1 => (0..2_usize, 0..3_usize).prop_map(|(namespace, set)| Event::Unbind(namespace, set)),
-        2 => (0..5_usize, 0..2_usize, -100..=100, proptest::option::of(0..200_i64))
+        3 => (0..5_usize, 0..2_usize, -100..=100, proptest::option::of(0..200_i64))
             .prop_map(|(cluster, object, value, until)| Event::Score { cluster, object, value, until }),
         1 => (0..5_usize, 0..2_usize).prop_map(|(cluster, object)| Event::NoScore(cluster, object)),
-        2 => (1..60_i64).prop_map(Event::Time),
+        2 => (0..=wishes().len(), 1..3_usize, clusters)
+            .prop_map(|(of, number, clusters)| Event::Slice { of, number, clusters }),
+        1 => (0..=wishes().len(), 1..3_usize).prop_map(|(of, number)| Event::NoSlice(of, number)),
+        1 => (placement(), proptest::option::of(-1..4)).prop_map(|(of, count)| Event::Count(of, count)),
+        1 => placement().prop_map(Event::NoPlacement),
+        4 => (1..60_i64).prop_map(Event::Time),
     ]
 }
 
@@ -52,23 +134,14 @@ fn set(number: usize, bad: bool) -> Members {
     }
 }
 
+/// Whose slice it is; past the last one, nobody's we know.
+fn owner(of: usize) -> Key {
+    wishes().get(of).map_or_else(|| Key::new("ns3", "other"), |wish| wish.key.clone())
+}
+
 fn apply(fleet: &mut Fleet, event: &Event, now: &mut i64) {
     match event {
-        Event::Cluster { name, set, tier, cpu, tainted, claim, leaving } => {
-            let mut of = Cluster {
-                labels: texts(&[
-                    (SET_LABEL, ["blue", "red", "none"][*set]),
-                    ("tier", ["gold", "tin", "none"][*tier]),
-                ]),
-                claims: texts(&[("zone", ["1", "2", "3"][*claim])]),
-                leaving: *leaving,
-                ..sized(CLUSTERS[*name], [&cpu.to_string(), "4"], ["1", "1"])
-            };
-            if *tainted {
-                of.taints.push(taint("x", Effect::NoSelect, Some(at(*now))));
-            }
-            fleet.set_cluster(of);
-        }
+        Event::Cluster(shape) => fleet.set_cluster(shape.cluster(*now)),
         Event::NoCluster(name) => fleet.remove_cluster(CLUSTERS[*name]),
         Event::Set(number, bad) => fleet.set_set(SETS[*number], set(*number, *bad)),
         Event::NoSet(number) => fleet.remove_set(SETS[*number]),
@@ -80,11 +153,49 @@ fn apply(fleet: &mut Fleet, event: &Event, now: &mut i64) {
             fleet.set_scores(CLUSTERS[*cluster], ["one", "two"][*object], Scores { values, valid_until });
         }
         Event::NoScore(cluster, object) => fleet.remove_scores(CLUSTERS[*cluster], ["one", "two"][*object]),
+        Event::Slice { of, number, clusters } => {
+            let Key { namespace, name } = owner(*of);
+            let names: Vec<&str> = clusters.iter().map(|name| CLUSTERS[*name]).collect();
+            fleet.set_slice(Slice { namespace, ..slice(&name, *number, &names) });
+        }
+        Event::NoSlice(of, number) => {
+            let Key { namespace, name } = owner(*of);
+            fleet.remove_slice(&Key::new(namespace, format!("{name}-decision-{number}")));
+        }
+        Event::Count(of, count) => {
+            fleet.set_placement(Placement { count: *count, ..wishes().swap_remove(*of) });
+        }
+        Event::NoPlacement(of) => fleet.remove_placement(&owner(*of)),
         Event::Time(more) => *now += more,
     }
 }
 
-/// Placements that read different things; none looks at what others have.
+/// Knows two expressions: a tier's name, and that a score is above nothing.
+#[derive(Default)]
+struct Words {
+    asked: Cell<usize>,
+}
+
+impl Judge for Words {
+    fn problem(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn judge(&self, expressions: &[String], cluster: &Cluster, scores: &Book<'_>) -> Ruling {
+        self.asked.set(self.asked.get() + 1);
+        let holds = |expression: &String| match expression.as_str() {
+            "scored" => scores.get("one").is_some_and(|scores| scores.values["x"] > 0),
+            tier => cluster.labels.get("tier").is_some_and(|known| known == tier),
+        };
+        if expressions.iter().all(holds) { Ruling::Holds } else { Ruling::Fails("no".to_owned()) }
+    }
+}
+
+fn cel(expressions: &[&str]) -> Predicate {
+    Predicate { cel: expressions.iter().map(|one| (*one).to_owned()).collect(), ..Predicate::default() }
+}
+
+/// Placements that read different things; only `balanced` looks at what others have.
 fn wishes() -> Vec<Placement> {
     let no_balance = || built_in("Balance", 0);
     let gold = Predicate { labels: labels(&[("tier", "gold")]), ..Predicate::default() };
@@ -92,25 +203,50 @@ fn wishes() -> Vec<Placement> {
         Toleration { key: "x".into(), operator: "Exists".into(), seconds: Some(60), ..Default::default() };
     let in_second = |wish: Placement| Placement { key: Key::new("ns2", wish.key.name.clone()), ..wish };
     let term = Constraint { key: "zone".into(), kind: TopologyKind::Claim, max_skew: 1, required: true };
+    let wish = |name: &str, count: Option<i32>, more: &[Configuration]| {
+        placement(name, count, &[&[no_balance()], more].concat())
+    };
+    let live = Extra {
+        source: Source::Requested,
+        max_age: SignedDuration::from_secs(45),
+        margin: Some(20),
+        ..Extra::default()
+    };
+    let slow = Extra { dwell: Some(SignedDuration::from_secs(30)), sticky: true, ..Extra::default() };
     vec![
-        placement("all", None, &[no_balance()]),
-        Placement { predicates: vec![gold], ..placement("gold", Some(2), &[no_balance()]) },
-        placement("cpu", Some(2), &[no_balance(), built_in("ResourceAllocatableCPU", 2)]),
-        Placement { tolerations: vec![tolerant], ..placement("tolerant", Some(3), &[no_balance()]) },
-        in_second(placement("scored", Some(1), &[no_balance(), add_on("one", "x", 2)])),
-        in_second(Placement { spread: vec![term], ..placement("spread", Some(3), &[no_balance()]) }),
+        wish("all", None, &[]),
+        Placement { predicates: vec![gold.clone()], ..wish("gold", Some(2), &[]) },
+        wish("cpu", Some(2), &[built_in("ResourceAllocatableCPU", 2)]),
+        Placement { tolerations: vec![tolerant.clone()], ..wish("tolerant", Some(3), &[]) },
+        in_second(wish("scored", Some(1), &[add_on("one", "x", 2)])),
+        in_second(Placement { spread: vec![term], ..wish("spread", Some(3), &[]) }),
+        in_second(Placement { cluster_sets: vec!["blue".into()], ..wish("blue", None, &[]) }),
+        Placement {
+            extra: live,
+            ..wish("live", Some(2), &[built_in("ResourceRatioCPU", 1), built_in("ResourceAllocatableCPU", 1)])
+        },
+        Placement { extra: slow, ..wish("slow", Some(2), &[built_in("ResourceRatioMemory", 2)]) },
+        Placement {
+            predicates: vec![cel(&["scored"])],
+            tolerations: vec![tolerant],
+            ..wish("judged", Some(2), &[built_in("TaintPreference", 1)])
+        },
         in_second(Placement {
-            cluster_sets: vec!["blue".into()],
-            ..placement("blue", None, &[no_balance()])
+            predicates: vec![Predicate { cel: cel(&["scored"]).cel, ..gold }, cel(&["tin", "scored"])],
+            ..wish("either", None, &[])
         }),
+        placement(BALANCED, Some(2), &[built_in("ResourceAllocatableMemory", 1)]),
     ]
 }
+
+const BALANCED: &str = "balanced";
 
 /// Without what only says when it was decided.
 fn timeless(outcome: &Outcome) -> Outcome {
     let mut outcome = outcome.clone();
     outcome.last_score_update = None;
     outcome.conditions.iter_mut().for_each(|condition| condition.since = noon());
+    outcome.writes.iter_mut().for_each(|step| Arc::make_mut(&mut step.slice).since.clear());
     outcome
 }
 
@@ -120,6 +256,7 @@ proptest! {
         events in proptest::collection::vec(event(), 1..40),
         published in any::<bool>(),
     ) {
+        let judge = Words::default();
         let mut fleet = Fleet::new(Options { publish_scores: false, ..Options::default() });
         for wish in wishes() {
             fleet.set_placement(wish);
@@ -132,21 +269,70 @@ proptest! {
         let mut now = 0;
         for event in events {
             apply(&mut fleet, &event, &mut now);
-            for outcome in fleet.decide(&NoCel, at(now)) {
-                if published {
-                    write(&mut fleet, &outcome);
-                }
+            let outcomes = fleet.decide(&judge, at(now));
+            for outcome in &outcomes {
+                let fresh = fleet.report(&outcome.placement, &judge, at(now)).unwrap().outcome;
+                prop_assert_eq!(&**outcome, &fresh, "{} after {:?}", outcome.placement, event);
+            }
+            if published {
+                outcomes.iter().for_each(|outcome| write(&mut fleet, outcome));
             }
             // What was written comes back and is looked at once more.
-            fleet.decide(&NoCel, at(now));
+            fleet.decide(&judge, at(now));
             prop_assert_eq!(fleet.due(at(now)).count(), 0);
-            for wish in wishes() {
-                let fresh = fleet.report(&wish.key, &NoCel, at(now)).unwrap().outcome;
-                let kept = fleet.outcome(&wish.key).unwrap();
-                prop_assert_eq!(timeless(kept), timeless(&fresh), "{} after {:?}", wish.key, event);
+            let known: Vec<Key> = fleet.placements().map(|placement| placement.key.clone()).collect();
+            // What others have is no reason to decide anew.
+            for key in known.into_iter().filter(|key| key.name != BALANCED) {
+                let fresh = fleet.report(&key, &judge, at(now)).unwrap().outcome;
+                let kept = fleet.outcome(&key).unwrap();
+                prop_assert_eq!(timeless(kept), timeless(&fresh), "{} after {:?}", key, event);
             }
         }
     }
+}
+
+#[test]
+fn a_judge_is_asked_once_per_cluster_and_change() {
+    let gold = |name: &str| labelled(name, &[("tier", "gold")]);
+    let mut fleet = fleet([gold("a"), gold("b"), gold("c")]);
+    for name in ["one", "two"] {
+        let wish = placement(name, None, &[built_in("Balance", 0)]);
+        fleet.set_placement(Placement { predicates: vec![cel(&["scored"])], ..wish });
+    }
+    let judge = Words::default();
+    let asked = |fleet: &mut Fleet, now: i64| {
+        judge.asked.set(0);
+        let selected = fleet.decide(&judge, at(now)).iter().map(|outcome| outcome.selected.len()).max();
+        (judge.asked.get(), selected)
+    };
+    assert_eq!(asked(&mut fleet, 0), (3, Some(0)), "for both placements together");
+    let score =
+        |value, until| Scores { values: [("x".to_owned(), value)].into(), valid_until: Some(at(until)) };
+    fleet.set_scores("a", "one", score(1, 10));
+    assert_eq!(asked(&mut fleet, 1), (1, Some(1)), "only that cluster has other scores");
+    fleet.set_cluster(Cluster { claims: texts(&[("zone", "1")]), ..gold("b") });
+    assert_eq!(asked(&mut fleet, 1), (0, None), "nobody reads claims");
+    fleet.set_cluster(Cluster { taints: vec![taint("x", Effect::NoSelect, None)], ..gold("c") });
+    assert_eq!(asked(&mut fleet, 2), (2, Some(1)), "the two clusters that are others");
+    assert_eq!(asked(&mut fleet, 10), (0, Some(1)), "the score still holds");
+    assert_eq!(asked(&mut fleet, 11), (1, Some(0)), "and no longer");
+    assert_eq!(asked(&mut fleet, 12), (0, None));
+}
+
+#[test]
+fn a_cluster_no_predicate_matches_touches_nobody() {
+    let sized = |name: &str, tier: &str, cpu: &str| Cluster {
+        labels: texts(&[("tier", tier)]),
+        ..sized(name, [cpu, "4"], ["1", "1"])
+    };
+    let mut fleet = fleet([sized("a", "gold", "4"), sized("b", "tin", "4")]);
+    let gold = Predicate { labels: labels(&[("tier", "gold")]), ..Predicate::default() };
+    let wish = placement("p", Some(1), &[built_in("ResourceAllocatableCPU", 1)]);
+    fleet.set_placement(Placement { predicates: vec![gold], ..wish });
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(sized("b", "tin", "3"))), [""; 0]);
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(sized("a", "gold", "3"))), ["p"]);
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(sized("b", "gold", "3"))), ["p"], "it comes");
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(sized("b", "tin", "3"))), ["p"], "it goes");
 }
 
 /// The placements a change touches.
@@ -179,25 +365,34 @@ fn a_change_touches_only_who_reads_it() {
         of.allocatable.extend(amounts(&[(resource, amount)]));
         of
     };
-    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(more("cpu", "3"))), ["cpu"]);
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(more("cpu", "3"))), ["cpu", "live"]);
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_cluster(more("nvidia.com/gpu", "3"))),
-        ["cpu"],
+        ["cpu", "live"],
         "cpu is back to 4"
     );
     assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(more("nvidia.com/gpu", "2"))), [""; 0]);
     let zone = Cluster { claims: texts(&[("zone", "2")]), ..more("nvidia.com/gpu", "2") };
     assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(zone)), ["spread"]);
     let scores = Scores { values: [("x".to_owned(), 1)].into(), valid_until: None };
-    assert_eq!(touched(&mut fleet, |fleet| fleet.set_scores("a", "one", scores.clone())), ["scored"]);
-    assert_eq!(touched(&mut fleet, |fleet| fleet.set_scores("a", "two", scores.clone())), [""; 0]);
+    assert_eq!(
+        touched(&mut fleet, |fleet| fleet.set_scores("a", "one", scores.clone())),
+        ["judged", "either", "scored"]
+    );
+    assert_eq!(
+        touched(&mut fleet, |fleet| fleet.set_scores("a", "two", scores.clone())),
+        ["judged", "either"]
+    );
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_slice(slice("cpu", 1, &["a"]))),
         ["cpu"],
         "its own only"
     );
-    assert_eq!(touched(&mut fleet, |fleet| fleet.bind("ns2", "blue")), ["blue", "scored", "spread"]);
-    assert_eq!(touched(&mut fleet, |fleet| fleet.remove_set("gold")), ["blue", "scored", "spread"]);
+    assert_eq!(
+        touched(&mut fleet, |fleet| fleet.bind("ns2", "blue")),
+        ["blue", "either", "scored", "spread"]
+    );
+    assert_eq!(touched(&mut fleet, |fleet| fleet.remove_set("gold")), ["blue", "either", "scored", "spread"]);
 }
 
 #[test]
