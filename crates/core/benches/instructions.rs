@@ -16,7 +16,7 @@ use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind, LibraryBenchmarkConfig};
 use jiff::SignedDuration;
 use loadline_core::cluster::Cluster;
-use loadline_core::divide::{self, Binding, By, Given, Spread};
+use loadline_core::divide::{self, Binding, By, Spread};
 use loadline_core::estimate::{Answer, Ask, Given, Index, View};
 use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
 use loadline_core::load::Load;
@@ -163,7 +163,7 @@ fn a_hundred_pods((mut index, mut view, nodes): (Index, View, u32)) -> (Index, V
 fn divided(
     clusters: usize,
     by_region: bool,
-) -> (&'static [divide::Member], &'static Binding, Given<'static>) {
+) -> (&'static [divide::Member], &'static Binding, divide::Given<'static>) {
     let most = i64::try_from(clusters / 2).unwrap_or(1);
     let spread =
         vec![Spread { by: By::Region, min: 10, max: 15 }, Spread { by: By::Cluster, min: 20, max: most }];
@@ -173,7 +173,7 @@ fn divided(
     (
         Box::leak(bindings::members(clusters).into_boxed_slice()),
         Box::leak(Box::new(binding)),
-        Given { estimators, ..Given::default() },
+        divide::Given { estimators, ..divide::Given::default() },
     )
 }
 
@@ -182,7 +182,9 @@ fn divided(
 #[bench::plain_5000(args = (5000, false), config = limit(1))]
 #[bench::regions_1000(args = (1000, true), config = limit(1))]
 #[bench::regions_5000(args = (5000, true), config = limit(1))]
-fn a_division((members, binding, given): (&[divide::Member], &Binding, Given<'static>)) -> divide::Answer {
+fn a_division(
+    (members, binding, given): (&[divide::Member], &Binding, divide::Given<'static>),
+) -> divide::Answer {
     divide::divide(black_box(members), binding, &given)
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Candidate<'a> {
     pub allocatable: i32,
     pub available: i64,
     /// Where it is kept what was said of it.
-    pub said: (usize, usize),
+    pub said: (u32, u32),
     pub confirmed: bool,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Case<'a> {
                 previous,
                 allocatable: UNCONSTRAINED,
                 available: 0,
-                said: (told.all.len(), 0),
+                said: (told.end(), 0),
                 confirmed: true,
             };
             if counted {
@@ -150,7 +150,7 @@ impl<'a> Case<'a> {
                     out.allocatable = self.need();
                 }
             }
-            out.said.1 = told.all.len();
+            out.said.1 = told.end();
             let (fits, has) = (i64::from(out.allocatable), i64::from(previous));
             if self.binding.changed && counted {
                 // The estimate is of what it may have in all.

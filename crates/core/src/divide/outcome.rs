@@ -32,7 +32,14 @@ pub struct Answer {
 pub(super) struct Said {
     pub names: Vec<Arc<str>>,
     /// By whom, as a position among the names, and what.
-    pub all: Vec<(usize, Option<i32>)>,
+    pub all: Vec<(u32, Option<i32>)>,
+}
+
+impl Said {
+    /// Where the next word goes.
+    pub fn end(&self) -> u32 {
+        u32::try_from(self.all.len()).unwrap_or(u32::MAX)
+    }
 }
 
 /// What a cluster gets.
@@ -60,7 +67,7 @@ pub struct Feasible {
     /// The same and what it has already.
     pub available: i64,
     /// What was said of it, see [`Answer::estimates`].
-    pub(super) said: (usize, usize),
+    pub(super) said: (u32, u32),
     /// False if an estimator that would know better did not answer.
     pub confirmed: bool,
 }
@@ -176,8 +183,8 @@ impl Answer {
     /// What each estimator said of a cluster of this answer; `None` for no opinion.
     pub fn estimates(&self, of: &Feasible) -> impl Iterator<Item = (&Arc<str>, Option<i32>)> {
         let (from, to) = of.said;
-        let said = self.said.all.get(from..to).unwrap_or_default();
-        said.iter().filter_map(|(by, count)| Some((self.said.names.get(*by)?, *count)))
+        let said = self.said.all.get(from as usize..to as usize).unwrap_or_default();
+        said.iter().filter_map(|(by, count)| Some((self.said.names.get(*by as usize)?, *count)))
     }
 
     /// What to write about it.

@@ -144,7 +144,9 @@ impl Scoring<'_> {
                     return Some(0);
                 }
                 let (disliked, until) = self.filters.disliked(self.filters.index.cluster(id));
-                until.into_iter().for_each(|until| found.lasts(until));
+                if let Some(until) = until {
+                    found.lasts(until);
+                }
                 Some(if disliked { -100 } else { 0 })
             }),
             Prioritizer::AddOn(object, score) => self.add_on(object, score, found, sink),

@@ -275,7 +275,9 @@ proptest! {
                 prop_assert_eq!(&**outcome, &fresh, "{} after {:?}", outcome.placement, event);
             }
             if published {
-                outcomes.iter().for_each(|outcome| write(&mut fleet, outcome));
+                for outcome in &outcomes {
+                    write(&mut fleet, outcome);
+                }
             }
             // What was written comes back and is looked at once more.
             fleet.decide(&judge, at(now));
