@@ -178,10 +178,10 @@ fn divided(
 }
 
 #[library_benchmark(setup = divided)]
-#[bench::plain_1000(args = (1000, false), config = limit(1))]
-#[bench::plain_5000(args = (5000, false), config = limit(1))]
-#[bench::regions_1000(args = (1000, true), config = limit(1))]
-#[bench::regions_5000(args = (5000, true), config = limit(1))]
+#[bench::plain_1000(args = (1000, false), config = limit(2_290_000))]
+#[bench::plain_5000(args = (5000, false), config = limit(12_150_000))]
+#[bench::regions_1000(args = (1000, true), config = limit(3_015_000))]
+#[bench::regions_5000(args = (5000, true), config = limit(12_730_000))]
 fn a_division(
     (members, binding, given): (&[divide::Member], &Binding, divide::Given<'static>),
 ) -> divide::Answer {
@@ -202,8 +202,8 @@ fn wished(clusters: usize) -> place::Fleet {
 
 // From nothing: all placements of the fleet.
 #[library_benchmark(setup = wished)]
-#[bench::n500(args = (500), config = limit(1))]
-#[bench::n1000(args = (1000), config = limit(1))]
+#[bench::n500(args = (500), config = limit(10_570_000))]
+#[bench::n1000(args = (1000), config = limit(28_490_000))]
 fn all_placements(mut fleet: place::Fleet) -> place::Fleet {
     black_box(fleet.decide(&NoCel, placements::noon()));
     fleet
@@ -211,8 +211,8 @@ fn all_placements(mut fleet: place::Fleet) -> place::Fleet {
 
 // The resources of one cluster are others.
 #[library_benchmark(setup = placed)]
-#[bench::n500(args = (500), config = limit(1))]
-#[bench::n1000(args = (1000), config = limit(1))]
+#[bench::n500(args = (500), config = limit(2_860_000))]
+#[bench::n1000(args = (1000), config = limit(7_365_000))]
 fn one_cluster_changes((mut fleet, clusters): (place::Fleet, usize)) -> place::Fleet {
     let mut changed = placements::cluster(clusters / 2);
     changed.allocatable = placements::amounts(100, 400);
