@@ -73,7 +73,7 @@ fn rules(plan: &Plan) -> String {
         table.row([
             rule.rule.to_string(),
             rule.metric.to_owned(),
-            plain(rule.value),
+            plain(rule.value, rule.unit),
             rule.action.to_string(),
             rule.phase.as_str().to_owned(),
         ]);
@@ -100,7 +100,13 @@ fn steps(steps: &Steps, wide: bool) -> String {
         let _ = writeln!(text, "  not evicted: {} ({})", one.pod, one.reason.as_str());
     }
     for one in &steps.unclosed {
-        let _ = writeln!(text, "  left open: {} of {}: {}", plain(one.left), one.metric, one.reason);
+        let _ = writeln!(
+            text,
+            "  left open: {} of {}: {}",
+            plain(one.left, unit(steps, one.metric)),
+            one.metric,
+            one.reason
+        );
     }
     if wide {
         for (metric, pods) in &steps.order {
@@ -125,14 +131,20 @@ fn gaps(targets: &[Target]) -> String {
         ("AFTER", Align::Right),
         ("UNIT", Align::Left),
     ]);
-    let known = |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), plain);
     for target in targets {
+        let unit = target.metric.unit;
+        let known =
+            |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), |level| plain(level, unit));
+        // Used and line are in the metric's own unit, which for shares is another.
+        let own = if target.metric.percent { "%" } else { unit };
+        let of_metric =
+            |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), |level| plain(level, own));
         let lowest = target.bounds.first();
         table.row([
             target.category.as_str().to_owned(),
             target.metric.name.to_owned(),
-            known(target.used),
-            known(lowest.map(|bound| bound.value)),
+            of_metric(target.used),
+            of_metric(lowest.map(|bound| bound.value)),
             known(lowest.and_then(|bound| bound.before)),
             known(target.gap()),
             target.metric.unit.to_owned(),
@@ -150,7 +162,9 @@ fn actions(steps: &Steps) -> String {
         ("AFTER", Align::Right),
         ("BECAUSE OF", Align::Left),
     ]);
-    let known = |level: Option<Level>| level.map_or_else(|| "unknown".to_owned(), plain);
+    let known = |level: Option<Level>, unit: &str| {
+        level.map_or_else(|| "unknown".to_owned(), |level| plain(level, unit))
+    };
     for write in &steps.writes {
         let to = match write.quota {
             Quota::Us(us) => format!("{us} of {} µs", write.period_us),
@@ -159,27 +173,47 @@ fn actions(steps: &Steps) -> String {
         table.row([
             write.pod.to_string(),
             format!("{} quota {to}", write.container),
-            plain(write.moved),
-            known(write.before),
-            known(write.after),
+            plain(write.moved, "millicores"),
+            known(write.before, "millicores"),
+            known(write.after, "millicores"),
             write.rule.to_string(),
         ]);
     }
     for victim in &steps.victims {
+        let unit = unit(steps, victim.metric);
         table.row([
             victim.pod.to_string(),
             "evict".to_owned(),
-            plain(victim.release.get(victim.metric).copied().unwrap_or_default()),
-            known(victim.before),
-            known(victim.after),
+            plain(victim.release.get(victim.metric).copied().unwrap_or_default(), unit),
+            known(victim.before, unit),
+            known(victim.after, unit),
             format!("{} on {}", victim.rule, victim.metric),
         ]);
     }
     table.render(2)
 }
 
-/// An amount without needless digits.
-fn plain(level: Level) -> String {
+/// An amount without needless digits; bytes in the largest unit that leaves something before the point.
+fn plain(level: Level, unit: &str) -> String {
     let value = level.to_f64();
-    if level.nano() % Level::whole(1).nano() == 0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    let (value, suffix) = if unit == "bytes" { scaled(value) } else { (value, "") };
+    let digits = usize::from((value - value.round()).abs() >= 0.05);
+    format!("{value:.digits$}{suffix}")
+}
+
+fn scaled(bytes: f64) -> (f64, &'static str) {
+    let mut value = bytes;
+    for suffix in ["", "Ki", "Mi", "Gi"] {
+        if value.abs() < 1024.0 {
+            return (value, suffix);
+        }
+        value /= 1024.0;
+    }
+    (value, "Ti")
+}
+
+/// The unit of a metric among these.
+fn unit(steps: &Steps, metric: &str) -> &'static str {
+    let of = steps.targets.iter().find(|target| target.metric.name == metric);
+    of.map_or("", |target| target.metric.unit)
 }

@@ -182,6 +182,8 @@ pub struct RuleReport {
     pub metric: &'static str,
     /// Its line.
     pub value: Level,
+    /// The unit of that.
+    pub unit: &'static str,
     /// What it does.
     pub action: Arc<str>,
     /// Does it act?
@@ -360,6 +362,7 @@ pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
         rule: rule.line.name.clone(),
         metric: rule.line.metric.name,
         value: rule.line.value,
+        unit: if rule.line.metric.percent { "%" } else { rule.line.metric.unit },
         action: rule.line.action_name.clone(),
         strategy: rule.line.strategy,
         phase: rule.phase,
