@@ -111,9 +111,21 @@ fn cores(at: &At<'_, '_>) -> Option<Level> {
     Level::from_quantity(&amount).map(|level| level.times(1000, 1))
 }
 
+/// A number. What only computers write when there is none is told, and is none.
+pub(super) fn measurement(at: &At<'_, '_>) -> Option<f64> {
+    if let Some(text) = at.value().as_str() {
+        let word = text.trim_start_matches(['+', '-', '.']).to_ascii_lowercase();
+        if matches!(word.as_str(), "nan" | "inf" | "infinity") {
+            at.warn(format!("{text} is no measurement, it counts as unknown"));
+            return None;
+        }
+    }
+    at.number()
+}
+
 /// Usage as it was measured: none if there is none, or if it is no measurement, which is told.
 pub(super) fn usage(at: &At<'_, '_>, scale: i128) -> Option<Level> {
-    let value = at.number()?;
+    let value = measurement(at)?;
     let level = Level::from_f64(value).map(|level| level.times(scale, 1));
     match level {
         Some(level) if level >= Level::ZERO => return Some(level),

@@ -1,6 +1,6 @@
 //! What was measured of a node, and what is remembered? A `NodeSnapshot`, to read; its state, to write.
 
-use super::pod::{measured, named};
+use super::pod::{measured, measurement, named};
 use super::{PREVIEW, rule_name};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
@@ -119,7 +119,7 @@ fn pods(root: &At<'_, '_>, node: &str, known: BTreeMap<Arc<str>, (Pod, Option<St
 
 /// The value of a sample, or none; what is no number is told.
 fn sample(at: &At<'_, '_>) -> Option<Level> {
-    let value = at.number()?;
+    let value = measurement(at)?;
     let level = Level::from_f64(value);
     if level.is_none_or(|level| level < Level::ZERO) {
         at.warn(format!("{value} is no measurement"));

@@ -53,6 +53,8 @@ pub(super) fn complete(piece: Piece<'_>) -> Result<Value, String> {
         with_snippet: false,
         emit_comments: false,
         legacy_octal_numbers: true,
+        // Whoever reads the field says what was expected there, with its path.
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
     };
     serde_saphyr::from_str_with_options(piece.text, options).map_err(|error| {
         let what = error.to_string();

@@ -41,11 +41,17 @@ pub struct Input {
 /// All problems at once.
 pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Problem>> {
     let (read, problems) = documents::scan(files, &KINDS);
-    let place = read.objects.first().map(|first| first.place.clone());
+    // Without any document there is a problem already, and what could not be read may have been the snapshot.
+    let place = read.objects.first().map(|first| first.place.clone()).filter(|_| problems.is_empty());
     let mut build = Build { problems, ..Build::default() };
     build.warnings.extend(read.warnings.iter().map(ToString::to_string));
-    let current = read.objects.into_iter().map(|object| up_to_date(object, &mut build)).collect();
+    let current: Vec<Document> =
+        read.objects.into_iter().map(|object| up_to_date(object, &mut build)).collect();
+    let catalogue = Catalogue::default();
+    let unknown: Vec<Problem> =
+        current.iter().flat_map(|object| unknown_metrics(object, &catalogue)).collect();
     let objects = Schemas::new(&DEFINITIONS).sift(current, &mut build);
+    build.problems = build.problems.into_iter().flat_map(|problem| plainer(problem, &unknown)).collect();
     let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
     for object in objects {
         by_kind.entry(object.kind).or_default().push(object);
@@ -96,7 +102,7 @@ pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Prob
     let (nodes, actions, scopes) = all;
     match snapshot {
         Some(snapshot) if build.problems.is_empty() => {
-            let policy = Policy::new(Catalogue::default(), &nodes, actions, &scopes);
+            let policy = Policy::new(catalogue, &nodes, actions, &scopes);
             Ok(Input { policy, snapshot, warnings: build.warnings })
         }
         _ => Err(documents::sorted(build.problems)),
@@ -115,6 +121,34 @@ fn up_to_date(mut document: Document, build: &mut Build) -> Document {
     document
 }
 
+/// The rules that look at something nobody collects.
+fn unknown_metrics(document: &Document, catalogue: &Catalogue) -> Vec<Problem> {
+    let rules = document.value["spec"]["rules"].as_array().into_iter().flatten().enumerate();
+    let of = |(i, rule): (usize, &serde_json::Value)| {
+        let name = rule["metricRule"]["name"].as_str()?;
+        catalogue.find(name).is_none().then(|| {
+            let what =
+                format!("expected a metric that is collected, such as cpu_total_usage, found {name:?}");
+            document.problem(format!("spec.rules[{i}].metricRule.name"), what)
+        })
+    };
+    if document.kind == "NodeQOS" { rules.filter_map(of).collect() } else { Vec::new() }
+}
+
+/// What a schema can only say of all rules together, or by a pattern, said of the one and in words.
+fn plainer(problem: Problem, unknown: &[Problem]) -> Vec<Problem> {
+    if problem.path == "spec.rules" && problem.what.starts_with("metricRule.name") {
+        let of_it: Vec<Problem> = unknown.iter().filter(|one| one.place == problem.place).cloned().collect();
+        return if of_it.is_empty() { vec![problem] } else { of_it };
+    }
+    if problem.path.ends_with(".metricRule.value") {
+        let found = problem.what.rsplit(", found ").next().unwrap_or_default();
+        let what = format!("expected a quantity above 0, such as 6000 or 24Gi, found {found}");
+        return vec![Problem { what, ..problem }];
+    }
+    vec![problem]
+}
+
 fn one_snapshot(
     found: Vec<Document>,
     known: snapshot::Known,
@@ -124,7 +158,6 @@ fn one_snapshot(
 ) -> Option<Snapshot> {
     let mut found = found.into_iter();
     let Some(document) = found.next() else {
-        // Without any document there is a problem already.
         if let Some(place) = place {
             let place = documents::Place { number: None, item: None, ..place };
             let what = "expected one NodeSnapshot, found none".to_owned();

@@ -74,7 +74,8 @@ fn words(error: &FieldError) -> String {
             .map_or_else(|| detail.to_owned(), |all| format!("one of {all}")),
         (_, detail) => {
             let rule = detail.strip_prefix("should ").or_else(|| detail.strip_prefix("must "));
-            let rule = rule.unwrap_or(detail);
+            // Rules speak for themselves.
+            let Some(rule) = rule else { return detail.to_owned() };
             // Types are told with what was found.
             format!("it to {}", rule.split(": \"").next().unwrap_or(rule))
         }

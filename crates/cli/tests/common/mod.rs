@@ -109,10 +109,15 @@ pub fn scenario(name: &str) -> String {
     std::fs::read_to_string(path).expect("the scenario is there")
 }
 
-/// What an engine answers to what is given on the standard input.
+/// What an engine answers to what is given on the standard input, at a fixed time.
 pub fn what_if(engine: &str, input: &str, more: &[&str]) -> serde_json::Value {
+    answer(engine, input, &[&["--now", NOW], more].concat())
+}
+
+/// What an engine answers to what is given on the standard input.
+pub fn answer(engine: &str, input: &str, more: &[&str]) -> serde_json::Value {
     let mut asked = Command::new(env!("CARGO_BIN_EXE_loadline"))
-        .args(["what-if", engine, "-f", "-", "--now", NOW, "-o", "json"])
+        .args(["what-if", engine, "-f", "-", "-o", "json"])
         .args(more)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
