@@ -73,7 +73,8 @@ pub enum Command {
     /// ten seconds, `loadline.dev/stop-after: 5s` makes it linger for five when it is deleted,
     /// `loadline.dev/usage-cpu: 1500m` fixes the CPU it uses.
     ///
-    /// Pods go where measured load leaves room, by crane's default policy or your own.
+    /// Pods go where measured load leaves room, by crane's default policy or your own. Nodes protect themselves by the
+    /// `NodeQOS`, `PodQOS` and `AvoidanceAction` objects you apply; without any, nothing is throttled or evicted.
     #[command(after_help = UP_EXAMPLES)]
     Up(Up),
     /// Start only the API server
@@ -154,6 +155,7 @@ Examples:
   loadline up --nodes 100 --for 5m             bounded, with a summary at the end
   loadline up --port 8080 --kubeconfig-out k   at a known place
   loadline up --workloads 16                   with something to watch
+  loadline up --scenario overload --for 75s    a node is overrun, and protects itself
   loadline up --clusters 3                     a fleet, and an estimator for all of it
   loadline up --compare --for 60s              what does looking at load change?
 
@@ -432,6 +434,9 @@ pub struct Up {
     /// Make every third node busy, then create so many Deployments that use CPU as real workloads did
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub workloads: Option<u32>,
+    /// Make something happen: `overload` drives one node over its lines, which throttles, evicts and gives back
+    #[arg(long, value_name = "NAME", conflicts_with = "compare")]
+    pub scenario: Option<Scenario>,
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
@@ -444,6 +449,12 @@ pub struct Up {
     /// How the comparison is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table", requires = "compare")]
     pub output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Scenario {
+    /// A rush of load on one node, of about a minute
+    Overload,
 }
 
 #[derive(Debug, Args)]

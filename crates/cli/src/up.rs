@@ -16,9 +16,9 @@ use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_sim::node::{Figures, Sink};
-use loadline_sim::{Options, bind};
+use loadline_sim::{Options, Scenario, bind, protect};
 
-use crate::args::Up;
+use crate::args::{self, Up};
 use crate::kubeconfig::Kubeconfig;
 use crate::out::{Refused, bold, dim, line};
 use crate::{documents, rules, signal};
@@ -29,7 +29,11 @@ pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
         return compare::run(args).await;
     }
-    let options = options(args)?;
+    let options = Options {
+        protect: Some(protect::Options::default()),
+        scenario: args.scenario.map(|args::Scenario::Overload| Scenario::Overload),
+        ..options(args)?
+    };
     let started = Instant::now();
     let mut sites = Vec::new();
     for number in 0..args.clusters {
@@ -102,6 +106,9 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
     line(&format!("  nodes       {}{each}, simulated", args.nodes));
     if let Some(workloads) = args.workloads {
         line(&format!("  workloads   {workloads}, coming one by one"));
+    }
+    if let Some(args::Scenario::Overload) = args.scenario {
+        line("  scenario    overload: a rush of load on node-00, then calm again, in about a minute");
     }
     line(&match &args.policy {
         Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),

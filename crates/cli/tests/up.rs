@@ -238,6 +238,17 @@ fn everything_wrong_with_a_policy_is_told_at_once() {
     assert!(error.contains("spec.predicate[0].maxLimitPecent") && error.contains("nmae"), "{error}");
 }
 
+#[test]
+fn a_node_that_is_overrun_closes_throttles_and_evicts() {
+    let mut up = Up::start(&["--nodes", "4", "--scenario", "overload", "--for", "10m"]);
+    // One after the other; how it goes on, the tests of the simulation show without waiting.
+    for wanted in
+        ["agent node-00: closed: overload/busy triggered", "throttled on node-00", "evicted from node-00"]
+    {
+        while !up.line().contains(wanted) {}
+    }
+}
+
 fn refused(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_loadline")).args(args).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{args:?}");

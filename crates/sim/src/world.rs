@@ -14,6 +14,8 @@ use crate::bind::{self, Scheduler, Tally};
 use crate::cluster::{Cluster, Error};
 use crate::control::run::Controllers;
 use crate::node::{Kubelets, Sink};
+use crate::protect::{self, Agents};
+use crate::scenario::{self, Scenario};
 use crate::tell::{Notice, Teller};
 use crate::workloads;
 
@@ -31,6 +33,10 @@ pub struct Options {
     pub workloads: usize,
     /// How pods are given nodes; none leaves that to somebody else.
     pub scheduler: Option<bind::Options>,
+    /// How nodes are kept from being overrun; none leaves that to somebody else.
+    pub protect: Option<protect::Options>,
+    /// What is made to happen, if anything.
+    pub scenario: Option<Scenario>,
     /// Time between two heartbeats of a node.
     pub heartbeat: Duration,
     /// Time between two reports of what is used.
@@ -49,6 +55,8 @@ impl Default for Options {
             controllers: true,
             workloads: 0,
             scheduler: Some(bind::Options::default()),
+            protect: None,
+            scenario: None,
             heartbeat: Duration::from_secs(10),
             figures: Duration::from_secs(5),
             pace: 60,
@@ -88,6 +96,12 @@ pub struct Counts {
     pub unschedulable: Count,
     /// Pods evicted for more important ones.
     pub evicted: Count,
+    /// Containers that were slowed down to relieve their node, each time.
+    pub throttled: Count,
+    /// Containers that got something back, each time.
+    pub restored: Count,
+    /// Pods evicted to relieve their node.
+    pub relieved: Count,
     /// Pods started.
     pub started: Count,
     /// Pods that ended by themselves.
@@ -111,7 +125,7 @@ impl World {
     /// Starts everything and returns when all nodes are registered.
     ///
     /// # Errors
-    /// When a node cannot be registered.
+    /// When a node cannot be registered, or protection not be set up.
     pub async fn start(client: Client, options: &Options, sink: Sink) -> Result<Self, Error> {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -124,8 +138,11 @@ impl World {
             .scheduler
             .as_ref()
             .map(|options| Scheduler::new(cluster.write.clone(), options, tell.clone(), counts.clone()));
+        let agents = options.protect.as_ref().map(|options| {
+            Agents::new(cluster.clone(), kubelets.clone(), options, tell.clone(), counts.clone())
+        });
         let controllers =
-            options.controllers.then(|| Controllers::new(cluster.clone(), tell, counts.clone()));
+            options.controllers.then(|| Controllers::new(cluster.clone(), tell.clone(), counts.clone()));
         cluster.follow_pods(&mut tasks, &stop);
         cluster.nodes.ready().await;
         cluster.pods.ready().await;
@@ -137,6 +154,13 @@ impl World {
             cluster.deployments.ready().await;
             cluster.budgets.ready().await;
             controllers.start(&mut tasks, &stop);
+        }
+        if let Some(agents) = agents {
+            agents.start(&mut tasks, &stop).await?;
+        }
+        if let Some(scenario) = options.scenario {
+            let write = cluster.write.clone();
+            tasks.spawn(scenario::play(scenario, (options.nodes, options.seed), write, tell, stop.clone()));
         }
         let write = cluster.write.clone();
         let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);

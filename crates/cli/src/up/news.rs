@@ -119,7 +119,10 @@ pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant)
     let nodes = cluster.nodes.count(|_| true);
     let ready = cluster.nodes.count(|node| node.ready);
     let pods = cluster.pods.count(|_| true);
-    let rows = [
+    let relief =
+        [("throttled", &counts.throttled), ("evicted", &counts.relieved), ("given back", &counts.restored)];
+    let relief = relief.map(|(what, count)| format!("{} {what}", count.get())).join(", ");
+    let mut rows = vec![
         ("time", format!("{:.1}s", started.elapsed().as_secs_f64())),
         ("nodes", format!("{nodes}, {ready} ready")),
         ("pods", format!("{pods}, {} running", world.running())),
@@ -130,7 +133,10 @@ pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant)
         ("waited", format!("{} that fitted nowhere at first", counts.unschedulable.get())),
         ("writes", format!("{} to the API server", server.store().revision())),
     ];
-    let rows = rows.map(|(name, value)| format!("  {name:<8}  {value}"));
+    if counts.throttled.get() + counts.relieved.get() > 0 {
+        rows.push(("relief", relief));
+    }
+    let rows: Vec<String> = rows.iter().map(|(name, value)| format!("  {name:<8}  {value}")).collect();
     format!("{}\n{}", bold(title), rows.join("\n"))
 }
 

@@ -20,7 +20,7 @@ use super::act::{Act, Done};
 use super::heat::Heat;
 use super::news::{Kind, News, Object};
 use super::queue::{Help, Queue};
-use super::{Pending, SCHEDULERS, Tally};
+use super::{COOLING, Pending, SCHEDULERS, Tally};
 use crate::cluster::{Key, Meta};
 
 /// Rules by which load keeps a pod from a node it would otherwise fit on.
@@ -278,6 +278,9 @@ impl Desk {
         }
         self.context.complete(&mut facts);
         self.cluster.set_node(&facts);
+        if let Some(until) = cooling(&facts.annotations).filter(|until| *until > now.clock) {
+            self.cluster.cool(&facts.name, until);
+        }
         self.heat.set(&facts, &self.rules);
         self.queue.help(Help::ANYBODY, now.at);
         match (cordoned, facts.unschedulable) {
@@ -435,7 +438,7 @@ impl Desk {
         }
     }
 
-    /// The load score of the node taken, and which node would be better by requests but for its load.
+    /// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
     fn avoided(&mut self, view: &Arc<PodView>, decision: &Decision, now: Now) -> Option<(i64, String)> {
         let by_load = LOAD_RULES.iter().any(|rule| decision.refused[rule.index()] > 0);
         if !by_load || self.quiet_until.is_some_and(|until| now.at < until) {
@@ -450,7 +453,9 @@ impl Desk {
             .iter()
             .filter(|n| n.rule.is_some_and(|rule| LOAD_RULES.contains(&rule)))
             .max_by_key(|n| by_requests(&n.parts))
-            .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts))?;
+            .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts));
+        // It may be a victim's successor.
+        let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Rule::Cooling)))?;
         let why = better.reasons.first()?;
         Some((taken.load_score?.r#final, format!("{} avoided: {why}", better.name)))
     }
@@ -466,6 +471,11 @@ fn wants_a_node(facts: &PodFacts, value: &Value) -> bool {
     let gated = facts.wants.holds.iter().any(|hold| matches!(hold, Hold::Gate(_)));
     let ours = value["spec"]["schedulerName"].as_str().is_some_and(|name| SCHEDULERS.contains(&name));
     facts.node.is_none() && !facts.phase.is_over() && !facts.terminating && !gated && ours
+}
+
+/// Until when a node is to be left alone, as it says; what is no time is nothing.
+fn cooling(annotations: &BTreeMap<String, String>) -> Option<Timestamp> {
+    annotations.get(COOLING)?.parse().ok()
 }
 
 /// Why it has no node, as it was told last.

@@ -31,6 +31,10 @@ use news::News;
 
 pub use heat::Peak;
 
+/// Annotation of a node: until when no pod is sent there, because load was just taken off it by force. Whoever takes the
+/// load off writes it, and schedulers read it, as two processes that know each other only by the API server.
+pub const COOLING: &str = "loadline.dev/cooling-until";
+
 /// Pods of these schedulers are given a node.
 const SCHEDULERS: [&str; 2] = ["default-scheduler", "loadline"];
 /// Who events come from.

@@ -63,7 +63,13 @@ impl Cluster {
         self.follow(&self.budgets, tasks, stop);
     }
 
-    fn follow<T: Kept>(&self, kept: &Arc<Shelf<T>>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+    /// Starts one watch.
+    pub(crate) fn follow<T: Kept>(
+        &self,
+        kept: &Arc<Shelf<T>>,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+    ) {
         tasks.spawn(shelf::follow(self.write.client().clone(), kept.clone(), stop.clone()));
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! > use = share of the trace at (time × pace + phase) × request × warm-up
 //!
-//! Containers that ask for nothing are taken to ask for a little. Limits are not looked at. Warm-up: for
+//! Containers that ask for nothing are taken to ask for a little. What they get of that, their
+//! [quota](super::quota) and their node decide. Warm-up: for
 //! [`WARM_UP`] after its start, in the node's own time, a pod's use grows in a straight line from a tenth to all
 //! of it, as programs fill their caches; whoever looks at what is measured sees a new pod late, as in real life.
 //!

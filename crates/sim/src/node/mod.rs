@@ -6,12 +6,15 @@
 mod address;
 mod burn;
 mod life;
+mod quota;
 mod run;
 mod shape;
 mod trace;
 mod usage;
 
+pub(crate) use burn::USAGE_CPU;
 pub use life::{Stage, next};
+pub(crate) use quota::milli;
 pub use run::Kubelets;
 pub use shape::Shape;
 pub(crate) use trace::all as traces;

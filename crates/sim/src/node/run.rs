@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::address::Addresses;
 use super::life::{self, Site, Stage};
-use super::usage::{Meter, Sink};
+use super::quota::Quotas;
+use super::usage::{Figures, Meter, Sink};
 use super::{Shape, next};
 use crate::cluster::{Cluster, Error, Key, Node, Patch, Pod};
 use crate::tell::{About, Event, Teller};
@@ -36,6 +37,7 @@ pub struct Kubelets {
     tell: Teller,
     counts: Arc<Counts>,
     options: Options,
+    quotas: Arc<Quotas>,
     meter: Mutex<Meter>,
     sink: Sink,
 }
@@ -49,6 +51,7 @@ impl Kubelets {
         counts: Arc<Counts>,
     ) -> Arc<Self> {
         let shapes = (0..options.nodes).map(|i| Shape::new(i, options.nodes, options.seed));
+        let quotas = Arc::<Quotas>::default();
         let kubelets = Arc::new(Self {
             shapes: shapes.map(|shape| (shape.name.clone(), shape)).collect(),
             addresses: Addresses::default(),
@@ -56,7 +59,8 @@ impl Kubelets {
             tell,
             counts,
             options: options.clone(),
-            meter: Mutex::new(Meter::new(options.seed, options.pace)),
+            meter: Mutex::new(Meter::new(options.seed, options.pace, quotas.clone())),
+            quotas,
             sink,
             cluster,
         });
@@ -99,7 +103,10 @@ impl Kubelets {
                 (_, Some(pod)) if pod.node.as_ref().is_some_and(|n| kubelets.shapes.contains_key(n)) => {
                     kubelets.queue.add(pod.meta.key.clone());
                 }
-                (Some(pod), None) => kubelets.addresses.take_back(&pod.meta.uid),
+                (Some(pod), None) => {
+                    kubelets.addresses.take_back(&pod.meta.uid);
+                    kubelets.quotas.forget(&pod.meta.uid);
+                }
                 _ => {}
             }
         });
@@ -273,19 +280,34 @@ impl Kubelets {
         Ok(())
     }
 
+    /// What containers are held to.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// What a node looks like, if it is one of these.
+    pub(crate) fn shape(&self, node: &str) -> Option<&Shape> {
+        self.shapes.get(node)
+    }
+
     fn report(&self, window: Duration) {
+        self.sink.take(&self.measure(Timestamp::now(), window));
+    }
+
+    /// What everything uses at a time.
+    pub(crate) fn measure(&self, at: Timestamp, window: Duration) -> Figures {
         let mut pods = self.cluster.pods.all();
         pods.retain(|pod| pod.phase == Phase::Running);
         let nodes = self.cluster.nodes.all();
         let ours = nodes.iter().filter_map(|node| self.shapes.get(&node.meta.key.name));
         let ours = ours.map(|shape| (shape.name.as_str(), shape.cpus * 1000));
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        let (figures, complaints) = meter.read(ours, &pods, (Timestamp::now(), window));
+        let (figures, complaints) = meter.read(ours, &pods, (at, window));
         drop(meter);
         for complaint in complaints {
             self.tell.notice("node", complaint.pod, complaint.what);
         }
-        self.sink.take(&figures);
+        figures
     }
 }
 

@@ -1,7 +1,7 @@
 //! What do all nodes and pods use, and where do the figures go?
 //!
-//! A node uses what its pods [burn](super::burn) and what its own daemons need. Its CPU ends at what it has:
-//! daemons come first, then all containers get the same part of what they want, as the kernel's scheduler would
+//! A node uses what its pods [burn](super::burn) and what its own daemons need. No container gets more CPU than its
+//! [quota](super::quota), and the CPU of a node ends at what it has: daemons come first, then all containers get the same part of what they want, as the kernel's scheduler would
 //! have it among equals. Memory has no such end; a node that runs out of it has other means. Figures are those
 //! of their moment; `window` says how long ago the ones before were taken.
 
@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use loadline_core::quantity::Quantity;
 
 use super::burn::{Burn, Moment, Split, Use};
+use super::quota::{self, Quotas};
 use crate::cluster::{Key, Pod};
 
 /// What a node's own daemons use.
@@ -85,6 +86,7 @@ impl std::fmt::Debug for Sink {
 pub struct Meter {
     seed: u64,
     pace: u32,
+    quotas: Arc<Quotas>,
     /// By the address of the pod, which stays its own as long as it is held here.
     plans: HashMap<usize, Plan>,
     complaints: BTreeSet<String>,
@@ -138,9 +140,9 @@ impl Tally {
 }
 
 impl Meter {
-    /// For a seed, with time in traces passing `pace` times as fast.
-    pub fn new(seed: u64, pace: u32) -> Self {
-        Self { seed, pace, plans: HashMap::new(), complaints: BTreeSet::new() }
+    /// For a seed, with time in traces passing `pace` times as fast and containers held to their quotas.
+    pub fn new(seed: u64, pace: u32, quotas: Arc<Quotas>) -> Self {
+        Self { seed, pace, quotas, plans: HashMap::new(), complaints: BTreeSet::new() }
     }
 
     /// What running pods and their nodes use, and what is newly found wrong with pods. Nodes come with the CPU
@@ -157,18 +159,20 @@ impl Meter {
         let pods: Vec<&Arc<Pod>> = pods.iter().filter(ours).collect();
         let complaints = self.plan(&pods);
         let moment = Moment::new(at, self.pace);
-        let burns = || pods.iter().filter_map(|pod| Some((*pod, &self.plans.get(&address(pod))?.burn)));
+        let burns = || {
+            let burns = pods.iter().filter_map(|pod| Some((*pod, &self.plans.get(&address(pod))?.burn)));
+            burns.map(|(pod, burn)| (pod, self.held(pod, burn.at(moment))))
+        };
 
-        for (pod, burn) in burns() {
+        for (pod, wanted) in burns() {
             let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
-            tally.wanted += burn.at(moment).map(|(_, wanted)| i128::from(wanted.cpu_milli)).sum::<i128>();
+            tally.wanted += wanted.map(|(_, wanted)| i128::from(wanted.cpu_milli)).sum::<i128>();
         }
         tallies.values_mut().for_each(Tally::close);
         let mut out = Vec::with_capacity(pods.len());
-        for (pod, burn) in burns() {
+        for (pod, wanted) in burns() {
             let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
-            let containers =
-                burn.at(moment).map(|(name, wanted)| (name.to_owned(), quantities(tally.grant(wanted))));
+            let containers = wanted.map(|(name, wanted)| (name.to_owned(), quantities(tally.grant(wanted))));
             let Key { namespace, name } = pod.meta.key.clone();
             out.push(PodFigures { namespace, name, containers: containers.collect() });
         }
@@ -176,6 +180,20 @@ impl Meter {
         let nodes =
             nodes.map(|(name, tally)| NodeFigures { name: name.to_owned(), usage: quantities(tally.used) });
         (Figures { at, window, nodes: nodes.collect(), pods: out }, complaints)
+    }
+
+    /// What containers want, as far as their quotas let them.
+    fn held<'a>(
+        &'a self,
+        pod: &'a Pod,
+        wanted: impl Iterator<Item = (&'a str, Use)>,
+    ) -> impl Iterator<Item = (&'a str, Use)> {
+        wanted.map(|(name, wanted)| {
+            let container = pod.containers.iter().chain(&pod.init_containers).find(|c| c.name == name);
+            let most = container.and_then(|c| quota::milli(self.quotas.get(&pod.meta.uid, c)));
+            let cpu_milli = most.map_or(wanted.cpu_milli, |most| wanted.cpu_milli.min(most));
+            (name, Use { cpu_milli, ..wanted })
+        })
     }
 
     /// Makes plans for pods that are new or have changed and forgets those of pods that are gone.

@@ -234,3 +234,50 @@ async fn a_more_important_pod_takes_the_place_of_a_lesser_one_if_nothing_else_he
     let words = self::words(&mut desk);
     assert!(words[0] == "important to n1" && words[1].starts_with("late: "), "{words:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_victim_is_not_sent_back_while_its_node_cools_and_may_be_after() {
+    let cools = |revision: u64, until: Value| {
+        let Object { mut value, .. } = node("n1", "32");
+        value["metadata"]["annotations"] = json!({COOLING: until});
+        value["metadata"]["resourceVersion"] = json!(revision.to_string());
+        object(value)
+    };
+    let mut desk = desk(vec![node("n1", "32"), node("n2", "4")], vec![pod("victim", 1, on("n1"))]);
+    // The mark is there before the victim goes, and its successor comes at once.
+    desk.hear(News::Set(Kind::Node, cools(2, json!(stamp(60)))), now(0));
+    desk.hear(News::Gone(Kind::Pod, pod("victim", 3, json!({})).meta), now(0));
+    desk.hear(News::Set(Kind::Pod, pod("successor", 4, json!({}))), now(0));
+    assert_eq!(words(&mut desk), ["successor to n2"], "n1 has more room, but cools");
+    let (.., told) = desk.said().remove(0);
+    assert!(told.starts_with("to n2, ") && told.contains("n1 avoided: "), "{told}");
+
+    let only = json!({"spec": {"nodeSelector": {"only": "n1"}}});
+    let mut marked = cools(5, json!(stamp(60)));
+    marked.value["metadata"]["labels"] = json!({"only": "n1"});
+    desk.hear(News::Set(Kind::Node, marked), now(0));
+    desk.hear(News::Set(Kind::Pod, pod("stubborn", 6, only)), now(0));
+    let (words, Act::Refuse { pod: held, help, .. }) = acts(&mut desk).remove(0) else { panic!("refused") };
+    assert!(words.contains("1 node(s) were cooling down"), "{words}");
+    desk.done(&Done::Refused { pod: held, help, evicted: 0 }, now(0));
+
+    tokio::time::advance(std::time::Duration::from_secs(59)).await;
+    desk.advance(now(59));
+    let Some(Act::Refuse { pod: held, help, .. }) = desk.next(now(59)) else { panic!("it still cools") };
+    desk.done(&Done::Refused { pod: held, help, evicted: 0 }, now(59));
+    assert!(help.load, "time alone will help");
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    desk.advance(now(61));
+    let Some(Act::Bind { pod: bound, node }) = desk.next(now(61)) else { panic!("bound") };
+    assert_eq!((bound.meta.key.name.as_str(), &*node), ("stubborn", "n1"), "it has cooled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_no_time_or_is_over_keeps_nobody_away() {
+    for mark in [json!("soon"), json!(""), json!(stamp(-1))] {
+        let mut marked = node("n1", "8");
+        marked.value["metadata"]["annotations"] = json!({COOLING: mark});
+        let mut desk = desk(vec![marked], vec![pod("a", 1, json!({}))]);
+        assert_eq!(words(&mut desk), ["a to n1"], "{mark}");
+    }
+}

@@ -39,7 +39,7 @@ fn fixed(name: &str, cpu: &str, memory: &str) -> Pod {
 fn read(seed: u64, pods: impl IntoIterator<Item = Pod>, second: i64) -> Figures {
     let pods: Vec<_> = pods.into_iter().map(Arc::new).collect();
     let window = Duration::from_secs(5);
-    Meter::new(seed, 60).read([("node-00", CPUS * 1000)], &pods, (at(second), window)).0
+    Meter::new(seed, 60, Arc::default()).read([("node-00", CPUS * 1000)], &pods, (at(second), window)).0
 }
 
 fn used(usage: &BTreeMap<String, String>) -> Use {
@@ -88,8 +88,11 @@ fn a_pod_goes_through_the_day_of_its_trace_from_its_own_time() {
     let id = "daily-86";
     let pod = || pod("p", &[("cpu", "1M")], &[(USAGE_TRACE, id)]);
     // One figure per minute of the day; a billion thousandths show the share to nine digits.
-    let big =
-        |second| Meter::new(1, 60).read([("node-00", 1 << 40)], &[Arc::new(pod())], (at(second), WARM_UP)).0;
+    let big = |second| {
+        Meter::new(1, 60, Arc::default())
+            .read([("node-00", 1 << 40)], &[Arc::new(pod())], (at(second), WARM_UP))
+            .0
+    };
     let seen = (0..24 * 60).map(|second| used(&big(second).pods[0].containers["main"]).cpu_milli);
     let seen: Vec<i64> = seen.collect();
     let trace = trace::find(id).unwrap();
@@ -149,7 +152,7 @@ fn values_that_cannot_be_read_are_ignored_and_complained_about_once() {
         ),
         (USAGE_TRACE, "busy", "a trace such as idle-2 expected, found \"busy\""),
     ] {
-        let mut meter = Meter::new(1, 60);
+        let mut meter = Meter::new(1, 60, Arc::default());
         let bad = || Arc::new(pod("a", &[], &[(annotation, value)]));
         let (plain, two) =
             (Arc::new(pod("a", &[], &[])), [bad(), Arc::new(pod("b", &[], &[(annotation, value)]))]);
@@ -167,7 +170,7 @@ fn complaints_come_to_an_end() {
     let pods: Vec<_> = (0..2 * COMPLAINTS)
         .map(|i| Arc::new(pod(&format!("p{i}"), &[], &[(USAGE_TRACE, &format!("none-{i}"))])))
         .collect();
-    let read = Meter::new(1, 60).read([("node-00", 4000)], &pods, (at(0), Duration::ZERO));
+    let read = Meter::new(1, 60, Arc::default()).read([("node-00", 4000)], &pods, (at(0), Duration::ZERO));
     assert_eq!((read.0.pods.len(), read.1.len()), (2 * COMPLAINTS, COMPLAINTS));
 }
 
@@ -227,7 +230,7 @@ fn figures_follow_from_the_seed_the_names_and_the_time() {
 
 #[test]
 fn a_meter_that_has_been_in_use_reads_what_a_new_one_does() {
-    let mut meter = Meter::new(1, 60);
+    let mut meter = Meter::new(1, 60, Arc::default());
     let pods: Vec<_> = (0..20).map(|i| Arc::new(pod(&format!("p{i}"), &[("cpu", "200m")], &[]))).collect();
     for second in 0..50 {
         // Pods come, go and change on the way.
@@ -236,7 +239,7 @@ fn a_meter_that_has_been_in_use_reads_what_a_new_one_does() {
         now[0] = Arc::new(Pod { started: Some(at(second - 3)), ..(*now[0]).clone() });
         let when = (at(second), Duration::from_secs(5));
         let (again, _) = meter.read([("node-00", 4000)], &now, when);
-        assert_eq!(again, Meter::new(1, 60).read([("node-00", 4000)], &now, when).0);
+        assert_eq!(again, Meter::new(1, 60, Arc::default()).read([("node-00", 4000)], &now, when).0);
         assert_eq!(meter.plans.len(), now.len(), "nothing is kept of pods that are gone");
     }
 }
@@ -292,8 +295,8 @@ proptest! {
         }).collect();
         let nodes = |capacities: &[i64]| names.iter().copied().zip(capacities.to_vec()).collect::<Vec<_>>();
         let when = (at(second), Duration::from_secs(5));
-        let (figures, _) = Meter::new(1, pace).read(nodes(&capacities), &pods, when);
-        let (wanted, _) = Meter::new(1, pace).read(nodes(&[1 << 40; 3]), &pods, when);
+        let (figures, _) = Meter::new(1, pace, Arc::default()).read(nodes(&capacities), &pods, when);
+        let (wanted, _) = Meter::new(1, pace, Arc::default()).read(nodes(&[1 << 40; 3]), &pods, when);
         prop_assert_eq!(figures.pods.len(), pods.iter().filter(|pod| pod.node.as_deref() != Some("elsewhere")).count());
         for (node, capacity) in figures.nodes.iter().zip(capacities) {
             let on = |figures: &Figures| {
@@ -312,4 +315,30 @@ proptest! {
             prop_assert!(sum(got.containers.values()).cpu_milli <= sum(would.containers.values()).cpu_milli);
         }
     }
+}
+
+#[test]
+fn no_container_gets_more_cpu_than_its_quota_and_the_others_get_what_it_leaves() {
+    let quotas = Arc::<Quotas>::default();
+    let mut meter = Meter::new(1, 60, quotas.clone());
+    let mut limited = fixed("limited", "3", "1Gi");
+    limited.meta.uid = "limited".into();
+    limited.containers[0].resources.limits.insert("cpu".into(), "2".parse().expect("a quantity"));
+    let mut free = fixed("free", "3", "1Gi");
+    free.meta.uid = "free".into();
+    let pods = [limited, free].map(Arc::new);
+    let mut cpu = || {
+        let window = (at(1000), Duration::from_secs(5));
+        let figures = meter.read([("node-00", CPUS * 1000)], &pods, window).0;
+        let of = |i: usize| sum(figures.pods[i].containers.values()).cpu_milli;
+        (of(0), of(1), used(&figures.nodes[0].usage).cpu_milli)
+    };
+    // 3940 are left by daemons.
+    assert_eq!(cpu(), (1576, 2364, 4000), "2000 and 3000 are wanted: 3940 × 2/5, 3940 × 3/5");
+    quotas.set("limited", "main", loadline_core::qos::Quota::Us(50_000));
+    assert_eq!(cpu(), (500, 3000, 3560), "half a CPU, and all the other wants");
+    quotas.set("free", "main", loadline_core::qos::Quota::Us(1_050));
+    assert_eq!(cpu(), (500, 10, 570), "10.5 are 10: rounded down");
+    quotas.forget("limited");
+    assert_eq!(cpu(), (2000, 10, 2070), "its limit again");
 }

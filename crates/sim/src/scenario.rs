@@ -1,0 +1,175 @@
+//! What can be made to happen? Short stories in a running world, for whoever wants to see one.
+//!
+//! **Overload** drives one node over its lines and back. On it run a shop and three batch jobs, each of which may be
+//! slowed down or evicted. A rush of customers comes, [`RUSH`] after the start, and goes again:
+//!
+//! | | shop | batch | node |
+//! |---|---|---|---|
+//! | calm | 25 % | 3 × 10 % | 55 % |
+//! | rush | 72 % | 3 × 10 % | more than it has: over both lines, 70 % and 85 % |
+//! | batch slowed down to what it requests | 72 % | 3 × 5 % | 87 % and daemons: still over 85 % |
+//! | one evicted | 72 % | 2 × 5 % | 82 % and daemons: nothing more may be taken |
+//! | calm again | 25 % | 2 × 5 % → 10 % | the rest comes back, then the node is open |
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Error, Key, Pod, Writer};
+use crate::node::{Shape, USAGE_CPU};
+use crate::tell::Teller;
+
+/// A story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scenario {
+    /// One node gets more load than it can take, and is protected.
+    Overload,
+}
+
+/// When customers come: everything has warmed up by then.
+const RUSH: Duration = Duration::from_secs(24);
+/// When they have gone.
+const CALM: Duration = Duration::from_secs(48);
+/// What the shop uses of its node, in percent.
+const SHOP: (i64, i64) = (25, 72);
+/// What a batch job may use of its node, and what it requests, in percent.
+const BATCH: (i64, i64) = (10, 5);
+/// The batch jobs.
+const JOBS: [&str; 3] = ["batch-index", "batch-report", "batch-video"];
+
+/// Plays a story until told to stop.
+pub(crate) async fn play(
+    scenario: Scenario,
+    (nodes, seed): (usize, u64),
+    write: Writer,
+    tell: Teller,
+    stop: CancellationToken,
+) {
+    let Scenario::Overload = scenario;
+    let story = overload(Shape::new(0, nodes, seed), &write, &tell);
+    tokio::select! {
+        () = stop.cancelled() => {}
+        played = story => if let Err(error) = played {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the scenario ends early");
+        }
+    }
+}
+
+async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Error> {
+    for (plural, object) in rules(&on) {
+        let path = format!("/apis/ensurance.crane.io/v1alpha1/{plural}");
+        write.create_at(&path, &object).await?;
+    }
+    write.create::<Pod>("default", &shop(&on)).await?;
+    for name in JOBS {
+        write.create_at("/apis/apps/v1/namespaces/default/deployments", &job(name, &on)).await?;
+    }
+    let start = tokio::time::Instant::now();
+    for (at, percent, what) in
+        [(RUSH, SHOP.1, "a rush of customers comes"), (CALM, SHOP.0, "the customers have gone")]
+    {
+        tokio::time::sleep_until(start + at).await;
+        let patch = json!({"metadata": {"annotations": {USAGE_CPU: share(&on, percent)}}});
+        write.patch::<Pod>(&Key::new("default", "shop"), "", &patch).await?;
+        let what = format!("{what}, it wants {percent}% of the CPU of {}", on.name);
+        tell.notice("scenario", "default/shop", what);
+    }
+    Ok(())
+}
+
+/// A part of the CPU of a node.
+fn share(of: &Shape, percent: i64) -> String {
+    format!("{}m", of.cpus * 10 * percent)
+}
+
+/// What is too much on the node, and what is done about it to whom. Each comes with the plural of its kind.
+pub(crate) fn rules(on: &Shape) -> [(&'static str, Value); 4] {
+    let object = |kind: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let rule = |name: &str, percent: &str, after: i32, action: &str| {
+        json!({
+            "name": name, "actionName": action, "strategy": "None",
+            "avoidanceThreshold": after, "restoreThreshold": 2,
+            "metricRule": {"name": "cpu_total_utilization", "value": percent},
+        })
+    };
+    let slow = json!({
+        "coolDownSeconds": 10,
+        "throttle": {"cpuThrottle": {"stepCPURatio": 40, "minCPURatio": 10}},
+    });
+    let evict = json!({"coolDownSeconds": 15, "eviction": {"terminationGracePeriodSeconds": 5}});
+    [
+        ("avoidanceactions", object("AvoidanceAction", "slow-down", slow)),
+        ("avoidanceactions", object("AvoidanceAction", "evict", evict)),
+        (
+            "podqoss",
+            object(
+                "PodQOS",
+                "batch",
+                json!({
+                    "labelSelector": {"matchLabels": {"tier": "batch"}},
+                    "allowedActions": ["slow-down", "evict"],
+                }),
+            ),
+        ),
+        (
+            "nodeqoss",
+            object(
+                "NodeQOS",
+                "overload",
+                json!({
+                    "selector": {"matchLabels": {"kubernetes.io/hostname": on.name}},
+                    "nodeQualityProbe": {"nodeLocalGet": {"localCacheTTLSeconds": 10}},
+                    "rules": [rule("busy", "70", 2, "slow-down"), rule("full", "85", 4, "evict")],
+                }),
+            ),
+        ),
+    ]
+}
+
+fn shop(on: &Shape) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "shop", "labels": {"app": "shop"}, "annotations": {USAGE_CPU: share(on, SHOP.0)}},
+        "spec": {
+            "nodeSelector": {"kubernetes.io/hostname": on.name},
+            "containers": [{
+                "name": "main", "image": "simulated",
+                "resources": {"requests": {"cpu": share(on, 10), "memory": "256Mi"}},
+            }],
+        },
+    })
+}
+
+/// A job that would like to be on the node, but runs anywhere.
+fn job(name: &str, on: &Shape) -> Value {
+    let labels = json!({"app": name, "tier": "batch"});
+    let like = json!({"weight": 100, "preference": {"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": [on.name]},
+    ]}});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {USAGE_CPU: share(on, BATCH.0)}},
+                "spec": {
+                    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [like]}},
+                    "containers": [{
+                        "name": "main", "image": "simulated",
+                        "resources": {
+                            "requests": {"cpu": share(on, BATCH.1), "memory": "128Mi"},
+                            "limits": {"cpu": share(on, BATCH.0)},
+                        },
+                    }],
+                },
+            },
+        },
+    })
+}
