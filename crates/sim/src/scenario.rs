@@ -173,3 +173,24 @@ fn job(name: &str, on: &Shape) -> Value {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slowing_down_is_not_enough_and_one_victim_is_on_every_node() {
+        // What daemons use, in thousandths of a CPU.
+        let daemons = 60;
+        for cpus in [4, 8, 16] {
+            let part = |percent: i64| cpus * 10 * percent;
+            let jobs = i64::try_from(JOBS.len()).unwrap();
+            let calm = part(SHOP.0 + jobs * BATCH.0) + daemons;
+            assert!(calm < part(65), "{cpus} CPUs: under crane's target, so that everybody is let in");
+            let slowed = part(SHOP.1 + jobs * BATCH.1) + daemons;
+            assert!(slowed > part(85), "{cpus} CPUs: still over the second line");
+            // A tenth more than the gap is taken.
+            assert!((slowed - part(85)) * 11 <= part(BATCH.1) * 10, "{cpus} CPUs: one job closes the gap");
+        }
+    }
+}

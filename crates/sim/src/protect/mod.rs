@@ -1,6 +1,6 @@
 //! Who keeps a node from being overrun? An agent per node: it slows pods down, asks them to go, and gives back.
 //!
-//! What is done is decided by [`plan`](loadline_core::qos::plan); here is what it takes to ask it and to do it. One task
+//! What is done is decided by [`plan`](fn@loadline_core::qos::plan); here is what it takes to ask it and to do it. One task
 //! plays the agents of all nodes. Everything they need but usage and quotas comes from the API server, and everything
 //! others should know goes there: a taint, a condition and a [mark](crate::bind::COOLING) on the node, events, and
 //! evictions, which the API server may refuse.
@@ -42,6 +42,9 @@ use look::Look;
 
 /// How often other pods are looked for in one cycle because somebody may not go.
 const TRIES: usize = 3;
+
+/// Warnings remembered, so that each is given once; there may not be so many.
+const WARNINGS: usize = 256;
 
 /// How nodes are protected.
 #[derive(Clone, Debug)]
@@ -150,7 +153,7 @@ impl Agents {
     async fn cycle(&mut self, now: Timestamp) {
         let policy = self.asked.policy();
         for warning in policy.warnings() {
-            if self.warned.insert(warning.clone()) {
+            if self.warned.len() < WARNINGS && self.warned.insert(warning.clone()) {
                 self.tell.notice("agent", "rules", warning);
             }
         }

@@ -318,6 +318,43 @@ async fn an_agent_that_remembers_nothing_takes_back_what_its_node_says() {
 }
 
 #[tokio::test]
+async fn a_node_in_preview_is_left_as_it_is() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(scenario::rules(&stage.shape)).await;
+    let (key, preview) = (Key::new("", &stage.shape.name), json!({loadline_api::qos::PREVIEW: "true"}));
+    let patch = json!({"metadata": {"annotations": preview}});
+    let answer = stage.cluster.write.patch::<Node>(&key, "", &patch).await.unwrap();
+    stage.cluster.nodes.wrote(answer);
+    stage.run("shop", 80, json!({})).await;
+    stage.run("a", 20, batch()).await;
+    for _ in 0..8 {
+        assert!(stage.cycle().await.is_empty());
+    }
+    assert_eq!(stage.quotas(2).await["a"], Some(20));
+    assert_eq!(stage.says().await, (false, None, false));
+    stage.told(&[("Node", "AvoidanceTriggered")]).await;
+}
+
+#[tokio::test]
+async fn a_pod_that_is_gone_already_was_not_evicted() {
+    let stage = Stage::new().await;
+    let name = qos::policy::RuleName { object: "o".into(), rule: "r".into() };
+    let victim = Victim {
+        pod: "default/gone".into(),
+        uid: "u".into(),
+        metric: "cpu_total_usage",
+        rule: Arc::new(name),
+        before: None,
+        after: None,
+        release: BTreeMap::new(),
+        grace_seconds: 1,
+    };
+    assert_eq!(stage.agents.ask(&victim).await, 404);
+    stage.run("gone", 1, json!({})).await;
+    assert_eq!(stage.agents.ask(&victim).await, 409, "another one of that name");
+}
+
+#[tokio::test]
 async fn without_rules_nodes_are_left_alone() {
     let mut stage = Stage::new().await;
     stage.run("shop", 100, json!({})).await;

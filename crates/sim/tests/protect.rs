@@ -1,0 +1,136 @@
+//! Protection and scheduling together, each knowing the other only by the API server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+use std::future::Future;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use loadline_apiserver::ApiServer;
+use loadline_apiserver::metrics::Sample;
+use loadline_sim::node::{Figures, Sink};
+use loadline_sim::{Options, World, bind, protect};
+use serde_json::{Value, json};
+
+/// Generous: a busy machine must not fail a test.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() -> F) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+async fn start(server: &ApiServer) -> World {
+    let measured = server.clone();
+    let sink = Sink::new(move |figures: &Figures| {
+        let sample = Sample { at: figures.at, window: figures.window };
+        for node in &figures.nodes {
+            measured.set_node_metrics(&node.name, &node.usage, sample);
+        }
+    });
+    let often = Duration::from_millis(50);
+    let options = Options {
+        nodes: 1,
+        figures: often,
+        scheduler: Some(bind::Options { measure: often, ..bind::Options::default() }),
+        protect: Some(protect::Options { every: often }),
+        ..Options::default()
+    };
+    World::start(Client::new(server.clone(), "default"), &options, sink).await.unwrap()
+}
+
+async fn apply(client: &Client, kind: &str, plural: &str, name: &str, spec: Value) {
+    let kind = GroupVersionKind::gvk("ensurance.crane.io", "v1alpha1", kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+    let mut object = DynamicObject::new(name, &resource);
+    object.data = json!({"spec": spec});
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// A pod that takes all of its limit at once: a tenth of what it wants, which is what it starts with, is more.
+fn template(app: &str, limit_milli: i64) -> Value {
+    json!({
+        "metadata": {"labels": {"app": app}, "annotations": {"loadline.dev/usage-cpu": "2000"}},
+        "spec": {"containers": [{"name": "main", "image": "simulated", "resources": {
+            "requests": {"cpu": "10m"}, "limits": {"cpu": format!("{limit_milli}m")},
+        }}]},
+    })
+}
+
+#[tokio::test]
+async fn a_victim_comes_back_to_its_node_only_once_that_has_cooled() {
+    let server = ApiServer::default();
+    let client = Client::new(server.clone(), "default");
+    let mut world = start(&server).await;
+    let mut notices = world.notices().unwrap();
+    let cools = json!({"coolDownSeconds": 3, "eviction": {"terminationGracePeriodSeconds": 0}});
+    apply(&client, "AvoidanceAction", "avoidanceactions", "evict", cools).await;
+    let batch = json!({"labelSelector": {"matchLabels": {"app": "batch"}}, "allowedActions": ["evict"]});
+    apply(&client, "PodQOS", "podqoss", "batch", batch).await;
+    let line = json!({
+        "name": "full", "actionName": "evict", "avoidanceThreshold": 1, "restoreThreshold": 1,
+        "metricRule": {"name": "cpu_total_utilization", "value": "85"},
+    });
+    let rules = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [line]});
+    apply(&client, "NodeQOS", "nodeqoss", "one-line", rules).await;
+
+    let (pods, nodes): (Api<Pod>, Api<Node>) =
+        (Api::default_namespaced(client.clone()), Api::all(client.clone()));
+    let node = nodes.list(&ListParams::default()).await.unwrap().items.remove(0);
+    let cpus: i64 = node.status.unwrap().capacity.unwrap()["cpu"].0.parse().unwrap();
+    // 55 % of the node and 32 %: both fit, and together they are over the line.
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "batch"},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": "batch"}}, "template": template("batch", cpus * 320),
+        },
+    });
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    deployments.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
+    let mut shop = template("shop", cpus * 550);
+    shop["metadata"]["name"] = json!("shop");
+    pods.create(&PostParams::default(), &serde_json::from_value(shop).unwrap()).await.unwrap();
+
+    // It goes, and who comes for it is told to wait.
+    let events: Api<Event> = Api::default_namespaced(client.clone());
+    let told = |reason: &'static str, words: &'static str| {
+        let events = events.clone();
+        let fits = move |event: &Event| {
+            event.reason.as_deref() == Some(reason)
+                && event.message.as_ref().is_some_and(|message| message.contains(words))
+        };
+        async move { events.list(&ListParams::default()).await.unwrap().items.into_iter().find(fits) }
+    };
+    let victim =
+        until("a victim", async || told("Evicted", "one-line/full").await?.involved_object.name).await;
+    assert!(victim.starts_with("batch-"), "{victim}");
+    let cools = "1 node(s) were cooling down";
+    let waits = until("the successor to wait", async || told("FailedScheduling", cools).await).await;
+    let successor = waits.involved_object.name.unwrap();
+    assert_ne!(successor, victim);
+
+    // Nothing but time helps it; then it is back, and the node was open before.
+    until("the successor to be placed", async || {
+        let pod = pods.get_opt(&successor).await.unwrap()?;
+        pod.spec?.node_name
+    })
+    .await;
+    let said: Vec<String> = std::iter::from_fn(|| notices.try_recv().ok()).map(|n| n.to_string()).collect();
+    let place = |words: &str| said.iter().position(|line| line.contains(words));
+    let (closed, evicted) = (place("closed: one-line/full"), place("evicted from"));
+    assert!(closed.is_some() && closed < evicted, "the mark comes before the victim goes: {said:#?}");
+    let back = place(&format!("scheduler default/{successor}: to "));
+    assert!(back.is_some() && evicted < back, "{said:#?}");
+    world.stop().await;
+}
