@@ -120,10 +120,14 @@ async fn a_victim_comes_back_to_its_node_only_once_that_has_cooled() {
     let successor = waits.involved_object.name.unwrap();
     assert_ne!(successor, victim);
 
-    // Nothing but time helps it; then it is back, and the node was open before.
+    // Nothing but time helps it. Once it is back, it may have to go again at once: events tell for good.
     until("the successor to be placed", async || {
-        let pod = pods.get_opt(&successor).await.unwrap()?;
-        pod.spec?.node_name
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        let placed = |event: &&Event| {
+            event.reason.as_deref() == Some("Scheduled")
+                && event.involved_object.name.as_ref() == Some(&successor)
+        };
+        all.iter().find(placed).map(drop)
     })
     .await;
     let said: Vec<String> = std::iter::from_fn(|| notices.try_recv().ok()).map(|n| n.to_string()).collect();
