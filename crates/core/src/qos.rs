@@ -27,6 +27,7 @@ pub mod candidate;
 pub mod event;
 mod evict;
 pub mod gap;
+mod held;
 mod level;
 pub mod metric;
 mod minimal;

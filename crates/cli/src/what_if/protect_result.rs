@@ -170,7 +170,7 @@ pub fn result(snapshot: &Snapshot, plan: &Plan, warnings: Vec<String>) -> Protec
             },
         }),
         preview: plan.preview.as_ref().map(steps),
-        events: plan.events.iter().map(told).collect(),
+        events: plan.events().iter().map(told).collect(),
         warnings,
         state: snapshot::render_state(&plan.state),
     }

@@ -130,7 +130,7 @@ impl Candidate<'_> {
 pub(super) fn all<'s>(policy: &Policy, snapshot: &'s Snapshot, lines: &Lines) -> Vec<Candidate<'s>> {
     let mut scopes: Vec<(&super::scope::Scoped, FixedBitSet)> = Vec::new();
     let numbers = |names: &[Arc<str>]| -> FixedBitSet {
-        let position = |name: &Arc<str>| lines.actions.iter().position(|known| known == name);
+        let position = |name: &Arc<str>| lines.actions.iter().position(|known| known.name == *name);
         let mut set = FixedBitSet::with_capacity(lines.actions.len());
         names.iter().filter_map(position).for_each(|number| set.insert(number));
         set
@@ -156,7 +156,7 @@ pub(super) fn all<'s>(policy: &Policy, snapshot: &'s Snapshot, lines: &Lines) ->
     snapshot.pods.iter().map(candidate).collect()
 }
 
-/// What all actions on a pod among those with that number come to: the harder step, the larger rest.
+/// What several actions on one pod come to: the harder step, the larger rest.
 pub(super) fn step<'a>(actions: impl Iterator<Item = &'a Arc<Action>>) -> Option<Step> {
     actions.filter_map(|action| action.throttle).reduce(Step::merged)
 }

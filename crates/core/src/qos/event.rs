@@ -1,8 +1,8 @@
 //! What is worth telling? Events on the node and on the pods that were touched.
 
 use super::gap::Category;
-use super::phase::{Phase, Phases};
-use super::plan::Steps;
+use super::phase::Phase;
+use super::plan::{Plan, RuleReport};
 use super::pod::Quota;
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ pub struct Event {
 }
 
 /// The events of a cycle.
-pub(super) fn events(phases: &Phases<'_>, steps: &Steps) -> Vec<Event> {
-    let of_rule = |rule: &super::phase::Judged<'_>| {
-        let (name, action) = (&rule.line.name, &rule.line.action_name);
+pub(super) fn events(plan: &Plan) -> Vec<Event> {
+    let steps = &plan.steps;
+    let of_rule = |rule: &RuleReport| {
+        let (name, action) = (&rule.rule, &rule.action);
         let (warning, reason, verb) = match rule.phase {
             Phase::Triggered => (true, "AvoidanceTriggered", "triggered"),
             Phase::Restored if rule.changed => (false, "RestoreTriggered", "restored"),
@@ -33,7 +34,7 @@ pub(super) fn events(phases: &Phases<'_>, steps: &Steps) -> Vec<Event> {
         let message = format!("{name} {verb} action {action}");
         Some(Event { pod: None, warning, reason, message, changed: rule.changed })
     };
-    let mut out: Vec<Event> = phases.judged.iter().filter_map(of_rule).collect();
+    let mut out: Vec<Event> = plan.rules.iter().filter_map(of_rule).collect();
     let of_pod = |pod: &Arc<str>, warning, reason, message| Event {
         pod: Some(pod.clone()),
         warning,

@@ -182,7 +182,6 @@ impl Work<'_> {
             return true;
         };
         let before = self.lines.targets[target].left(&bound);
-        let candidate = candidate.clone();
         let mut release = BTreeMap::new();
         for one in self.lines.targets.iter_mut().filter(|t| t.category == Category::Evict) {
             if let Some(freed) = candidate.release(&one.metric) {
@@ -190,8 +189,7 @@ impl Work<'_> {
                 release.insert(one.metric.name, freed);
             }
         }
-        let actions =
-            candidate.allowed.ones().filter_map(|n| self.policy.actions.get(&self.lines.actions[n]));
+        let actions = candidate.allowed.ones().map(|n| &self.lines.actions[n]);
         let grace = actions.filter_map(|action| action.evict?.grace_seconds).min();
         self.steps.victims.push(Victim {
             pod: pod.name.clone(),

@@ -11,7 +11,7 @@
 use super::level::Level;
 use super::metric::Metric;
 use super::phase::{Judged, Phase, usable};
-use super::policy::{Line, RuleName};
+use super::policy::{Action, Line, RuleName};
 use super::snapshot::Snapshot;
 use fixedbitset::FixedBitSet;
 use std::sync::Arc;
@@ -101,8 +101,8 @@ pub(super) struct Lines {
     pub(super) targets: Vec<Target>,
     /// Lines that would give back, were not another rule on the same resource in the way.
     pub(super) suppressed: Vec<Target>,
-    /// Names of the actions in force, for [`Bound::action`].
-    pub(super) actions: Vec<Arc<str>>,
+    /// The actions in force, for [`Bound::action`].
+    pub(super) actions: Vec<Arc<Action>>,
 }
 
 impl Lines {
@@ -155,16 +155,16 @@ impl Lines {
         };
         let mut bounds: Vec<Bound> = Vec::with_capacity(chosen.len());
         for rule in chosen {
-            let Line { name, value, action_name, .. } = rule.line;
-            let action = self.number(action_name);
+            let Line { name, value, action: Some(action), .. } = rule.line else { continue };
+            let action = self.number(action);
             bounds.push(Bound { rule: name.clone(), value: *value, before: before(*value), action });
         }
         bounds.sort_by(|a, b| a.value.cmp(&b.value).then_with(|| a.rule.cmp(&b.rule)));
         Some(Target { category, metric: metric.clone(), used, bounds, released: Level::ZERO })
     }
 
-    fn number(&mut self, action: &Arc<str>) -> usize {
-        let known = self.actions.iter().position(|name| name == action);
+    fn number(&mut self, action: &Arc<Action>) -> usize {
+        let known = self.actions.iter().position(|known| known.name == action.name);
         known.unwrap_or_else(|| {
             self.actions.push(action.clone());
             self.actions.len() - 1

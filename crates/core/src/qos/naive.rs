@@ -30,8 +30,7 @@ impl Work<'_> {
                 }
             } else if let (true, Some(by)) = (may_slow && allowed(Category::ThrottleDown), throttles) {
                 let Some(throttle) = by.throttle else { continue };
-                let actions = &self.lines.actions;
-                let in_force = candidate.allowed.ones().filter_map(|n| self.policy.actions.get(&actions[n]));
+                let in_force = candidate.allowed.ones().map(|n| &self.lines.actions[n]);
                 let Some(step) = super::candidate::step(in_force) else { continue };
                 let lowered = |container| (throttle.down)(candidate.pod, container, step);
                 let freed: Level =

@@ -4,6 +4,7 @@ use super::candidate::{self, Candidate, Protection};
 use super::event::{self, Event};
 use super::evict::Block;
 use super::gap::{Category, Lines, Target};
+use super::held::Held;
 use super::level::Level;
 use super::metric::Metric;
 use super::order::sorted;
@@ -190,6 +191,8 @@ pub struct RuleReport {
     pub strategy: Strategy,
     /// Where it is.
     pub phase: Phase,
+    /// Has it just come there?
+    pub changed: bool,
 }
 
 /// One cycle as a value.
@@ -203,12 +206,18 @@ pub struct Plan {
     pub preview: Option<Steps>,
     /// What the node says.
     pub closed: Closed,
-    /// What is worth telling.
-    pub events: Vec<Event>,
     /// What looks wrong.
     pub warnings: Vec<String>,
     /// The state after the plan was carried out and every eviction was agreed to.
     pub state: State,
+}
+
+impl Plan {
+    /// What is worth telling.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        event::events(self)
+    }
 }
 
 /// A cycle being planned.
@@ -217,9 +226,7 @@ pub(super) struct Work<'s> {
     pub(super) snapshot: &'s Snapshot,
     pub(super) lines: Lines,
     pub(super) candidates: Vec<Candidate<'s>>,
-    pub(super) throttled: Vec<Throttled>,
-    /// Containers that have got everything back.
-    pub(super) done: Vec<(Arc<str>, Arc<str>)>,
+    pub(super) held: Held<'s>,
     pub(super) steps: Steps,
     orders: BTreeMap<&'static str, Vec<usize>>,
 }
@@ -234,8 +241,7 @@ impl<'s> Work<'s> {
             snapshot,
             lines,
             candidates,
-            throttled: snapshot.state.throttled.clone(),
-            done: Vec::new(),
+            held: Held::new(&snapshot.state.throttled),
             steps: Steps::default(),
             orders: BTreeMap::new(),
         }
@@ -330,12 +336,9 @@ impl<'s> Work<'s> {
         self.unclosed();
         let protected = |c: &Candidate<'_>| Some((c.pod.name.clone(), c.protection?));
         self.steps.protected = self.candidates.iter().filter_map(protected).collect();
-        let done = std::mem::take(&mut self.done);
-        self.throttled
-            .retain(|t| !done.iter().any(|(pod, container)| *pod == t.pod && *container == t.container));
         self.steps.targets = self.lines.targets;
         self.steps.suppressed = self.lines.suppressed;
-        (self.steps, self.throttled)
+        (self.steps, self.held.left())
     }
 }
 
@@ -355,7 +358,6 @@ pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
     };
     let preview = (!previewed.is_empty()).then(|| Work::new(policy, snapshot, &previewed).run(&previewed).0);
     let closed = taint::closed(&phases, snapshot);
-    let events = event::events(&phases, &steps);
     let state = after(&phases, snapshot, &steps, throttled);
     warnings.extend(steps.warnings.iter().cloned());
     let report = |rule: &Judged<'_>| RuleReport {
@@ -366,9 +368,10 @@ pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
         action: rule.line.action_name.clone(),
         strategy: rule.line.strategy,
         phase: rule.phase,
+        changed: rule.changed,
     };
     let rules = phases.judged.iter().map(report).collect();
-    Plan { rules, steps, preview, closed, events, warnings, state }
+    Plan { rules, steps, preview, closed, warnings, state }
 }
 
 /// What is remembered once everything is carried out.

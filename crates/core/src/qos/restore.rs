@@ -4,14 +4,14 @@
 //! is theirs now.
 
 use super::candidate::step;
-use super::gap::Category;
+use super::gap::{Category, Target};
 use super::metric::{Metric, Throttle};
 use super::phase::{Judged, Phase};
 use super::plan::{Mode, Work, Write};
 use super::pod::{Container, Quota};
 use super::policy::RuleName;
 use super::state::Throttled;
-use super::throttle::{Room, Step};
+use super::throttle::{Raised, Room, Step};
 use std::sync::Arc;
 
 /// What the rules behind a throttled container say.
@@ -27,7 +27,8 @@ enum Say {
 impl Work<'_> {
     /// Raises what was lowered.
     pub(super) fn throttle_up(&mut self, rules: &[&Judged<'_>]) {
-        self.forget_gone();
+        let warnings = &mut self.steps.warnings;
+        self.held.forget(self.candidates.iter().map(|c| c.pod), |warning| warnings.push(warning));
         let Some(by) = self.policy.catalogue.iter().find(|metric| metric.throttle.is_some()).cloned() else {
             return;
         };
@@ -43,7 +44,7 @@ impl Work<'_> {
             let target = &self.lines.targets[*t];
             target.metric.throttle.is_some() && target.used.is_none()
         });
-        if held || blind || self.throttled.is_empty() {
+        if held || blind || !self.held.any_to_raise() {
             return;
         }
         let sorter = targets.first().map_or(by.clone(), |t| self.lines.targets[*t].metric.clone());
@@ -66,9 +67,7 @@ impl Work<'_> {
         }
         let pod = candidate.pod;
         for container in &pod.containers {
-            let same = |t: &Throttled| t.pod == pod.name && t.container == container.name;
-            let Some(at) = self.throttled.iter().position(same) else { continue };
-            let entry = self.throttled[at].clone();
+            let Some(entry) = self.held.to_raise(pod, container).cloned() else { continue };
             let (step, at_once) = match said(&entry, rules) {
                 Say::Wait => continue,
                 Say::Steps(step) => (step, false),
@@ -80,76 +79,46 @@ impl Work<'_> {
             }
             let room = Room { original: Quota::from_us(entry.original_us), left, at_once };
             let Some(raised) = (throttle.up)(&self.snapshot.node, container, step, room) else { continue };
-            self.raised(container, &entry, raised, targets, by, at);
+            for t in targets {
+                let target = &mut self.lines.targets[*t];
+                if target.metric.resource == by.resource {
+                    target.released += raised.added;
+                }
+            }
+            self.held.raise(pod, container, (!raised.back).then_some(raised.quota));
+            if raised.quota != container.quota {
+                self.note_raise(container, &entry, raised, targets, by);
+            }
         }
     }
 
-    fn raised(
+    fn note_raise(
         &mut self,
         container: &Container,
         entry: &Throttled,
-        raised: super::throttle::Raised,
+        raised: Raised,
         targets: &[usize],
         by: &Arc<Metric>,
-        at: usize,
     ) {
-        for t in targets {
-            let target = &mut self.lines.targets[*t];
-            if target.metric.resource == by.resource {
-                target.released += raised.added;
-            }
-        }
-        if raised.quota != container.quota {
-            let governing = targets.first().map(|t| &self.lines.targets[*t]);
-            let gap = |target: &super::gap::Target| target.gap();
-            let after = governing.and_then(gap);
-            self.steps.writes.push(Write {
-                category: Category::ThrottleUp,
-                pod: entry.pod.clone(),
-                container: entry.container.clone(),
-                quota: raised.quota,
-                period_us: container.period_us,
-                moved: raised.added,
-                metric: Some(governing.map_or(by.name, |target| target.metric.name)),
-                rule: cause(entry, governing),
-                before: after.map(|after| after + raised.added),
-                after,
-            });
-        }
-        if raised.back {
-            self.throttled[at].rules.clear();
-            self.done.push((entry.pod.clone(), entry.container.clone()));
-        } else {
-            self.throttled[at].written_us = raised.quota.us().unwrap_or(entry.written_us);
-        }
-    }
-
-    /// Forgets containers that are gone, and those that somebody else has changed.
-    fn forget_gone(&mut self) {
-        let candidates = &self.candidates;
-        let warnings = &mut self.steps.warnings;
-        let written = &self.steps.writes;
-        self.throttled.retain(|entry| {
-            let pod = candidates.iter().find(|c| c.pod.name == entry.pod);
-            let container = pod.and_then(|c| c.pod.containers.iter().find(|one| one.name == entry.container));
-            let Some(container) = container else { return false };
-            let just_now = written.iter().any(|w| w.pod == entry.pod && w.container == entry.container);
-            match container.quota.us() {
-                Some(live) if live != entry.written_us && !just_now => {
-                    warnings.push(format!(
-                        "the quota of {}/{} is {live}, not {} as written: somebody else has changed it, it stays",
-                        entry.pod, entry.container, entry.written_us
-                    ));
-                    false
-                }
-                _ => true,
-            }
+        let governing = targets.first().map(|t| &self.lines.targets[*t]);
+        let after = governing.and_then(Target::gap);
+        self.steps.writes.push(Write {
+            category: Category::ThrottleUp,
+            pod: entry.pod.clone(),
+            container: entry.container.clone(),
+            quota: raised.quota,
+            period_us: container.period_us,
+            moved: raised.added,
+            metric: Some(governing.map_or(by.name, |target| target.metric.name)),
+            rule: cause(entry, governing),
+            before: after.map(|after| after + raised.added),
+            after,
         });
     }
 }
 
 /// The rule to name: the one whose line it is, if it took part.
-fn cause(entry: &Throttled, governing: Option<&super::gap::Target>) -> Arc<RuleName> {
+fn cause(entry: &Throttled, governing: Option<&Target>) -> Arc<RuleName> {
     let of_line = governing.and_then(|target| {
         target.bounds.iter().map(|bound| &bound.rule).find(|rule| entry.rules.contains(rule))
     });

@@ -1,13 +1,12 @@
 //! Throttling down: one step on every container of a pod, pod by pod, until the gap is closed.
 
-use super::candidate::{Candidate, step};
+use super::candidate::step;
 use super::gap::{Category, Target};
 use super::level::Level;
 use super::metric::{Metric, Resource, Throttle};
 use super::plan::{Mode, Unclosed, Work, Write};
 use super::pod::Quota;
 use super::snapshot::Missing;
-use super::state::Throttled;
 use std::sync::Arc;
 
 impl Work<'_> {
@@ -71,17 +70,13 @@ impl Work<'_> {
     /// One step on every container of a pod. Says whether anything was written.
     fn slow(&mut self, c: usize, target: usize, by: &Arc<Metric>) -> bool {
         let Some(Throttle { down, .. }) = by.throttle else { return false };
-        if !self.candidates[c].can_slow() {
-            return false;
-        }
-        let Candidate { pod, allowed, .. } = self.candidates[c].clone();
-        let actions = &self.lines.actions;
-        let in_force = allowed.ones().filter_map(|n| self.policy.actions.get(&actions[n]));
-        let Some(step) = step(in_force) else { return false };
-        let rules = self.causes(&allowed);
+        let candidate = &self.candidates[c];
+        let bound = self.lines.targets[target].bound_for(&candidate.allowed).cloned();
+        let (true, Some(bound)) = (candidate.can_slow(), bound) else { return false };
+        let pod = candidate.pod;
+        let Some(step) = step(candidate.allowed.ones().map(|n| &self.lines.actions[n])) else { return false };
+        let rules = self.causes(&candidate.allowed);
         let mut released = Level::ZERO;
-        let bound = self.lines.targets[target].bound_for(&allowed).cloned();
-        let Some(bound) = bound else { return false };
         for container in &pod.containers {
             let Some(lowered) = down(pod, container, step) else { continue };
             let before = self.lines.targets[target].left(&bound);
@@ -99,7 +94,7 @@ impl Work<'_> {
                 before,
                 after: self.lines.targets[target].left(&bound),
             });
-            self.remember(pod, container, lowered.quota_us, &rules);
+            self.held.lower(pod, container, lowered.quota_us, &rules);
         }
         if released == Level::ZERO {
             return false;
@@ -129,36 +124,6 @@ impl Work<'_> {
                 target.released += release;
             }
         }
-    }
-
-    fn remember(
-        &mut self,
-        pod: &super::pod::Pod,
-        container: &super::pod::Container,
-        written_us: i64,
-        rules: &[Arc<super::policy::RuleName>],
-    ) {
-        let live = container.quota.us().unwrap_or(-1);
-        let same = |t: &&mut Throttled| t.pod == pod.name && t.container == container.name;
-        if let Some(known) = self.throttled.iter_mut().find(same) {
-            if known.written_us != live {
-                // Somebody else changed it since: what is there now is what it had.
-                known.original_us = live;
-                known.rules.clear();
-            }
-            known.written_us = written_us;
-            known.rules.extend(rules.iter().cloned());
-            known.rules.sort();
-            known.rules.dedup();
-            return;
-        }
-        self.throttled.push(Throttled {
-            pod: pod.name.clone(),
-            container: container.name.clone(),
-            original_us: live,
-            written_us,
-            rules: rules.to_vec(),
-        });
     }
 
     /// Nothing is done because nothing can be told.

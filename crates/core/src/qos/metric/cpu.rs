@@ -46,13 +46,12 @@ fn share(percent: Level, node: &Node) -> Option<Level> {
 
 /// Who uses more goes first; of two elastic ones with equal usage, who uses less of its limit.
 fn compare(a: &Pod, b: &Pod) -> Ordering {
-    by_usage(a.cpu, b.cpu, 1000).then_with(|| by_share((a.cpu, a.elastic_cpu), (b.cpu, b.elastic_cpu)))
+    by_usage(a.cpu, b.cpu).then_with(|| by_share((a.cpu, a.elastic_cpu), (b.cpu, b.elastic_cpu)))
 }
 
-/// The higher first, absent is nothing; what differs by less than `grain` billionths is equal.
-pub(super) fn by_usage(a: Option<Level>, b: Option<Level>, grain: i128) -> Ordering {
-    let rounded = |level: Option<Level>| (level.unwrap_or_default().nano() + grain / 2).div_euclid(grain);
-    rounded(b).cmp(&rounded(a))
+/// The higher first, absent is nothing. Usage is read to the billionth of a core, so noise of floats is gone.
+pub(super) fn by_usage(a: Option<Level>, b: Option<Level>) -> Ordering {
+    b.unwrap_or_default().cmp(&a.unwrap_or_default())
 }
 
 /// Usage by limit, the lower first, where both have a limit.

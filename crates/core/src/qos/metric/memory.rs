@@ -43,6 +43,6 @@ fn release(pod: &Pod) -> Option<Level> {
 
 /// Who uses more goes first; of two elastic ones with equal usage, who uses less of its limit.
 fn compare(a: &Pod, b: &Pod) -> Ordering {
-    cpu::by_usage(a.memory, b.memory, 1)
+    cpu::by_usage(a.memory, b.memory)
         .then_with(|| cpu::by_share((a.memory, a.elastic_memory), (b.memory, b.elastic_memory)))
 }

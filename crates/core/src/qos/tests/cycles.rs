@@ -239,7 +239,7 @@ fn a_preview_says_everything_and_changes_nothing() {
         assert!(plan.steps.writes.is_empty() && plan.steps.victims.is_empty(), "{why}");
         assert!(!plan.closed.present && plan.state.throttled.is_empty(), "{why}");
         assert_eq!(plan.rules[0].phase, Phase::Triggered, "{why}: it counts as usual");
-        assert_eq!(plan.events[0].reason, "AvoidanceTriggered", "{why}");
+        assert_eq!(plan.events()[0].reason, "AvoidanceTriggered", "{why}");
         let shown = plan.preview.expect("a preview");
         assert_eq!(shown.writes, done.steps.writes, "{why}");
     }

@@ -1,0 +1,112 @@
+//! What is slowed down, as it changes within a cycle.
+
+use super::pod::{Container, Pod, Quota};
+use super::policy::RuleName;
+use super::state::Throttled;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A container that is slowed down.
+struct Entry {
+    throttled: Throttled,
+    /// Lowered in this cycle, so that it is not raised in the same.
+    fresh: bool,
+    /// Has everything back, is gone, or is somebody else's now.
+    over: bool,
+}
+
+/// Everything that is slowed down, found by pod and container.
+pub(super) struct Held<'s> {
+    entries: Vec<Entry>,
+    places: FxHashMap<(&'s str, &'s str), usize>,
+}
+
+impl<'s> Held<'s> {
+    /// What earlier cycles left.
+    pub(super) fn new(from: &'s [Throttled]) -> Self {
+        let entry = |throttled: &Throttled| Entry { throttled: throttled.clone(), fresh: false, over: false };
+        let place = |(at, one): (usize, &'s Throttled)| ((&*one.pod, &*one.container), at);
+        Self {
+            entries: from.iter().map(entry).collect(),
+            places: from.iter().enumerate().map(place).collect(),
+        }
+    }
+
+    /// Notes that a container is lowered.
+    pub(super) fn lower(&mut self, pod: &'s Pod, container: &'s Container, us: i64, rules: &[Arc<RuleName>]) {
+        let live = container.quota.us().unwrap_or(-1);
+        let key = (&*pod.name, &*container.name);
+        let Some(at) = self.places.get(&key).copied() else {
+            self.places.insert(key, self.entries.len());
+            let throttled = Throttled {
+                pod: pod.name.clone(),
+                container: container.name.clone(),
+                original_us: live,
+                written_us: us,
+                rules: rules.to_vec(),
+            };
+            self.entries.push(Entry { throttled, fresh: true, over: false });
+            return;
+        };
+        let Entry { throttled: known, fresh, .. } = &mut self.entries[at];
+        if known.written_us != live {
+            // Somebody else changed it since: what is there now is what it had.
+            known.original_us = live;
+            known.rules.clear();
+        }
+        *fresh = true;
+        known.written_us = us;
+        known.rules.extend(rules.iter().cloned());
+        known.rules.sort();
+        known.rules.dedup();
+    }
+
+    /// Is there anything that could be raised?
+    pub(super) fn any_to_raise(&self) -> bool {
+        self.entries.iter().any(|entry| !entry.fresh && !entry.over)
+    }
+
+    /// The container, if it could be raised.
+    pub(super) fn to_raise(&self, pod: &Pod, container: &Container) -> Option<&Throttled> {
+        let entry = &self.entries[*self.places.get(&(&*pod.name, &*container.name))?];
+        (!entry.fresh && !entry.over).then_some(&entry.throttled)
+    }
+
+    /// Notes that a container is raised; with nothing left to write, that it has everything back.
+    pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<Quota>) {
+        let Some(at) = self.places.get(&(&*pod.name, &*container.name)) else { return };
+        let entry = &mut self.entries[*at];
+        match quota.and_then(Quota::us) {
+            Some(us) => entry.throttled.written_us = us,
+            None => entry.over = true,
+        }
+    }
+
+    /// Forgets containers that are gone, and those that somebody else has changed, which is told.
+    pub(super) fn forget<'p>(&mut self, pods: impl Iterator<Item = &'p Pod>, mut tell: impl FnMut(String)) {
+        if !self.any_to_raise() {
+            return;
+        }
+        let pods: FxHashMap<&str, &Pod> = pods.map(|pod| (&*pod.name, pod)).collect();
+        for entry in self.entries.iter_mut().filter(|entry| !entry.fresh) {
+            let Throttled { pod, container, written_us, .. } = &entry.throttled;
+            let containers = pods.get(&**pod).map(|pod| pod.containers.iter()).into_iter().flatten();
+            let Some(found) = containers.into_iter().find(|one| one.name == *container) else {
+                entry.over = true;
+                continue;
+            };
+            if let Some(live) = found.quota.us().filter(|live| live != written_us) {
+                tell(format!(
+                    "the quota of {pod}/{container} is {live}, not {written_us} as written: \
+                     somebody else has changed it, it stays"
+                ));
+                entry.over = true;
+            }
+        }
+    }
+
+    /// What the next cycle is to know.
+    pub(super) fn left(self) -> Vec<Throttled> {
+        self.entries.into_iter().filter(|entry| !entry.over).map(|entry| entry.throttled).collect()
+    }
+}
