@@ -8,6 +8,7 @@
 mod bindings;
 #[expect(dead_code, reason = "other benchmarks use the rest")]
 mod fleets;
+mod nodes;
 mod placements;
 mod worlds;
 
@@ -21,6 +22,7 @@ use loadline_core::estimate::{Answer, Ask, Given, Index, View};
 use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::place::{self, NoCel};
+use loadline_core::qos;
 use loadline_core::view::{NodeId, PodView};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -221,6 +223,18 @@ fn one_cluster_changes((mut fleet, clusters): (place::Fleet, usize)) -> place::F
     fleet
 }
 
+fn busy(pods: usize) -> (qos::policy::Policy, qos::Snapshot) {
+    (nodes::policy(), nodes::node(pods, qos::Planner::Greedy))
+}
+
+// One cycle of a node: six metrics, ten rules, all lines passed.
+#[library_benchmark(setup = busy)]
+#[bench::n250(args = (250), config = limit(2_600_000))]
+#[bench::n1000(args = (1000), config = limit(10_140_000))]
+fn a_plan((policy, snapshot): (qos::policy::Policy, qos::Snapshot)) -> qos::Plan {
+    black_box(qos::plan(&policy, &snapshot))
+}
+
 library_benchmark_group!(
     name = engine;
     benchmarks =
@@ -232,6 +246,7 @@ library_benchmark_group!(
         a_hundred_pods,
         a_division,
         all_placements,
-        one_cluster_changes
+        one_cluster_changes,
+        a_plan
 );
 main!(library_benchmark_groups = engine);

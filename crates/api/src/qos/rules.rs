@@ -99,3 +99,46 @@ pub fn pod_qos(value: &Value) -> Result<(Scope, Vec<Warning>), Error> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // R5.
+    #[test]
+    fn a_step_that_is_not_said_is_a_tenth() {
+        for (throttle, expected) in [
+            (json!({}), (10, 10)),
+            (json!({"cpuThrottle": {}}), (10, 10)),
+            (json!({"cpuThrottle": {"stepCPURatio": 0, "minCPURatio": 0}}), (0, 0)),
+            (json!({"cpuThrottle": {"stepCPURatio": 15}}), (15, 10)),
+        ] {
+            let object = json!({"metadata": {"name": "a"}, "spec": {"throttle": throttle}});
+            let (action, _) = action(&object).unwrap();
+            let step = action.throttle.unwrap();
+            assert_eq!((step.percent, step.least_percent), expected, "{throttle}");
+            assert_eq!((action.cool_down_seconds, action.evict), (300, None));
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_exactly() {
+        let with = |value: Value| {
+            let rule = json!({"name": "r", "metricRule": {"name": "cpu_total_usage", "value": value}, "actionName": "a"});
+            node_qos(&json!({"metadata": {"name": "n"}, "spec": {"rules": [rule]}}))
+        };
+        for (value, nano) in [
+            (json!(6000), 6_000_000_000_000),
+            (json!("4000m"), 4_000_000_000),
+            (json!("0.5"), 500_000_000),
+            (json!("24Gi"), 24 * (1_i128 << 30) * 1_000_000_000),
+        ] {
+            let (object, _) = with(value.clone()).unwrap();
+            assert_eq!(object.rules[0].value.map(Level::nano), Some(nano), "{value}");
+            assert_eq!((object.rules[0].avoid_after, object.rules[0].restore_after), (1, 1));
+        }
+        let refused = with(json!("much")).unwrap_err();
+        assert_eq!(refused.problems[0].path, "spec.rules[0].metricRule.value");
+    }
+}

@@ -59,6 +59,18 @@ pub struct Metric {
     pub suspicious_below: Option<Level>,
 }
 
+impl Metric {
+    /// Is the order of pods by this one the same as by the other?
+    pub(super) fn compares_like(&self, other: &Self) -> bool {
+        let same = match (self.compare, other.compare) {
+            (Some(mine), Some(theirs)) => std::ptr::fn_addr_eq(mine, theirs),
+            (None, None) => true,
+            _ => false,
+        };
+        same && std::ptr::fn_addr_eq(self.elastic, other.elastic)
+    }
+}
+
 /// The value is in the unit of gaps already.
 #[must_use]
 pub fn as_it_is(value: Level, _: &Node) -> Option<Level> {

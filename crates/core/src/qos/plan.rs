@@ -228,7 +228,8 @@ pub(super) struct Work<'s> {
     pub(super) candidates: Vec<Candidate<'s>>,
     pub(super) held: Held<'s>,
     pub(super) steps: Steps,
-    orders: BTreeMap<&'static str, Vec<usize>>,
+    /// Orders that are known already; metrics that compare alike share one.
+    orders: Vec<(Arc<Metric>, Vec<usize>)>,
 }
 
 impl<'s> Work<'s> {
@@ -243,7 +244,7 @@ impl<'s> Work<'s> {
             candidates,
             held: Held::new(&snapshot.state.throttled),
             steps: Steps::default(),
-            orders: BTreeMap::new(),
+            orders: Vec::new(),
         }
     }
 
@@ -257,13 +258,13 @@ impl<'s> Work<'s> {
     }
 
     /// All pods in the order of a metric.
-    pub(super) fn order_of(&mut self, metric: &Metric) -> Vec<usize> {
-        if let Some(known) = self.orders.get(metric.name) {
+    pub(super) fn order_of(&mut self, metric: &Arc<Metric>) -> Vec<usize> {
+        if let Some((_, known)) = self.orders.iter().find(|(known, _)| known.compares_like(metric)) {
             return known.clone();
         }
         let pods: Vec<_> = self.candidates.iter().map(|c| c.pod).collect();
         let order = sorted(&pods, Some(metric), self.snapshot.options.order);
-        self.orders.insert(metric.name, order.clone());
+        self.orders.push((metric.clone(), order.clone()));
         order
     }
 
