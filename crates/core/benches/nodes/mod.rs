@@ -119,7 +119,7 @@ fn pod(at: usize, all: usize) -> Pod {
         uid: format!("uid-{at}").into(),
         labels: Labels::plain(&BTreeMap::from([("app".into(), format!("app-{}", at % 20))])),
         priority: i32::try_from(mixed % 3).unwrap_or_default() * 100,
-        class: if at % 2 == 0 { Class::BestEffort } else { Class::Burstable },
+        class: if at.is_multiple_of(2) { Class::BestEffort } else { Class::Burstable },
         started: Some(now() - SignedDuration::from_secs(mixed)),
         cpu: Some(cpu),
         memory: Some(memory),

@@ -59,7 +59,7 @@ impl Agents {
         self.tell.notice("agent", &victim.pod, what);
         let event =
             |event: &&event::Event| event.reason == EVICTED && event.pod.as_ref() == Some(&victim.pod);
-        if let Some(event) = plan.events.iter().find(event) {
+        if let Some(event) = plan.events().iter().find(event) {
             self.tell_event(node, guests, event);
         }
     }
@@ -72,7 +72,7 @@ impl Agents {
         plan: &Plan,
         blocked: &mut BTreeSet<Arc<str>>,
     ) {
-        for event in plan.events.iter().filter(|event| event.changed) {
+        for event in plan.events().iter().filter(|event| event.changed) {
             match (event.reason, &event.pod) {
                 (EVICTED, _) => {}
                 (BLOCKED, Some(pod)) if blocked.contains(pod) => {}

@@ -110,6 +110,9 @@ fn who_frees_nothing_stays() {
     assert_eq!(victims(&plan), ["busy"]);
 }
 
+/// Why, what was asked, who goes, why one stays, how many are credited.
+type Case = (&'static str, Vec<Eviction>, &'static [&'static str], Option<Block>, usize);
+
 // R29.
 #[test]
 fn what_the_api_server_said_counts() {
@@ -120,7 +123,6 @@ fn what_the_api_server_said_counts() {
         status,
         grace_seconds: None,
     };
-    type Case = (&'static str, Vec<Eviction>, &'static [&'static str], Option<Block>, usize);
     let cases: [Case; 7] = [
         ("refused by a budget: not now", vec![asked(429, -10)], &["b"], Some(Block::DisruptionBudget), 0),
         ("and asked again later", vec![asked(429, -31)], &["a"], None, 0),

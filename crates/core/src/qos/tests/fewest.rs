@@ -66,6 +66,9 @@ fn past_the_limit_of_the_search_nobody_is_taken_for_nothing() {
     assert!(all >= 2200.0 && release.iter().all(|one| all - one < 2200.0), "{release:?}");
 }
 
+/// Highest tier, how many, how much beyond, work lost, places in the order.
+type Key = (Option<crate::qos::order::Tier>, usize, i64, i64, Vec<usize>);
+
 /// Every set, the best by the words of the module.
 fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
     let catalogue = Catalogue::default();
@@ -76,7 +79,6 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
     let order = sorted(&pods, Some(first), now.options.order);
     let cpu = |i: usize| pods[order[i]].cpu.unwrap().to_f64();
     let bytes = |i: usize| pods[order[i]].memory.unwrap().to_f64();
-    type Key = (Option<crate::qos::order::Tier>, usize, i64, i64, Vec<usize>);
     let mut best: Option<(Key, Vec<String>)> = None;
     for set in 1_u32..1 << pods.len() {
         let taken: Vec<usize> = (0..pods.len()).filter(|i| set & (1 << i) != 0).collect();
