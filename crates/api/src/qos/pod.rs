@@ -24,7 +24,11 @@ pub fn read(value: &Value) -> Result<(Found, Vec<Warning>), Error> {
             labels: Labels::plain(&metadata.get("labels").texts()),
             priority: spec.get("priority").int32().unwrap_or_default(),
             priority_class: spec.get("priorityClassName").string().into(),
-            class: class(&status.get("qosClass")),
+            class: if status.get("qosClass").is_set() {
+                class(&status.get("qosClass"))
+            } else {
+                served(&spec)
+            },
             started: status.get("startTime").time(),
             deleted: metadata.get("deletionTimestamp").time(),
             grace_seconds: spec.get("terminationGracePeriodSeconds").int(),
@@ -50,6 +54,32 @@ pub(super) fn class(at: &At<'_, '_>) -> Class {
         at.fail(format!("expected BestEffort, Burstable or Guaranteed, found {name:?}"));
         Class::Unset
     })
+}
+
+/// The class Kubernetes would write into the status: by whether CPU and memory are asked for, and held to that.
+fn served(spec: &At<'_, '_>) -> Class {
+    let (main, init) = (spec.get("containers"), spec.get("initContainers"));
+    let (mut any, mut all) = (false, false);
+    for (i, at) in main.items().chain(init.items()).enumerate() {
+        let resources = at.get("resources");
+        let (requests, limits) = (resources.get("requests"), resources.get("limits"));
+        let held = |name: &str| {
+            let limit = cores(&limits.get(name)).filter(|amount| *amount > Level::ZERO);
+            let request = cores(&requests.get(name)).filter(|amount| *amount > Level::ZERO);
+            (
+                request.is_some() || limit.is_some(),
+                limit.is_some() && request.is_none_or(|asked| Some(asked) == limit),
+            )
+        };
+        let (cpu, memory) = (held("cpu"), held("memory"));
+        any |= cpu.0 || memory.0;
+        all = (all || i == 0) && cpu.1 && memory.1;
+    }
+    match (any, all) {
+        (false, _) => Class::BestEffort,
+        (true, true) => Class::Guaranteed,
+        (true, false) => Class::Burstable,
+    }
 }
 
 pub(super) fn ended(at: &At<'_, '_>) -> bool {
@@ -179,6 +209,13 @@ pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
         });
         container(&mut pod.containers[place], &one);
     }
+    // What a pod uses, its only container does.
+    if let ([only], Some(used)) = (&mut pod.containers[..], pod.cpu) {
+        let silent = at.get("containers").items().all(|one| !one.get("cpuUsage").is_set());
+        if silent && only.usage.is_none() {
+            only.usage = Some(used);
+        }
+    }
     // The pod's own figure counts the sandbox as well; without it, its containers together are the pod.
     if !at.get("cpuUsage").is_set() {
         let all: Option<Vec<Level>> = pod.containers.iter().map(|container| container.usage).collect();
@@ -220,4 +257,52 @@ fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
     let whole = |limit: Level| limit.times(container.period_us.into(), 1000).nano() / Level::whole(1).nano();
     let us = container.limit.and_then(|limit| i64::try_from(whole(limit)).ok());
     us.map_or(Quota::Unlimited, Quota::from_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_nobody_has_classed_is_classed_as_kubernetes_does() {
+        let container = |requests: Value, limits: Value| json!({"name": "c", "resources": {"requests": requests, "limits": limits}});
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        for (why, containers, expected) in [
+            ("asks for nothing", vec![container(json!({}), json!({}))], Class::BestEffort),
+            ("asks for something", vec![container(json!({"cpu": "1"}), json!({}))], Class::Burstable),
+            ("held to what it asks for", vec![container(both.clone(), both.clone())], Class::Guaranteed),
+            ("limits stand in for requests", vec![container(json!({}), both.clone())], Class::Guaranteed),
+            ("memory is not held", vec![container(json!({}), json!({"cpu": "1"}))], Class::Burstable),
+            (
+                "one of two is not",
+                vec![container(json!({}), both.clone()), container(json!({}), json!({}))],
+                Class::Burstable,
+            ),
+            ("asks for less than its limit", vec![container(json!({"cpu": "500m"}), both)], Class::Burstable),
+        ] {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": containers}});
+            let ((pod, _), _) = read(&pod).unwrap();
+            assert_eq!(pod.class, expected, "{why}");
+        }
+        let said = json!({"metadata": {"name": "p"}, "spec": {}, "status": {"qosClass": "Burstable"}});
+        assert_eq!(read(&said).unwrap().0.0.class, Class::Burstable, "what is said counts");
+    }
+
+    #[test]
+    fn protection_is_read_from_annotations_and_owners() {
+        let with = |annotations: Value| {
+            let pod = json!({"metadata": {"name": "p", "annotations": annotations}, "spec": {}});
+            read(&pod).unwrap().0.0
+        };
+        assert_eq!(
+            with(json!({"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"})).origin,
+            Origin::Mirror
+        );
+        assert_eq!(with(json!({"kubernetes.io/config.source": "file"})).origin, Origin::File);
+        assert_eq!(with(json!({"kubernetes.io/config.source": "api"})).origin, Origin::Api);
+        assert!(with(json!({"loadline.dev/evict": "false"})).opted_out);
+        assert!(with(json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})).opted_out);
+        assert!(!with(json!({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"})).opted_out);
+    }
 }

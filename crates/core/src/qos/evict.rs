@@ -104,7 +104,6 @@ impl Work<'_> {
                 continue;
             }
             if missing == Missing::Paced && (leaving || !self.steps.victims.is_empty()) {
-                self.steps.deferred = true;
                 return;
             }
             if !self.take(c, target, rails) {

@@ -35,7 +35,6 @@ impl Work<'_> {
         for c in self.general_order() {
             let Some(target) = self.first_open(c, &targets) else { continue };
             if self.slow(c, target, &by) && missing == Missing::Paced {
-                self.steps.deferred |= self.more_to_slow(&targets);
                 break;
             }
         }
@@ -54,12 +53,6 @@ impl Work<'_> {
                 self.slow(c, target, &metric);
             }
         }
-    }
-
-    fn more_to_slow(&self, targets: &[usize]) -> bool {
-        self.candidates
-            .iter()
-            .any(|c| c.can_slow() && targets.iter().any(|t| c.open(&self.lines.targets[*t]).is_some()))
     }
 
     /// The first of these targets in which a pod has an open line.
