@@ -97,7 +97,7 @@ struct WriteResult {
     release_millicores: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     added_millicores: Option<Value>,
-    metric: Option<&'static str>,
+    metric: &'static str,
     rule: String,
     gap_before: Value,
     gap_after: Value,

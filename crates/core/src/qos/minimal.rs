@@ -40,7 +40,7 @@ struct Offer {
 struct Search<'a> {
     needs: &'a [Need],
     offers: &'a [Offer],
-    /// For each place and target, what the offers from there on release at most, one, two, … of them.
+    /// How many are to be taken.
     size: usize,
     taken: Vec<usize>,
     sums: Vec<Level>,

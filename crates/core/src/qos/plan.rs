@@ -69,7 +69,7 @@ pub struct Write {
     /// What that releases, or adds at most, in the unit of gaps.
     pub moved: Level,
     /// For which metric.
-    pub metric: Option<&'static str>,
+    pub metric: &'static str,
     /// For which rule.
     pub rule: Arc<RuleName>,
     /// The gap to the rule's line before.

@@ -109,7 +109,7 @@ impl Work<'_> {
             quota: raised.quota,
             period_us: container.period_us,
             moved: raised.added,
-            metric: Some(governing.map_or(by.name, |target| target.metric.name)),
+            metric: governing.map_or(by.name, |target| target.metric.name),
             rule: cause(entry, governing),
             before: after.map(|after| after + raised.added),
             after,

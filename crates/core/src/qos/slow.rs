@@ -82,7 +82,7 @@ impl Work<'_> {
                 quota: Quota::Us(lowered.quota_us),
                 period_us: container.period_us,
                 moved: lowered.release,
-                metric: Some(self.lines.targets[target].metric.name),
+                metric: self.lines.targets[target].metric.name,
                 rule: bound.rule.clone(),
                 before,
                 after: self.lines.targets[target].left(&bound),
