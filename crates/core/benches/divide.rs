@@ -4,25 +4,12 @@
 //! Figures are the quickest of many runs, in microseconds.
 
 mod bindings;
+mod quickest;
 
 use bindings::{binding, dynamic, estimator, members};
 use loadline_core::divide::{By, Division, Given, Spread, divide};
+use quickest::micros;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
-
-/// The quickest of many, in microseconds.
-fn micros(mut work: impl FnMut()) -> f64 {
-    let begun = Instant::now();
-    let mut best = Duration::MAX;
-    let mut runs = 0;
-    while runs < 5 || begun.elapsed() < Duration::from_millis(300) {
-        let start = Instant::now();
-        work();
-        best = best.min(start.elapsed());
-        runs += 1;
-    }
-    best.as_secs_f64() * 1e6
-}
 
 fn main() {
     let spread = |by: By, min, max| Spread { by, min, max };

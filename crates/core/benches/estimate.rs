@@ -6,25 +6,12 @@
 //! Figures are the quickest of many runs, in microseconds.
 
 mod fleets;
+mod quickest;
 
 use fleets::{Fleet, claim, component, plain, pod};
 use loadline_core::estimate::Given;
+use quickest::micros;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
-
-/// The quickest of many, in microseconds.
-fn micros(mut work: impl FnMut()) -> f64 {
-    let begun = Instant::now();
-    let mut best = Duration::MAX;
-    let mut runs = 0;
-    while runs < 5 || begun.elapsed() < Duration::from_millis(200) {
-        let start = Instant::now();
-        work();
-        best = best.min(start.elapsed());
-        runs += 1;
-    }
-    best.as_secs_f64() * 1e6
-}
 
 fn main() {
     println!(

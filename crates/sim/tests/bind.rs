@@ -1,10 +1,12 @@
 //! Scheduling against the in-memory API server: measured load counts, and no fault loses a pod or leaves a charge.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+mod common;
+
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::time::Duration;
 
+use common::until;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -15,21 +17,6 @@ use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, World, bind};
 use serde_json::{Value, json};
 use tower::Layer;
-
-/// Generous: a busy machine must not fail a test.
-const PATIENCE: Duration = Duration::from_mins(2);
-
-async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() -> F) -> T {
-    let asking = async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
 
 struct Stage {
     world: World,

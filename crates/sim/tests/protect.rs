@@ -1,9 +1,11 @@
 //! Protection and scheduling together, each knowing the other only by the API server.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use std::future::Future;
+mod common;
+
 use std::time::Duration;
 
+use common::until;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
@@ -14,21 +16,6 @@ use loadline_apiserver::metrics::Sample;
 use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, World, bind, protect};
 use serde_json::{Value, json};
-
-/// Generous: a busy machine must not fail a test.
-const PATIENCE: Duration = Duration::from_mins(2);
-
-async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() -> F) -> T {
-    let asking = async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
 
 async fn start(server: &ApiServer) -> World {
     let measured = server.clone();

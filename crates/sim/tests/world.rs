@@ -2,10 +2,12 @@
 //! there is one: the same test for both.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use std::future::Future;
+mod common;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use common::until;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -18,9 +20,6 @@ use loadline_sim::{Options, World, bind};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-/// Generous: a busy machine must not fail a test.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 struct Stage {
     client: Client,
@@ -84,19 +83,6 @@ impl Stage {
         })
         .await
     }
-}
-
-/// Asks again until there is an answer. Every ask goes to the server, whose watches drive everything.
-async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() -> F) -> T {
-    let asking = async {
-        loop {
-            if let Some(answer) = ask().await {
-                return answer;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
 fn web(replicas: i32) -> Value {
