@@ -237,6 +237,15 @@ impl<'v, 'p> At<'v, 'p> {
         })
     }
 
+    /// Tells which fields nobody reads: a misspelt one would say nothing.
+    pub(crate) fn only(&self, known: &[&str]) {
+        for (name, at) in self.entries().filter(|(name, _)| !known.contains(name)) {
+            let near = known.iter().find(|known| known.starts_with(name) || name.starts_with(**known));
+            let hint = near.map_or_else(String::new, |near| format!("; is {near} meant?"));
+            at.warn(format!("unknown field, overlooked{hint}"));
+        }
+    }
+
     /// A text, as long as it is not empty: Kubernetes does not tell empty from missing.
     pub(crate) fn text(&self) -> Option<&'v str> {
         self.read("a string", Value::as_str).filter(|text| !text.is_empty())

@@ -6,14 +6,12 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::until;
+use common::{metered, until};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
-use loadline_apiserver::metrics::Sample;
-use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, World, bind};
 use serde_json::{Value, json};
 use tower::Layer;
@@ -29,13 +27,7 @@ struct Stage {
 impl Stage {
     async fn new(nodes: usize, aware: bool, faults: &Faults) -> Self {
         let server = ApiServer::default();
-        let measured = server.clone();
-        let sink = Sink::new(move |figures: &Figures| {
-            let sample = Sample { at: figures.at, window: figures.window };
-            for node in &figures.nodes {
-                measured.set_node_metrics(&node.name, &node.usage, sample);
-            }
-        });
+        let sink = metered(&server);
         let often = Duration::from_millis(50);
         let scheduler = Some(bind::Options { aware, measure: often, ..bind::Options::default() });
         let options = Options { nodes, figures: often, scheduler, ..Options::default() };

@@ -5,26 +5,18 @@ mod common;
 
 use std::time::Duration;
 
-use common::until;
+use common::{metered, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use loadline_apiserver::ApiServer;
-use loadline_apiserver::metrics::Sample;
-use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, World, bind, protect};
 use serde_json::{Value, json};
 
 async fn start(server: &ApiServer) -> World {
-    let measured = server.clone();
-    let sink = Sink::new(move |figures: &Figures| {
-        let sample = Sample { at: figures.at, window: figures.window };
-        for node in &figures.nodes {
-            measured.set_node_metrics(&node.name, &node.usage, sample);
-        }
-    });
+    let sink = metered(server);
     let often = Duration::from_millis(50);
     let options = Options {
         nodes: 1,

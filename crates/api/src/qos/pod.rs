@@ -165,8 +165,34 @@ pub(super) fn usage(at: &At<'_, '_>, scale: i128) -> Option<Level> {
     None
 }
 
+const FIELDS: [&str; 20] = [
+    "namespace",
+    "name",
+    "uid",
+    "labels",
+    "annotations",
+    "priority",
+    "qosClass",
+    "startTime",
+    "deletionTimestamp",
+    "terminationGracePeriodSeconds",
+    "phase",
+    "ownerKind",
+    "cpuUsage",
+    "memUsage",
+    "memUnreclaimable",
+    "usage",
+    "elasticCpuLimit",
+    "elasticMemLimit",
+    "allowedActions",
+    "containers",
+];
+const OF_CONTAINERS: [&str; 7] =
+    ["name", "cpuUsage", "quotaUs", "periodUs", "cpuRequest", "cpuLimit", "elasticCpuLimit"];
+
 /// Puts what was measured, and what a snapshot says itself, on top of what the `Pod` says.
 pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
+    at.only(&FIELDS);
     pod.cpu = usage(&at.get("cpuUsage"), 1000);
     pod.memory = usage(&at.get("memUsage"), 1);
     pod.unreclaimable = usage(&at.get("memUnreclaimable"), 1);
@@ -224,6 +250,7 @@ pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
 }
 
 fn container(container: &mut Container, at: &At<'_, '_>) {
+    at.only(&OF_CONTAINERS);
     container.usage = usage(&at.get("cpuUsage"), 1000);
     container.period_us = match at.get("periodUs").int() {
         None => PERIOD_US,

@@ -54,12 +54,42 @@ pub struct Known {
     pub budgets: Vec<Budget>,
 }
 
+const FIELDS: [&str; 10] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "timestamp",
+    "node",
+    "metrics",
+    "latestMetrics",
+    "pods",
+    "state",
+    "options",
+];
+/// `countIowait` is for whoever measures.
+const OPTIONS: [&str; 13] = [
+    "executeExcess",
+    "order",
+    "planner",
+    "missingMetricPolicy",
+    "maxEvictionsPerCycle",
+    "maxEvictionsPerHour",
+    "collectIntervalSeconds",
+    "minPodAgeSeconds",
+    "protectedNamespaces",
+    "agent",
+    "taintEffect",
+    "dryRun",
+    "countIowait",
+];
+
 /// Reads a snapshot, on top of what is known. `now` is its own time unless given.
 ///
 /// # Errors
 /// When the object is not what it should be.
 pub fn read(value: &Value, known: Known, now: Option<Timestamp>) -> Result<(Snapshot, Vec<Warning>), Error> {
     tolerant("NodeSnapshot", value, |root| {
+        root.only(&FIELDS);
         let metadata = root.get("metadata");
         let name: Arc<str> = metadata.get("name").needed().into();
         let at = root.get("timestamp");
@@ -71,6 +101,7 @@ pub fn read(value: &Value, known: Known, now: Option<Timestamp>) -> Result<(Snap
         let mut node =
             known.nodes.get(&name).cloned().unwrap_or_else(|| Node { name: name.clone(), ..Node::default() });
         let own = root.get("node");
+        own.only(&["cpuCores", "memoryTotal"]);
         node.cpu = positive(&own.get("cpuCores"), 1000).or(node.cpu);
         node.memory = positive(&own.get("memoryTotal"), 1).or(node.memory);
         let pods = pods(root, &name, known.pods);
@@ -128,6 +159,7 @@ fn sample(at: &At<'_, '_>) -> Option<Level> {
 }
 
 fn series(at: &At<'_, '_>, time: Timestamp) -> Series {
+    at.only(&["name", "labels", "value", "timestamp"]);
     let value = at.get("value");
     if !value.is_set() {
         value.warn("expected a number, found nothing: the sample is missing");
@@ -167,7 +199,9 @@ const MISSING: [(&str, Missing); 3] =
 
 fn options(at: &At<'_, '_>) -> Options {
     let plain = Options::default();
+    at.only(&OPTIONS);
     let missing = at.get("missingMetricPolicy");
+    missing.only(&["throttle", "evict"]);
     let count = |key: &str, otherwise: i64| {
         let at = at.get(key);
         let given = at.int().unwrap_or(otherwise);
@@ -231,6 +265,7 @@ fn options(at: &At<'_, '_>) -> Options {
 
 fn state(at: &At<'_, '_>) -> State {
     let (rules, throttled, evictions) = (at.get("rules"), at.get("throttled"), at.get("evictions"));
+    at.only(&["cyclesSinceStart", "rules", "throttled", "evictions"]);
     let cycles = at.get("cyclesSinceStart");
     let rule = |at: At<'_, '_>| {
         let counted = |key: &str| {

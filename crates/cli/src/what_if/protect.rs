@@ -18,7 +18,7 @@ pub fn run(args: &Protect) -> Result<()> {
     warn(&warnings);
     match args.output {
         Output::Table | Output::Wide => {
-            out::print(&protect_table::render(&input.snapshot, &plan, args.output == Output::Wide));
+            out::print(&protect_table::render(&input, &plan, args.output == Output::Wide));
             Ok(())
         }
         format => out::document(format, &protect_result::result(&input.snapshot, &plan, warnings)),

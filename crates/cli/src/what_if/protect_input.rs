@@ -51,7 +51,8 @@ pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Prob
     let unknown: Vec<Problem> =
         current.iter().flat_map(|object| unknown_metrics(object, &catalogue)).collect();
     let objects = Schemas::new(&DEFINITIONS).sift(current, &mut build);
-    build.problems = build.problems.into_iter().flat_map(|problem| plainer(problem, &unknown)).collect();
+    build.problems = build.problems.into_iter().filter_map(|problem| plainer(problem, &unknown)).collect();
+    build.problems.extend(unknown);
     let mut by_kind: BTreeMap<&str, Vec<Document>> = BTreeMap::new();
     for object in objects {
         by_kind.entry(object.kind).or_default().push(object);
@@ -121,8 +122,9 @@ fn up_to_date(mut document: Document, build: &mut Build) -> Document {
     document
 }
 
-/// The rules that look at something nobody collects.
+/// The rules that look at something nobody collects; who asks another for figures may look at anything.
 fn unknown_metrics(document: &Document, catalogue: &Catalogue) -> Vec<Problem> {
+    let elsewhere = document.value["spec"]["nodeQualityProbe"].get("httpGet").is_some();
     let rules = document.value["spec"]["rules"].as_array().into_iter().flatten().enumerate();
     let of = |(i, rule): (usize, &serde_json::Value)| {
         let name = rule["metricRule"]["name"].as_str()?;
@@ -132,21 +134,20 @@ fn unknown_metrics(document: &Document, catalogue: &Catalogue) -> Vec<Problem> {
             document.problem(format!("spec.rules[{i}].metricRule.name"), what)
         })
     };
-    if document.kind == "NodeQOS" { rules.filter_map(of).collect() } else { Vec::new() }
+    if document.kind == "NodeQOS" && !elsewhere { rules.filter_map(of).collect() } else { Vec::new() }
 }
 
 /// What a schema can only say of all rules together, or by a pattern, said of the one and in words.
-fn plainer(problem: Problem, unknown: &[Problem]) -> Vec<Problem> {
+fn plainer(problem: Problem, unknown: &[Problem]) -> Option<Problem> {
     if problem.path == "spec.rules" && problem.what.starts_with("metricRule.name") {
-        let of_it: Vec<Problem> = unknown.iter().filter(|one| one.place == problem.place).cloned().collect();
-        return if of_it.is_empty() { vec![problem] } else { of_it };
+        return (!unknown.iter().any(|one| one.place == problem.place)).then_some(problem);
     }
     if problem.path.ends_with(".metricRule.value") {
         let found = problem.what.rsplit(", found ").next().unwrap_or_default();
         let what = format!("expected a quantity above 0, such as 6000 or 24Gi, found {found}");
-        return vec![Problem { what, ..problem }];
+        return Some(Problem { what, ..problem });
     }
-    vec![problem]
+    Some(problem)
 }
 
 fn one_snapshot(

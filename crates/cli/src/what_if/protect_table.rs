@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use loadline_core::qos::gap::{Category, Target};
-use loadline_core::qos::{Level, Plan, Quota, Snapshot, Steps};
+use loadline_core::qos::{Level, Plan, Quota, Steps};
 
+use super::protect_input::Input;
 use crate::out::bold;
 use crate::table::{Align, Table};
 
@@ -12,8 +13,9 @@ use crate::table::{Align, Table};
 const SHOWN: usize = 20;
 
 /// The whole answer.
-pub fn render(snapshot: &Snapshot, plan: &Plan, wide: bool) -> String {
-    let mut text = headline(snapshot, plan);
+pub fn render(input: &Input, plan: &Plan, wide: bool) -> String {
+    let snapshot = &input.snapshot;
+    let mut text = headline(input, plan);
     if !plan.rules.is_empty() {
         text.push_str(&rules(plan));
     }
@@ -30,10 +32,15 @@ pub fn render(snapshot: &Snapshot, plan: &Plan, wide: bool) -> String {
     text
 }
 
-fn headline(snapshot: &Snapshot, plan: &Plan) -> String {
-    let node = bold(&snapshot.node.name);
+fn headline(input: &Input, plan: &Plan) -> String {
+    let node = bold(&input.snapshot.node.name);
     if plan.rules.is_empty() {
-        return format!("{node} has no rule: nothing to do\n");
+        let why = if input.policy.is_empty() {
+            "has no rule"
+        } else {
+            "is selected by no NodeQOS, by the labels its Node has"
+        };
+        return format!("{node} {why}: nothing to do\n");
     }
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let (writes, victims) = (&plan.steps.writes, plan.steps.victims.len());

@@ -149,6 +149,12 @@ impl Policy {
         policy
     }
 
+    /// Is there no rule, for whatever node?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// What is wrong with it, or looks so.
     #[must_use]
     pub fn warnings(&self) -> &[String] {

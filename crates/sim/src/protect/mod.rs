@@ -194,8 +194,10 @@ impl Agents {
         if !snapshot.node.preview {
             self.close(node, &plan, snapshot.now).await;
         }
-        for _ in 0..TRIES {
-            if self.evict(node, guests, &mut plan, &snapshot).await {
+        for attempt in 1..=TRIES {
+            let all_went = self.evict(node, guests, &mut plan, &snapshot).await;
+            // What nobody was asked must not be remembered as agreed to: the last plan is one that was carried out.
+            if all_went || attempt == TRIES {
                 break;
             }
             // From where this cycle began, but knowing who went and who may not.

@@ -294,6 +294,33 @@ async fn a_budget_keeps_its_pod_and_the_next_one_goes() {
 }
 
 #[tokio::test]
+async fn who_was_not_asked_is_not_remembered_as_gone() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(only_evict(&stage.shape)).await;
+    let names = ["a", "b", "c", "d", "e"];
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "keep"},
+        "spec": {"minAvailable": 5, "selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": names}]}},
+    });
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    stage.cluster.write.create_at(budgets, &budget).await.unwrap();
+    stage.run("shop", 15, json!({})).await;
+    for (name, percent) in names.into_iter().zip([12, 11, 10, 9, 9]) {
+        stage.run(name, percent, batch()).await;
+    }
+    for _ in 0..4 {
+        assert!(stage.cycle().await.is_empty(), "66 %; the agent has just started");
+    }
+    // One would be enough, but none of the five may go; after a few the agent leaves it at that.
+    stage.uses("shop", 41).await;
+    stage.cycle().await;
+    let memory = &stage.agents.memory[&stage.shape.name];
+    let asked: Vec<(&str, u16)> = memory.state.evictions.iter().map(|e| (&*e.pod, e.status)).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|(_, status)| *status == 429), "{asked:?}");
+    assert_eq!(stage.quotas(6).await.len(), 6, "everybody is there");
+}
+
+#[tokio::test]
 async fn an_agent_that_remembers_nothing_takes_back_what_its_node_says() {
     let mut stage = Stage::new().await;
     stage.ask_for(only_evict(&stage.shape)).await;

@@ -1,8 +1,13 @@
-//! Waiting for what the API server will show.
+//! Waiting for what the API server will show, and letting it show what nodes use.
+#![allow(dead_code, reason = "each test uses its own part of this")]
 #![allow(clippy::panic, reason = "a helper that fails fails the test")]
 
 use std::future::Future;
 use std::time::Duration;
+
+use loadline_apiserver::ApiServer;
+use loadline_apiserver::metrics::Sample;
+use loadline_sim::node::{Figures, Sink};
 
 /// Generous: a busy machine must not fail a test.
 pub const PATIENCE: Duration = Duration::from_mins(2);
@@ -18,4 +23,15 @@ pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() 
         }
     };
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+/// What nodes use goes to the server, which serves it as metrics.
+pub fn metered(server: &ApiServer) -> Sink {
+    let measured = server.clone();
+    Sink::new(move |figures: &Figures| {
+        let sample = Sample { at: figures.at, window: figures.window };
+        for node in &figures.nodes {
+            measured.set_node_metrics(&node.name, &node.usage, sample);
+        }
+    })
 }
