@@ -5,15 +5,13 @@
 //! our own. Go type names, which appear in decoding errors and nowhere in `OpenAPI`, are read from the type
 //! declarations. The result is committed, so nothing here is needed to build or to test.
 
+use crate::fresh::Mode;
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value, json};
-
-use crate::fresh::Mode;
 
 /// Group-versions whose kinds are served, or whose schemas are needed to understand a served kind.
 const DOCUMENTS: &[&str] = &[

@@ -6,6 +6,7 @@
 //! | is everything fine? | `test` |
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
+//! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
 //! | what is generated, and from what? | `codegen`, `crds`, `protobuf` |
 //! | how fast is it? | `bench` |
@@ -18,6 +19,7 @@ mod fresh;
 mod layers;
 mod protobuf;
 mod shell;
+mod style;
 mod test;
 
 use anyhow::Result;

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 const PROTOS: &str = "crates/api/proto";
 /// Where what is made of them lives.
 const GENERATED: &str = "crates/api/src/estimator/generated";
-/// The generator.
 const GENERATOR: &str = "xtask/protobuf";
 /// The fingerprint of what was read, beside what was made.
 const RECORD: &str = "made-from.txt";

@@ -2,7 +2,7 @@
 
 use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
-use crate::{control_plane, layers};
+use crate::{control_plane, layers, style};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Group, Missing, Places, Policy};
 use std::env;
@@ -62,6 +62,7 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
     let mut steps = Vec::new();
     if filter.is_none() {
         steps.push(command("format", &["fmt", "--all", "--check"]));
+        steps.push(here("style", style::check_workspace));
         steps.push(here("layers", layers::check_workspace));
         let compare: fn() -> Result<()> = match policy {
             Policy::Required => || fresh::run(&shell::root(), fresh::GENERATORS, Mode::Require),

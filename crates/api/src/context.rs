@@ -21,7 +21,6 @@ pub struct Context {
 /// A `PriorityClass`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorityClass {
-    /// Its name.
     pub name: String,
     /// The priority of its pods.
     pub value: i32,

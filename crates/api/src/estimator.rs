@@ -85,7 +85,6 @@ impl From<Replica> for estimate::Ask {
 /// One pod template of a set, and how often a set has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Component {
-    /// Its name.
     pub name: String,
     /// How many a set has; never negative.
     pub replicas: i32,
@@ -102,7 +101,6 @@ impl From<Component> for estimate::Component {
 /// Something assigned to the cluster whose pods are not all to be seen there yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
-    /// Its namespace.
     pub namespace: String,
     /// What it is, where the asker says so.
     pub workload: Option<Target>,

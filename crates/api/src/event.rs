@@ -12,7 +12,6 @@ pub struct Binding {
     pub pod_name: String,
     /// The pod's identity, if the event has it.
     pub pod_uid: Option<String>,
-    /// The node.
     pub node: String,
     /// When, in whole seconds.
     pub at: Timestamp,

@@ -23,7 +23,6 @@ use loadline_core::qos::policy::RuleName;
 /// The API group of all of them.
 pub const GROUP: &str = "ensurance.crane.io";
 
-/// Their version.
 pub const VERSION: &str = "ensurance.crane.io/v1alpha1";
 
 /// Of a node: `true` if its agent is to change nothing, and only say what it would do.

@@ -274,7 +274,6 @@ impl<'v, 'p> At<'v, 'p> {
         self.read("a whole number of 32 bits", |v| v.as_i64().and_then(|n| i32::try_from(n).ok()))
     }
 
-    /// A number.
     pub(crate) fn number(&self) -> Option<f64> {
         self.read("a number", Value::as_f64)
     }

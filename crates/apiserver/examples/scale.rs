@@ -4,14 +4,6 @@
 //! 100 000 pods of 2 KB, five watchers that read everything and one that stops reading. `-- --nodes 100 --pods 2000`
 //! makes it smaller. `-- --peer` loads a real kube-apiserver with etcd in the same way, in the same run.
 
-use std::io::BufRead as _;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
@@ -25,6 +17,13 @@ use loadline_testkit::ControlPlane;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
+use std::io::BufRead as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -1,8 +1,7 @@
 //! Serves an empty cluster on a port: `cargo run -p loadline-apiserver --example serve -- 8001`.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use loadline_apiserver::ApiServer;
+use std::net::{Ipv4Addr, SocketAddr};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,12 +2,11 @@
 //!
 //! It lives here so that the fuzzer and the ordinary test over the committed corpus run the same code.
 
+use crate::{ApiServer, Config};
 use axum::body::Body;
 use http::{Request, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-
-use crate::{ApiServer, Config};
 
 /// A request as text: `METHOD PATH`, the content type, then the body.
 ///

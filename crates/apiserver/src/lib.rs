@@ -17,6 +17,8 @@
 //! | how failures look | [`status`] |
 //! | what can go wrong on purpose | [`fault`] |
 
+#![warn(missing_docs)]
+
 pub mod apply;
 pub mod builtin;
 pub mod fault;

@@ -1,11 +1,9 @@
 //! Serving over TCP: loopback unless told otherwise, and never without a token elsewhere.
 
+use crate::ApiServer;
 use std::future::Future;
 use std::net::SocketAddr;
-
 use tokio::net::TcpListener;
-
-use crate::ApiServer;
 
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]

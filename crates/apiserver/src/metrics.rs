@@ -1,13 +1,11 @@
 //! `metrics.k8s.io`: usage figures that whoever simulates nodes puts in and everybody reads.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use serde_json::{Value, json};
-
 use crate::ApiServer;
 use crate::store::{Expect, TableId, key};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Usage by resource name, as Kubernetes quantities.
 pub type Usage = BTreeMap<String, String>;

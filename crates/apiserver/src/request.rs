@@ -1,11 +1,9 @@
 //! What a request asks for: path and query taken apart, before anything is looked up.
 
-use std::collections::BTreeMap;
-
+use crate::status::Status;
 use http::Method;
 use percent_encoding::percent_decode_str;
-
-use crate::status::Status;
+use std::collections::BTreeMap;
 
 /// A path of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! kubectl's typed commands write protobuf; real kubectl gets through with it, and reads our JSON answers.
 
-use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use loadline_apiserver::ApiServer;
 use loadline_testkit::parts;
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use tokio_util::sync::CancellationToken;
 
 /// One server and a kubectl that knows it.

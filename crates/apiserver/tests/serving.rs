@@ -1,7 +1,5 @@
 //! Serving over TCP: who may listen where, how watches end, and what a slow reader costs.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -12,6 +10,7 @@ use hyper_util::rt::TokioExecutor;
 use loadline_apiserver::listen::Error;
 use loadline_apiserver::{ApiServer, Config};
 use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 

@@ -1,10 +1,9 @@
 //! `loadline apiserver`: only the API server.
 
-use anyhow::{Context, Result, bail};
-use loadline_apiserver::{ApiServer, Config};
-
 use crate::args::Apiserver;
 use crate::{out, signal};
+use anyhow::{Context, Result, bail};
+use loadline_apiserver::{ApiServer, Config};
 
 pub async fn run(args: &Apiserver) -> Result<()> {
     let token = args.token_file.as_deref().map(|path| {

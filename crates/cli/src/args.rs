@@ -1,13 +1,11 @@
 //! What can be said on the command line.
 
+use crate::estimator::args as estimator;
+use crate::out::Output;
+use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use clap::{Args, Parser, Subcommand};
-
-use crate::estimator::args as estimator;
-use crate::out::Output;
 
 const HELP: &str = "\
 {about-with-newline}

@@ -13,14 +13,12 @@ mod split;
 mod tests;
 mod yaml;
 
+use self::split::Piece;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use serde_json::{Map, Value};
-
-use self::split::Piece;
 
 /// Where in the input something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +72,6 @@ pub struct Document {
     pub place: Place,
     /// Its API version, such as `apps/v1`.
     pub api_version: &'static str,
-    /// Its kind.
     pub kind: &'static str,
     /// The whole object.
     pub value: Value,

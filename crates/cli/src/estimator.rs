@@ -2,23 +2,21 @@
 
 pub mod args;
 
+use crate::signal;
+use crate::up::load_rules;
+use anyhow::{Context, Result, bail};
+use args::{Estimator, Place};
+use loadline_services::estimator::feed::{self, Source};
+use loadline_services::estimator::metrics::Metrics;
+use loadline_services::estimator::{Member, Members, health, load, server};
+use loadline_services::serve::{self, Clients, Listening, Tls};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
-use loadline_services::estimator::feed::{self, Source};
-use loadline_services::estimator::metrics::Metrics;
-use loadline_services::estimator::{Member, Members, health, load, server};
-use loadline_services::serve::{self, Clients, Listening, Tls};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use crate::signal;
-use crate::up::load_rules;
-use args::{Estimator, Place};
 
 /// How often to look whether certificates have changed.
 const CERTIFICATES: Duration = Duration::from_secs(10);

@@ -1,10 +1,9 @@
 //! Where does kubectl find the server? In a file of our own that only its user can read.
 
+use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result, bail};
 
 /// The first line of every file of ours: nothing else is ever overwritten.
 const MARK: &str = "# Written by `loadline up`; replaced the next time.\n";

@@ -1,10 +1,8 @@
 //! Where do log lines go? To stderr, and only as many as asked for.
 
-use std::io::IsTerminal;
-
-use tracing_subscriber::EnvFilter;
-
 use crate::args::{Format, Log};
+use std::io::IsTerminal;
+use tracing_subscriber::EnvFilter;
 
 /// Starts logging. A service tells what happens without being asked to. `RUST_LOG` wins over `-v`.
 pub fn start(log: &Log, is_service: bool) {

@@ -14,10 +14,9 @@ mod table;
 mod up;
 mod what_if;
 
-use std::process::ExitCode;
-
 use args::{Command, Loadline, Policy};
 use clap::{CommandFactory, Parser};
+use std::process::ExitCode;
 
 /// Bad input or usage, as documented.
 const BAD_INPUT: u8 = 2;

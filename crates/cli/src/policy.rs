@@ -1,5 +1,10 @@
 //! `loadline policy`: what a load policy means, or what is wrong with it.
 
+use crate::args::PolicyCheck as Args;
+use crate::documents;
+use crate::out::{self, Output, Refused};
+use crate::rules;
+use crate::table::table;
 use anyhow::Result;
 use jiff::SignedDuration;
 use loadline_api::policy;
@@ -9,12 +14,6 @@ use loadline_core::load::{Both, Metered, ratio::Ratio};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-
-use crate::args::PolicyCheck as Args;
-use crate::documents;
-use crate::out::{self, Output, Refused};
-use crate::rules;
-use crate::table::table;
 
 /// What `-o json` and `-o yaml` print.
 #[derive(Debug, Serialize)]

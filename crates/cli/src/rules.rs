@@ -1,9 +1,8 @@
 //! Which load rules hold? Those of the one policy and the one set of settings among some documents.
 
+use crate::documents::{Document, Kind, Problem};
 use loadline_api::policy::{self, POLICY, SETTINGS};
 use loadline_core::load::policy::{Origin, Problem as Wrong, Rules};
-
-use crate::documents::{Document, Kind, Problem};
 
 /// The rules, and what is worth a warning about them; the defaults for a document that is not there.
 ///

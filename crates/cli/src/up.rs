@@ -5,25 +5,23 @@ mod estimator;
 mod news;
 mod site;
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Mutex;
-use std::time::Instant;
-
+use crate::args::{self, Up};
+use crate::kubeconfig::Kubeconfig;
+use crate::out::{Refused, bold, dim, line};
+use crate::{documents, rules, signal};
 use anyhow::Result;
+use estimator::Estimator;
 use loadline_api::policy::{POLICY, SETTINGS};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_sim::node::{Figures, Sink};
 use loadline_sim::{Options, Scenario, bind, protect};
-
-use crate::args::{self, Up};
-use crate::kubeconfig::Kubeconfig;
-use crate::out::{Refused, bold, dim, line};
-use crate::{documents, rules, signal};
-use estimator::Estimator;
 use site::Site;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
 
 pub async fn run(args: &Up) -> Result<()> {
     if args.compare {

@@ -23,10 +23,9 @@ mod schedule_table;
 mod schema;
 mod world;
 
+use crate::args::WhatIf;
 use anyhow::Result;
 use jiff::Timestamp;
-
-use crate::args::WhatIf;
 
 /// At most so many warnings are told on the terminal.
 const TOLD: usize = 20;

@@ -3,12 +3,11 @@
 
 mod common;
 
+use common::Up;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-
-use common::Up;
 
 /// A running `loadline estimator`.
 struct Estimator {

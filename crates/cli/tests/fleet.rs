@@ -3,14 +3,13 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::Up;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_api::estimator::{Replica, replicas_request};
 use serde_json::json;
+use std::time::Duration;
 use tonic::Code;
 use tonic::transport::Channel;
 

@@ -3,17 +3,16 @@
 
 mod common;
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::process::{Command, Output};
-use std::time::Duration;
-
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::{Api, Client};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 async fn create(client: &Client, resource: &ApiResource, namespaced: bool, object: Value) {
     let api: Api<DynamicObject> = if namespaced {

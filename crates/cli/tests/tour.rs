@@ -11,15 +11,13 @@ mod mask;
 #[path = "tour/steps.rs"]
 mod steps;
 
+use loadline_sim::node::Sink;
+use loadline_sim::{Options, World};
+use loadline_testkit::{ControlPlane, WORKLOADS, parts};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use loadline_sim::node::Sink;
-use loadline_sim::{Options, World};
-use loadline_testkit::{ControlPlane, WORKLOADS, parts};
-
 use steps::{STEPS, Step};
 
 const NODES: &str = "6";

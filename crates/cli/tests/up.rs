@@ -3,12 +3,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
-
 use common::Up;
 use futures::TryStreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -17,6 +11,11 @@ use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use loadline_testkit::parts;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 /// Generous: a busy machine must not fail a test.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -3,10 +3,9 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::{NOW, what_if};
 use serde_json::{Value, json};
+use std::process::Command;
 
 fn scenario(name: &str) -> String {
     common::scenario(&format!("schedule/{name}"))

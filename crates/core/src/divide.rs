@@ -45,9 +45,7 @@ use std::sync::Arc;
 /// A cluster of the fleet, as far as division looks at it.
 #[derive(Clone, Debug, Default)]
 pub struct Member {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Who runs it; empty if not said.
     pub provider: String,
@@ -103,11 +101,9 @@ pub struct Binding {
 pub struct Bound {
     /// Group and version, such as `apps/v1`.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
     /// Its namespace; empty for none.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its uid, by which ties are broken; may be empty.
     pub uid: String,
@@ -140,7 +136,6 @@ pub struct Placement {
 /// A group of clusters, and where to go when it is full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
     pub name: String,
     /// Which clusters.
     pub affinity: Affinity,
@@ -303,7 +298,6 @@ struct Case<'a> {
     sets: bool,
 }
 
-/// Divides.
 #[must_use]
 pub fn divide(members: &[Member], binding: &Binding, given: &Given<'_>) -> Answer {
     let Some(placement) = &binding.placement else {

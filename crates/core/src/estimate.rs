@@ -64,7 +64,6 @@ pub struct Ask {
 /// One pod template of a set, and how often a set has it.
 #[derive(Clone, Debug, Default)]
 pub struct Component {
-    /// Its name.
     pub name: String,
     /// How many a set has.
     pub replicas: i32,
@@ -75,7 +74,6 @@ pub struct Component {
 /// Something assigned to the cluster whose pods are not all to be seen there yet.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// Its namespace.
     pub namespace: String,
     /// What it is, where the asker says so: pods of it that are on nodes already are not counted twice.
     pub workload: Option<Target>,

@@ -19,7 +19,6 @@ use std::fmt;
 pub enum Reason {
     /// Not enough of a resource is free.
     DoesNotFit {
-        /// Which resource.
         resource: String,
         /// What the pod asks for: CPU in thousandths, otherwise bytes or pieces.
         asked: i64,
@@ -49,7 +48,6 @@ pub enum Reason {
     },
     /// A metric of the node is above its limit.
     OverThreshold {
-        /// Which metric.
         metric: String,
         /// How much it is, as a share of the whole.
         value: Ratio,
@@ -62,7 +60,6 @@ pub enum Reason {
     },
     /// The load would pass the line: `measured + pending − departed + incoming > allocatable × target`.
     OverLine {
-        /// Which resource.
         resource: String,
         /// What was measured, if anything was: CPU in billionths of a core, memory in bytes.
         measured: Option<i64>,
@@ -81,7 +78,6 @@ pub enum Reason {
     },
     /// What one more is expected to use is more than may still come under the load line.
     NoHeadroom {
-        /// Which resource.
         resource: String,
         /// What one more is expected to use: CPU in billionths of a core, memory in bytes.
         asked: i64,
@@ -103,22 +99,15 @@ pub enum Reason {
         port: i32,
     },
     /// Another pod has a volume for itself.
-    VolumeInUse {
-        /// The volume.
-        volume: String,
-    },
+    VolumeInUse { volume: String },
     /// A driver can attach no more volumes there.
     TooManyVolumes {
-        /// The driver.
         driver: String,
         /// How many it can.
         limit: i64,
     },
     /// A volume cannot be reached from there.
-    VolumeOutOfReach {
-        /// The volume.
-        volume: String,
-    },
+    VolumeOutOfReach { volume: String },
     /// Pods like this one would not be spread evenly enough.
     Uneven {
         /// The label that makes places of nodes.

@@ -22,9 +22,7 @@ pub mod term;
 /// A resource whose use is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metered {
-    /// CPU.
     Cpu,
-    /// Memory.
     Memory,
 }
 
@@ -62,7 +60,6 @@ impl fmt::Display for Metered {
 pub struct Load {
     /// CPU in billionths of a core, the unit the metrics API measures in.
     pub cpu_nano: i64,
-    /// Memory in bytes.
     pub memory_bytes: i64,
 }
 
@@ -126,9 +123,7 @@ impl Load {
 /// One value per metered resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Both<T> {
-    /// Of CPU.
     pub cpu: T,
-    /// Of memory.
     pub memory: T,
 }
 

@@ -183,7 +183,6 @@ impl Rules {
 pub struct NonZero {
     /// CPU in thousandths.
     pub cpu_milli: i64,
-    /// Memory in bytes.
     pub memory_bytes: i64,
 }
 

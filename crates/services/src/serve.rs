@@ -45,7 +45,6 @@ pub enum Error {
     /// A certificate or key cannot be used.
     #[error("{}: {problem}", file.display())]
     Certificate {
-        /// Which file.
         file: PathBuf,
         /// What is wrong with it, and what was expected.
         problem: String,

@@ -4,10 +4,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
@@ -17,6 +13,9 @@ use loadline_core::estimate::{Ask, Given};
 use loadline_services::estimator::feed::{self, Options, Source};
 use loadline_services::estimator::{Known, Member, Status, load};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, ServiceExt};

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::estimate::{Ask, Given};
 use loadline_services::estimator::feed::{self, Options, Source};
 use loadline_services::estimator::{Known, Member, Status};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 

@@ -11,14 +11,12 @@
 //! | one evicted | 72 % | 2 × 5 % | 82 % and daemons: nothing more may be taken |
 //! | calm again | 25 % | 2 × 5 % → 10 % | the rest comes back, then the node is open |
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-
 use crate::cluster::{Error, Key, Pod, Writer};
 use crate::node::{Shape, USAGE_CPU};
 use crate::tell::Teller;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// A story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,17 +2,15 @@
 //!
 //! Telling never holds up doing: both go through bounded channels, and what does not fit is dropped.
 
+use crate::cluster::{Key, Meta, Writer};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use jiff::Timestamp;
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use crate::cluster::{Key, Meta, Writer};
 
 const WAITING_EVENTS: usize = 4096;
 const WAITING_NOTICES: usize = 256;

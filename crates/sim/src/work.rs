@@ -3,17 +3,15 @@
 //! It never holds more than there are objects: a key that is already waiting is not added again, and one that
 //! is being looked at is only remembered as changed.
 
+use crate::cluster::{Error, Key};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use crate::cluster::{Error, Key};
 
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 const LAST_RETRY: Duration = Duration::from_secs(10);

@@ -6,13 +6,11 @@
 //! [trace](crate::node) of a real machine and asks for what a machine of its size is given. Most use far less
 //! than that, a few nearly all of it.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-
 use crate::cluster::{Deployment, Writer};
 use crate::node::{Shape, dice, traces};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// One of so many nodes is busy.
 const BUSY: usize = 3;

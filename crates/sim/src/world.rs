@@ -1,15 +1,5 @@
 //! How does all of it start and end together?
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-use kube::Client;
-use loadline_core::view::Phase;
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
 use crate::bind::{self, Scheduler, Tally};
 use crate::cluster::{Cluster, Error};
 use crate::control::run::Controllers;
@@ -18,6 +8,14 @@ use crate::protect::{self, Agents};
 use crate::scenario::{self, Scenario};
 use crate::tell::{Notice, Teller};
 use crate::workloads;
+use kube::Client;
+use loadline_core::view::Phase;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// What to simulate.
 #[derive(Clone, Debug)]

@@ -3,9 +3,6 @@
 
 mod common;
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use common::{metered, until};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
@@ -14,6 +11,8 @@ use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_sim::{Options, World, bind};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
 use tower::Layer;
 
 struct Stage {

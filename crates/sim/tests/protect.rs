@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::{metered, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
@@ -14,6 +12,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use loadline_apiserver::ApiServer;
 use loadline_sim::{Options, World, bind, protect};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 async fn start(server: &ApiServer) -> World {
     let sink = metered(server);

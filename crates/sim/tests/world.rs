@@ -4,9 +4,6 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use common::until;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -20,6 +17,8 @@ use loadline_sim::{Options, World, bind};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 struct Stage {
     client: Client,

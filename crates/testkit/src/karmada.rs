@@ -91,7 +91,6 @@ pub struct Pair {
     pub authority: PathBuf,
     /// This side's certificate.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 

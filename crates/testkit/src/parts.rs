@@ -343,7 +343,6 @@ impl Policy {
 /// Parts a test needs and does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Their names.
     pub names: Vec<String>,
 }
 

@@ -4,7 +4,6 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-
 use prost::Message as _;
 
 fn main() -> Result<(), Box<dyn Error>> {

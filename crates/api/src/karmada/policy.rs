@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// A policy, with the defaults admission gives it.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Its name.
     pub name: String,
     /// Its namespace, if it has one: it places only what is there.
     pub namespace: Option<String>,

@@ -37,7 +37,6 @@ pub const CLUSTER_BUDGET: u64 = 10_000_000;
 const LONGEST: usize = 64 << 10;
 /// Where the scores of a cluster are kept while it is judged. No expression can name it.
 const SCORES: &str = "@scores";
-/// The cluster.
 const CLUSTER: &str = "managedCluster";
 /// So many expressions are remembered; then all are forgotten.
 const REMEMBERED: usize = 10_000;

@@ -129,7 +129,6 @@ pub struct Taint {
 
 /// Whom a taint keeps away: everybody, everybody if there is a choice, or newcomers.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Effect {
     NoSelect,
     PreferNoSelect,
@@ -242,7 +241,6 @@ pub struct SetSelector {
 
 /// By the label that names one set, or by any labels.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum SelectorType {
     ExclusiveClusterSetLabel,
     LabelSelector,
@@ -415,7 +413,6 @@ pub struct ScoreCoordinate {
 
 /// From here, or from somebody else.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum ScoreType {
     BuiltIn,
     AddOn,
@@ -478,7 +475,6 @@ pub struct SpreadConstraint {
 
 /// Whether a topology is told by a label or a claim.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum TopologyKeyType {
     Label,
     Claim,
@@ -486,7 +482,6 @@ pub enum TopologyKeyType {
 
 /// What counts more, if both cannot be had: the number of clusters or the spread.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum WhenUnsatisfiable {
     DoNotSchedule,
     ScheduleAnyway,
@@ -534,7 +529,6 @@ pub struct GroupSelector {
 
 /// By what an answer is sorted.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum SortBy {
     ClusterName,
     Score,

@@ -184,7 +184,6 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// A number.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.read(name, "a number", Value::as_f64)
     }

@@ -95,7 +95,6 @@ pub struct Condition {
 
 /// Three kinds of truth.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Truth {
     True,
     False,

@@ -76,7 +76,6 @@ impl State {
 #[serde(default, deny_unknown_fields)]
 pub struct Pod {
     pub name: String,
-    /// Its namespace.
     #[serde(rename = "in")]
     pub namespace: String,
     /// Its node; none looks for one.

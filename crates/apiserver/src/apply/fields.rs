@@ -1,12 +1,10 @@
 //! Which fields: sets of paths into an object, their `FieldsV1` wire form and how messages spell a path.
 
+use crate::patch::words;
+use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-
-use serde_json::{Map, Number, Value};
-
-use crate::patch::words;
 
 /// One step of a path.
 #[derive(Debug, Clone)]
@@ -411,10 +409,9 @@ pub fn spelled(path: &[Element]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use proptest::prelude::*;
     use serde_json::json;
-
-    use super::*;
 
     fn element() -> impl Strategy<Value = Element> {
         prop_oneof![

@@ -1,10 +1,9 @@
 //! The annotation client-side apply leaves behind: server-side apply by `kubectl` respects and renews it.
 
-use serde_json::{Map, Value};
-
 use super::fields::FieldSet;
 use super::shape::Shape;
 use super::walk;
+use serde_json::{Map, Value};
 
 /// Where client-side apply keeps what it applied last.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -1,11 +1,9 @@
 //! `metadata.managedFields`: the wire form of who owns what.
 
-use std::collections::BTreeMap;
-
+use super::fields::FieldSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-
-use super::fields::FieldSet;
+use std::collections::BTreeMap;
 
 /// At most this many managers with operation `Update` are kept apart.
 const MAX_UPDATERS: usize = 10;

@@ -1,11 +1,9 @@
 //! Putting an applied configuration into an object, and taking fields out of one.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::{Map, Value};
-
 use super::fields::{Branch, Element, FieldSet};
 use super::shape::{Kind, List, Shape};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Merges a configuration into an object: its leaves win, nothing is removed, lists keep the order of the configuration.
 ///

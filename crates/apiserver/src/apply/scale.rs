@@ -3,10 +3,9 @@
 //! A write to `scale` is a write to a `Scale` object of another group. Its managers are taken from the object before the
 //! write ([`to_scale`]) and brought back after it ([`to_parent`]).
 
-use serde_json::{Value, json};
-
 use super::fields::{Element, FieldSet};
 use super::managers::{Entry, Managers};
+use serde_json::{Value, json};
 
 /// Version of every `Scale`.
 const SCALE: &str = "autoscaling/v1";

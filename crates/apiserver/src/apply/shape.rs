@@ -1,11 +1,9 @@
 //! What a value is to server-side apply: something owned as a whole, or something owned field by field.
 
-use std::sync::LazyLock;
-
-use serde_json::{Map, Value, json};
-
 use super::fields::Element;
 use crate::schema::{Definitions, ListKind, Schema, Type, View};
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
 
 /// The type of a value, as far as ownership is concerned.
 #[derive(Debug, Clone, Copy)]

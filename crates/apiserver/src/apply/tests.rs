@@ -1,12 +1,10 @@
 //! Ownership across writes. The tables hold facts observed on a real kube-apiserver.
 
-use std::sync::LazyLock;
-
-use proptest::prelude::*;
-use serde_json::{Value, json};
-
 use super::*;
 use crate::schema::Definitions;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
     let text = json!({"type": "string"});

@@ -1,12 +1,10 @@
 //! Walking objects by shape: which fields one has, what changed between two, what is wrong with one.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
-
 use super::fields::{Branch, Element, FieldSet, same};
 use super::shape::{Kind, List, Scalar, Shape};
 use crate::patch::words;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A field that does not fit its schema: path and sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Fields that mirror each other: what the server's internal form does to an object that passes through it.
 
+use super::json::{Object, child, text, text_of};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-
-use super::json::{Object, child, text, text_of};
 
 /// Applies the conversions of one struct of a normalized object.
 pub(super) fn apply(ty: &str, map: &mut Object) {

@@ -1,9 +1,8 @@
 //! What a client may leave out, type by type: called for every struct of an object, parents before children.
 
-use serde_json::{Value, json};
-
 use super::json::{Object, child, set_default, text, text_of};
 use super::pod;
+use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -1,12 +1,11 @@
 //! Rules for the metadata of every object, built-in or custom.
 
-use rand::{Rng, RngExt as _};
-use serde_json::{Value, json};
-
 use super::json::{child_of, copy, entries, flag, get, has, int, list, text};
 use super::names::{self, Rule};
 use super::validate::check::ordered;
 use crate::status::{FieldError, Mistake};
+use rand::{Rng, RngExt as _};
+use serde_json::{Value, json};
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const MAX_ANNOTATIONS: usize = 256 << 10;

@@ -1,8 +1,7 @@
 //! Syntax of names, labels and ports, with the sentences a server answers when they are wrong.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
+use std::sync::LazyLock;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";

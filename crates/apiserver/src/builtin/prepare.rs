@@ -1,9 +1,8 @@
 //! What a client may not choose, kind by kind: status, generation and fields the server owns.
 
-use serde_json::{Value, json};
-
 use super::json::{child, child_of, copy, get, has, int, list, remove, set_default, text, text_of};
 use super::{Kind, meta, pod};
+use serde_json::{Value, json};
 
 /// What counts the generation up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

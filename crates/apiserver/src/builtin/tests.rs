@@ -3,14 +3,13 @@
 //! `testdata/recorded.json` holds one case per line: what was sent, what was stored before (for updates) and what
 //! came back.
 
-use serde_json::{Value, json};
-
 use super::json::{get, list, text};
 use super::{
     Kind, admission, default, meta, normalize, prepare_create, prepare_status_update, prepare_update,
     validate_create, validate_status_update, validate_update,
 };
 use crate::status::{FieldError, Status, Subject};
+use serde_json::{Value, json};
 
 struct System;
 

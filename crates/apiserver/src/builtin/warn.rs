@@ -3,11 +3,10 @@
 //! Only what people who schedule run into: selectors that match nothing, labels of nodes that are no more, amounts
 //! that are no amounts, and definitions that hide each other.
 
-use serde_json::Value;
-
 use super::Kind;
 use super::json::get;
 use crate::quantity::Quantity;
+use serde_json::Value;
 
 /// Labels of nodes that have a successor.
 const OLD_LABELS: [(&str, &str); 8] = [

@@ -3,10 +3,9 @@
 //! That library counts negative indices from the end, lets `replace` add a missing key of an object and takes a missing
 //! key for null in `test`. Clients rely on all three, so a strict implementation would answer differently.
 
-use serde_json::{Map, Value};
-
 use super::words;
 use crate::status::{Details, Status};
+use serde_json::{Map, Value};
 
 /// More operations than this are refused before any is tried.
 const MAX_OPERATIONS: usize = 10_000;

@@ -1,11 +1,10 @@
 //! Strategic merge patch: a merge patch that knows which lists are maps in disguise.
 
-use serde_json::{Map, Value};
-
 use super::operations::unprocessable;
 use super::words;
 use crate::schema::{Strategy, Type, View};
 use crate::status::Status;
+use serde_json::{Map, Value};
 
 const MARKER: &str = "$patch";
 const RETAIN: &str = "$retainKeys";

@@ -1,10 +1,9 @@
 //! What patches do, checked against answers of a real kube-apiserver where a case says so.
 
-use proptest::prelude::*;
-use serde_json::{Map, Value, json};
-
 use super::*;
 use crate::schema::Definitions;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
 fn definitions() -> Definitions {
     let keyed = |key: &str, item: &Value| json!({"type": "array", "items": item, "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": key});

@@ -3,13 +3,12 @@
 //! Writers of these types put every field on the wire that is not a pointer, zero or not; JSON leaves most zeros
 //! out. So a zero of a plain field disappears where Go would not print it, and a zero behind a pointer stays.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
-
 use super::Error;
 use super::table::{Field, Form, Message, TABLE, Type};
 use super::wire::{BYTES, FIXED64, Reader, VARINT};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
 
 /// How deep messages may be nested. JSON text deeper than this is not read either.
 const DEEPEST: usize = 100;

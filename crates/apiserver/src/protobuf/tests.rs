@@ -1,9 +1,8 @@
+use super::*;
+use crate::registry::Registry;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
-
-use super::*;
-use crate::registry::Registry;
 
 /// A recorded object: what it shows, its protobuf and its JSON.
 struct Vector {

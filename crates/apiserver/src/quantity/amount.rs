@@ -1,8 +1,7 @@
 //! An amount to compare and to add up, exact to a billionth.
 
-use std::fmt;
-
 use super::{NANO as NANO_SCALE, Unit, binary, decimal, interpret, split};
+use std::fmt;
 
 const NANO: i128 = 1_000_000_000;
 const MILLI: i128 = 1_000_000;

@@ -1,12 +1,10 @@
 //! From a `CustomResourceDefinition` to the resources it adds.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
 use super::{Resource, Subresource};
 use crate::schema::{Definitions, Schema, View};
 use crate::table::CustomColumn;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// What only resources from a definition have.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
 //! Which schema does a built-in kind have: the recorded ones, parsed once.
 
+use super::{Definitions, View};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-
-use serde_json::{Map, Value};
-
-use super::{Definitions, View};
 
 const KUBERNETES: &str = include_str!("../../schemas/kubernetes.json");
 const METRICS: &str = include_str!("../../schemas/metrics.json");

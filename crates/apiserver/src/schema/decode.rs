@@ -8,14 +8,12 @@ mod seed;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
-
+use self::seed::{Seed, State};
+use super::View;
 use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, IgnoredAny};
 use serde_json::Value;
-
-use self::seed::{Seed, State};
-use super::View;
+use std::cell::RefCell;
 
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]

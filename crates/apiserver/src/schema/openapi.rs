@@ -7,9 +7,8 @@ pub mod gnostic;
 mod paths;
 mod v2;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 pub use self::v2::v2;
 use super::builtin;

@@ -1,13 +1,11 @@
 //! Admission: what the server adds to an object or refuses beyond the rules of its kind.
 
-use std::sync::atomic::Ordering;
-
-use serde_json::{Value, json};
-
 use super::rules::kind_of;
 use super::{ApiServer, Call};
 use crate::builtin::admission::{self, PriorityClasses, Refused};
 use crate::status::Status;
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
 
 /// First address and port given to services; both count up and are never given twice.
 const FIRST_ADDRESS: [u8; 4] = [10, 96, 0, 10];

@@ -1,11 +1,10 @@
 //! Binding a pod to a node.
 
-use serde_json::{Value, json};
-
 use super::body::Wanted;
 use super::{Answer, ApiServer, Call};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::Expect;
+use serde_json::{Value, json};
 
 /// Labels of a node that its pods get when they are bound.
 const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];

@@ -1,11 +1,5 @@
 //! Request bodies: read within a limit, decoded into objects of the resource they are sent to.
 
-use std::borrow::Cow;
-
-use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
-use serde_json::{Value, json};
-
 use super::Call;
 use super::options::Strictness;
 use crate::registry::group_version;
@@ -13,6 +7,10 @@ use crate::schema::builtin;
 use crate::schema::decode::{self, Decoded};
 use crate::schema::structural;
 use crate::status::{FieldError, Status, Subject};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Where upstream's list of kinds is made; its errors say so.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";

@@ -3,14 +3,12 @@
 //! Upstream leaves this to controllers that run some time later. Here it happens right after the write that caused
 //! it, so a test needs not wait and a small world needs no extra controller.
 
-use std::sync::Arc;
-
-use serde_json::{Value, json};
-
 use super::delete::Options;
 use super::{ApiServer, Call};
 use crate::registry::{Registry, Resource};
 use crate::store::{Expect, Key, Object, TableId};
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 impl ApiServer {
     /// After an object was removed: dependents follow, waiting owners and namespaces get another look.

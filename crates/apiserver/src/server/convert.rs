@@ -3,10 +3,9 @@
 //! Only two kinds of resources have several versions here: events (kept in the core form) and custom resources
 //! (strategy `None`: only `apiVersion` differs).
 
-use serde_json::{Map, Value, json};
-
 use crate::registry::Resource;
 use crate::schema::structural;
+use serde_json::{Map, Value, json};
 
 /// Whether the version asked for differs from the stored one.
 #[must_use]

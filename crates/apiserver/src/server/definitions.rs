@@ -1,14 +1,12 @@
 //! Custom resource definitions: serving what they define from the moment they are accepted.
 
-use std::sync::{Arc, PoisonError};
-
-use serde_json::{Value, json};
-
 use super::{ApiServer, Call};
 use crate::registry::{Registry, Resource, established};
 use crate::schema::structural;
 use crate::status::FieldError;
 use crate::store::{Key, Object, Query};
+use serde_json::{Value, json};
+use std::sync::{Arc, PoisonError};
 
 /// Holds a definition until its objects are gone.
 pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -1,10 +1,5 @@
 //! Deleting: at once, after a grace period, or when the last finalizer is gone.
 
-use std::sync::Arc;
-
-use jiff::SignedDuration;
-use serde_json::{Value, json};
-
 use super::body::no_kind;
 use super::encode::Encoder;
 use super::options::invalid_options;
@@ -13,6 +8,9 @@ use crate::registry::Resource;
 use crate::schema::{self, decode};
 use crate::status::{FieldError, Status, Subject};
 use crate::store::{Expect, Object};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What a deletion asks for beside the object.
 #[derive(Debug, Clone, Default)]

@@ -1,13 +1,12 @@
 //! What the server tells about itself: groups, resources, schemas, version and health.
 
-use http::Method;
-use serde_json::{Value, json};
-
 use super::{Answer, ApiServer, encode, finish};
 use crate::registry::{Group, Registry, Resource, group_version};
 use crate::request::Path;
 use crate::schema::openapi;
 use crate::status::Status;
+use http::Method;
+use serde_json::{Value, json};
 
 /// The release whose behaviour this server follows.
 const MINOR: &str = "36";

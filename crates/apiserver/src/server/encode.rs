@@ -1,15 +1,13 @@
 //! From stored objects to bytes on the wire: plain, metadata only, or as a table.
 
-use std::sync::Arc;
-
-use bytes::{BufMut, Bytes, BytesMut};
-use serde_json::{Value, json};
-
 use super::convert;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::store::Object;
 use crate::table::{self, IncludeObject};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// How the client wants objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,12 @@
 //! Evicting a pod: a deletion that respects disruption budgets.
 
-use serde_json::{Value, json};
-
 use super::body::Wanted;
 use super::delete::Options;
 use super::{Answer, ApiServer, Call};
 use crate::select::Labels;
 use crate::status::Status;
 use crate::store::{Expect, Key, TableId};
+use serde_json::{Value, json};
 
 /// Beyond this many pods in flight a budget is not trusted any more.
 const MOST_DISRUPTED: usize = 2000;

@@ -1,11 +1,10 @@
 //! From an answer to an HTTP response.
 
-use axum::body::Body;
-use http::{HeaderValue, Response, header};
-
 use super::{Answer, encode};
 use crate::registry::Registry;
 use crate::status::Status;
+use axum::body::Body;
+use http::{HeaderValue, Response, header};
 
 /// Writes an answer or a failure.
 pub fn response(answer: Result<Answer, Status>, warnings: &[String]) -> Response<Body> {

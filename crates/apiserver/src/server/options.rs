@@ -1,9 +1,8 @@
 //! Parameters of a write: dry run, field manager, how strictly a body is read.
 
-use serde_json::json;
-
 use super::Call;
 use crate::status::{FieldError, Mistake, Status, Subject};
+use serde_json::json;
 
 /// Longest name of a field manager.
 const LONGEST_MANAGER: usize = 128;

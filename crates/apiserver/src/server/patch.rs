@@ -1,7 +1,5 @@
 //! Patching: the current object, changed by a patch, goes the way of an update.
 
-use serde_json::{Value, json};
-
 use super::body::{lenient, no_kind, unsupported};
 use super::write::{Ownership, Written, forget_revision, not_a_revision};
 use super::{Answer, ApiServer, Call, convert};
@@ -9,6 +7,7 @@ use crate::patch::words;
 use crate::schema::decode::{self, Decoded};
 use crate::status::{FieldError, Status, Subject};
 use crate::{apply, patch};
+use serde_json::{Value, json};
 
 /// How often a patch is tried against a moving object.
 const TRIES: usize = 20;

@@ -1,11 +1,5 @@
 //! Reading: one object, or a list of them.
 
-use std::sync::Arc;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
-
 use super::encode::{Encoder, Form};
 use super::options::invalid_options;
 use super::{Answer, ApiServer, Call, convert};
@@ -13,6 +7,10 @@ use crate::schema::decode;
 use crate::select::{Fields, Labels};
 use crate::status::{FieldError, Status};
 use crate::store::{Object, Page, Query};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Label and field selectors of one request.
 #[derive(Debug, Clone, Default)]

@@ -1,9 +1,8 @@
 //! Access reviews. Whoever got in may do everything: there is one user here.
 
-use serde_json::{Value, json};
-
 use super::{Answer, ApiServer, Call};
 use crate::status::{FieldError, Status, Subject};
+use serde_json::{Value, json};
 
 impl ApiServer {
     /// Fills the status of a review and sends it back; nothing is stored.

@@ -1,12 +1,11 @@
 //! What differs between kinds of resources when an object is written: built-in or from a definition, whole or status.
 
-use serde_json::{Value, json};
-
 use super::{definitions, scale};
 use crate::builtin::{self, Kind, meta};
 use crate::registry::Resource;
 use crate::schema::structural;
 use crate::status::{FieldError, Subject};
+use serde_json::{Value, json};
 
 /// How errors about an invalid object name its kind. Events are of the core group, whatever group they came through.
 pub(super) fn invalid_subject(resource: &Resource) -> Subject<'_> {

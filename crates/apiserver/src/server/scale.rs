@@ -1,7 +1,5 @@
 //! The `scale` subresource: how many replicas, seen and set without knowing the kind.
 
-use serde_json::{Value, json};
-
 use super::body::Wanted;
 use super::patch::{PatchKind, parse, unreadable};
 use super::write::Ownership;
@@ -12,6 +10,7 @@ use crate::registry::ScalePaths;
 use crate::request::Verb;
 use crate::schema::{View, decode};
 use crate::status::{FieldError, Status, Subject};
+use serde_json::{Value, json};
 
 /// How often a write is tried against a moving object.
 const TRIES: usize = 20;

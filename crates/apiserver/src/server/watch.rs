@@ -1,13 +1,5 @@
 //! Watching: a cursor into the log of a table, written out as a stream of events.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use axum::body::Body;
-use bytes::{BufMut, Bytes, BytesMut};
-use serde_json::{Value, json};
-use tokio::time::Instant;
-
 use super::encode::{Encoder, Form, to_bytes};
 use super::options::invalid_options;
 use super::read::{Selection, parse_revision, too_large};
@@ -15,6 +7,12 @@ use super::{Answer, ApiServer, Call, convert};
 use crate::status::{FieldError, Status};
 use crate::store::{Change, Cursor, Event, Object};
 use crate::table::IncludeObject;
+use axum::body::Body;
+use bytes::{BufMut, Bytes, BytesMut};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Events written in one piece: enough to keep a fast reader busy, little enough to hold for a slow one.
 const BATCH: usize = 128;

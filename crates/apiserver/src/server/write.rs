@@ -3,11 +3,6 @@
 //! The order of steps is upstream's: defaults, admission, field ownership, preparation by the kind's rules,
 //! validation, storage. Every step before storage is a pure function of another module.
 
-use std::sync::Arc;
-
-use rand::RngExt as _;
-use serde_json::{Value, json};
-
 use super::rules::{
     created_on_update, invalid_subject, kind_of, prepare_create, prepare_update, reset_fields,
     structural_default, unconditional_update, validate_create, validate_update,
@@ -18,6 +13,9 @@ use crate::builtin::{self, admission, meta};
 use crate::registry::Resource;
 use crate::status::{FieldError, Status, Subject};
 use crate::store::{Expect, Object, Query};
+use rand::RngExt as _;
+use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// How often an update without a revision is tried again when others write too.
 const TRIES: usize = 20;

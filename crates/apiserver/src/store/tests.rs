@@ -1,7 +1,6 @@
+use super::*;
 use proptest::prelude::*;
 use serde_json::json;
-
-use super::*;
 
 fn table() -> TableId {
     "pods".into()

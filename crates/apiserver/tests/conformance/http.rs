@@ -3,14 +3,13 @@
 //! HTTP/1.0 by hand, one connection per request: the answer is what comes before the end of the connection, nothing
 //! normalises an odd path or body on its way, and the same few lines speak plain HTTP and HTTPS.
 
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -20,18 +20,16 @@ mod record;
 mod run;
 mod script;
 
+use crate::http::Server;
+use crate::record::Record;
+use crate::script::Area;
+use loadline_apiserver::ApiServer;
+use loadline_testkit::ControlPlane;
+use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use loadline_apiserver::ApiServer;
-use loadline_testkit::ControlPlane;
-use serde_json::Value;
-
-use crate::http::Server;
-use crate::record::Record;
-use crate::script::Area;
 
 /// Cases that run at the same time.
 const LANES: usize = 8;

@@ -3,11 +3,10 @@
 //! Uids, revisions, times, addresses, tokens and the random end of generated names. Each becomes a placeholder that
 //! keeps what matters: the same value has the same placeholder, and revisions are numbered in their order.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()

@@ -1,11 +1,10 @@
 //! How are answers kept, compared, and which differences are meant?
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 /// Answers of all cases, by area and name.
 pub type Record = BTreeMap<(String, String), Vec<Value>>;

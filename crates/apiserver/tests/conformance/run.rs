@@ -1,13 +1,11 @@
 //! How does a case become a list of answers?
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-use serde_json::{Map, Value, json};
-
 use crate::http::{Reply, Server, Watch};
 use crate::mask;
 use crate::script::{Case, Goal, Step, expand};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// How long something that happens in the background may take.
 const PATIENCE: Duration = Duration::from_mins(1);

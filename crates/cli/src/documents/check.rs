@@ -3,14 +3,12 @@
 //! Built-in kinds are held to the schemas the API server publishes: types everywhere, and the form of amounts and
 //! times. What a field may be beyond its type is for whoever uses it.
 
-use std::fmt::Write as _;
-
+use super::Kind;
 use loadline_apiserver::schema::{Type, View, builtin};
 use loadline_core::quantity::Quantity;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
-
-use super::Kind;
+use std::fmt::Write as _;
 
 /// Kinds that report what somebody saw. Nobody can be asked to write them better; who reads them says what of it
 /// can be used.

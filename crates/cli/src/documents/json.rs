@@ -1,9 +1,8 @@
 //! What does JSON text say? As `serde_json` reads it, but a key given twice is refused instead of overwritten.
 
-use std::fmt;
-
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// A value in which no object had a key twice.
 pub struct Once(pub Value);

@@ -9,7 +9,6 @@
 pub struct Piece<'a> {
     /// In which line of the file it starts, counted from 1.
     pub line: usize,
-    /// Its text.
     pub text: &'a str,
 }
 

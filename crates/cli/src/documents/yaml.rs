@@ -1,10 +1,9 @@
 //! What does the text of a document say, as YAML or as JSON?
 
-use serde_json::Value;
-
 use super::block;
 use super::json::Once;
 use super::split::Piece;
+use serde_json::Value;
 
 /// JSON that cannot be read is tried as YAML, of which it may be another form, up to this size.
 const SECOND_TRY: usize = 1 << 20;

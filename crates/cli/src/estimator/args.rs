@@ -1,10 +1,9 @@
 //! What can be said to `loadline estimator`. Flags of Karmada's estimator keep their names where they mean the same.
 
+use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
-
-use clap::Args;
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -3,16 +3,14 @@
 //! Both have the same nodes and get the same workloads at the same time; what their pods use follows from the same
 //! seed. A third of the nodes is busy before the workloads come. One scheduler looks at load, the other at requests alone. Both are measured against the same targets.
 
-use std::time::{Duration, Instant};
-
+use super::{metrics, options, signal};
+use crate::args::Up;
+use crate::out::{self, Output, bold, dim, line};
 use anyhow::{Context, Result};
 use loadline_apiserver::{ApiServer, Config};
 use loadline_sim::{Options, World};
 use serde::Serialize;
-
-use super::{metrics, options, signal};
-use crate::args::Up;
-use crate::out::{self, Output, bold, dim, line};
+use std::time::{Duration, Instant};
 
 /// How long it runs unless told otherwise.
 const TIME: Duration = Duration::from_mins(1);

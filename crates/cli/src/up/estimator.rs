@@ -1,8 +1,6 @@
 //! The estimator of a fleet: one server that answers for all clusters of `up`.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-
+use super::site::Site;
 use anyhow::{Context, Result};
 use loadline_core::estimate::{Ask, Given};
 use loadline_core::resources::List;
@@ -10,10 +8,10 @@ use loadline_services::estimator::feed::{self, Source};
 use loadline_services::estimator::metrics::Metrics;
 use loadline_services::estimator::{Member, Members, server};
 use loadline_services::serve;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use super::site::Site;
 
 /// The port Karmada's schedulers look for.
 const PORT: u16 = 10352;

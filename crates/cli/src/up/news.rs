@@ -1,14 +1,12 @@
 //! What does somebody watching `up` see? A line for what is worth knowing, never a flood.
 
-use std::time::{Duration, Instant};
-
-use loadline_apiserver::ApiServer;
-use loadline_sim::World;
-use tokio::sync::mpsc;
-
 use super::site::Site;
 use super::{estimator::Estimator, signal};
 use crate::out::{bold, dim, line};
+use loadline_apiserver::ApiServer;
+use loadline_sim::World;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 
 /// News are printed this often.
 const PAGE: Duration = Duration::from_millis(500);

@@ -1,16 +1,14 @@
 //! One cluster of `up`: an API server on a port of this machine, and the world behind it.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
-
+use super::metrics;
+use crate::args::Up;
 use anyhow::{Context, Result};
 use loadline_apiserver::{ApiServer, Config, listen};
 use loadline_sim::{Options, World};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use super::metrics;
-use crate::args::Up;
 
 /// How long open requests may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);

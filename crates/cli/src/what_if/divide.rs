@@ -1,10 +1,5 @@
 //! `loadline what-if divide`: which clusters get how many replicas, and why these?
 
-use std::collections::BTreeMap;
-
-use anyhow::Result;
-use loadline_core::divide::{self, Answer, Condition, Given, Mode, Options, Shortfall};
-
 use super::divide_input::{self, Input};
 use super::divide_result::{
     ClusterResult, ComponentResult, ConditionResult, DivideResult, FeasibleResult, FilteredResult,
@@ -12,6 +7,9 @@ use super::divide_result::{
 use super::{divide_table, warn};
 use crate::args::{Divide, EstimatorMode, ShortfallPolicy};
 use crate::out::{self, Output};
+use anyhow::Result;
+use loadline_core::divide::{self, Answer, Condition, Given, Mode, Options, Shortfall};
+use std::collections::BTreeMap;
 
 /// Reads, divides and prints.
 ///

@@ -1,18 +1,16 @@
 //! What is divided over which clusters? A binding, or a workload and its policy; the fleet; what is on its way.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use super::estimate_input::{Unclear, find};
+use super::world::Build;
+use crate::documents::{self, Document, Kind};
+use crate::out::Refused;
 use anyhow::Result;
 use loadline_api::{Context, karmada, workload};
 use loadline_core::divide::{Binding, Bound, Member};
 use loadline_core::estimate::Assumed;
 use serde_json::Value;
-
-use super::estimate_input::{Unclear, find};
-use super::world::Build;
-use crate::documents::{self, Document, Kind};
-use crate::out::Refused;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Bindings are meant whenever they are there; workloads beside them are what they bind.
 const MEANT: [&str; 2] = ["ResourceBinding", "ClusterResourceBinding"];

@@ -1,8 +1,7 @@
 //! The answer of `what-if divide`, as programs read it. Field names are a promise.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Who gets how many.
 #[derive(Debug, Serialize)]

@@ -1,11 +1,10 @@
 //! The answer of `what-if divide` for people: who gets how many first, then why the others do not.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
 use super::divide_result::{DivideResult, FeasibleResult};
 use crate::out::bold;
 use crate::table::{Align, Table};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// Of more clusters that get nothing than this, only so many are shown.
 const SHOWN: usize = 20;

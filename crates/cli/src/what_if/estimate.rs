@@ -1,7 +1,14 @@
 //! `loadline what-if estimate`: how many more would really fit?
 
-use std::collections::BTreeMap;
-
+use super::estimate_input::{self, Input, Unclear};
+use super::estimate_result::{
+    ComponentResult, EstimateResult, LoadResult, Most, NodeResult, Preempting, QuotaResult,
+};
+use super::world::{self, Build, News, World};
+use super::{estimate_table, live, now, warn};
+use crate::args::Estimate;
+use crate::documents;
+use crate::out::{self, Output, Refused};
 use anyhow::Result;
 use loadline_api::Context;
 use loadline_api::workload::{Of, Question};
@@ -12,16 +19,7 @@ use loadline_core::load::estimate::nanocores;
 use loadline_core::load::{Load, Metered};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{NodeId, PodFacts};
-
-use super::estimate_input::{self, Input, Unclear};
-use super::estimate_result::{
-    ComponentResult, EstimateResult, LoadResult, Most, NodeResult, Preempting, QuotaResult,
-};
-use super::world::{self, Build, News, World};
-use super::{estimate_table, live, now, warn};
-use crate::args::Estimate;
-use crate::documents;
-use crate::out::{self, Output, Refused};
+use std::collections::BTreeMap;
 
 /// Reads, counts and prints.
 ///

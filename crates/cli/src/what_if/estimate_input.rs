@@ -1,14 +1,12 @@
 //! What is asked about, and under which circumstances? Of the objects given, one is the question.
 
-use std::fmt;
-
+use super::world::{self, Build};
+use crate::documents::{Document, Documents, Kind};
 use loadline_api::workload::{self, Question};
 use loadline_api::{Context, quota};
 use loadline_core::estimate::{Assumed, Index, Quota};
 use serde_json::Value;
-
-use super::world::{self, Build};
-use crate::documents::{Document, Documents, Kind};
+use std::fmt;
 
 /// Workloads that are meant whenever they are there: nobody finds them in a cluster by chance.
 const MEANT: [&str; 3] = ["PodTemplate", "ResourceBinding", "ClusterResourceBinding"];

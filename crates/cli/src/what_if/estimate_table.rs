@@ -1,17 +1,15 @@
 //! The answer of `what-if estimate` for people: one line that says it, and why, node class by node class.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-
+use super::estimate_result::{EstimateResult, Most, NodeResult};
+use crate::out::bold;
+use crate::table::{Align, Table};
 use loadline_core::estimate::UNCONSTRAINED;
 use loadline_core::explain::Reason;
 use loadline_core::load::Metered;
 use loadline_core::resources::quantity;
-
-use super::estimate_result::{EstimateResult, Most, NodeResult};
-use crate::out::bold;
-use crate::table::{Align, Table};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 
 /// Of more classes of nodes than this, only so many are shown.
 const SHOWN: usize = 20;

@@ -1,19 +1,17 @@
 //! What is in the cluster now? Lists read page by page; nothing is watched, nothing is changed.
 
-use std::cell::Cell;
-use std::time::Duration;
-
+use crate::args::FromCluster;
+use crate::block_on;
+use crate::documents::{self, Documents, Kind};
+use crate::out::Refused;
 use anyhow::{Context as _, Result, anyhow};
 use kube::api::{ListParams, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
+use std::cell::Cell;
+use std::time::Duration;
 use tokio::time::{Instant, interval_at};
-
-use crate::args::FromCluster;
-use crate::block_on;
-use crate::documents::{self, Documents, Kind};
-use crate::out::Refused;
 
 /// Objects per page.
 const PAGE: u32 = 500;

@@ -1,15 +1,5 @@
 //! `loadline what-if place`: which clusters would these placements select, and why these?
 
-use std::sync::Arc;
-
-use anyhow::Result;
-use loadline_api::ocm::cel::CelJudge;
-use loadline_api::ocm::decision;
-use loadline_core::place::{
-    Action, ClusterReport, OnMisconfigured, Options, Placement, Report, Round, Source, Write,
-};
-use serde_json::Value;
-
 use super::place_input::{self, Input};
 use super::place_result::{
     ClusterResult, DecisionResult, LoadResult, PlaceResult, PlacementResult, RoundResult, ScoreResult,
@@ -18,6 +8,14 @@ use super::place_result::{
 use super::{now, place_table, warn};
 use crate::args::{Kept, Place};
 use crate::out::{self, Output, Refused};
+use anyhow::Result;
+use loadline_api::ocm::cel::CelJudge;
+use loadline_api::ocm::decision;
+use loadline_core::place::{
+    Action, ClusterReport, OnMisconfigured, Options, Placement, Report, Round, Source, Write,
+};
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Reads, decides and prints.
 ///

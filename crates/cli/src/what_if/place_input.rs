@@ -1,15 +1,13 @@
 //! Which fleet do the objects describe, and which placements are asked about?
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
-use loadline_core::place::{Fleet, Key, Options};
-use serde_json::Value;
-
 use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
+use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
+use loadline_core::place::{Fleet, Key, Options};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Every kind that is read.
 pub const KINDS: [Kind; 10] = [

@@ -1,9 +1,8 @@
 //! The answer of `what-if place`, as programs read it. Field names are a promise.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Everything that was decided.
 #[derive(Debug, Serialize)]

@@ -1,12 +1,11 @@
 //! The answer of `what-if place` for people: who is selected, with how many points from where, and who is not.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-
 use super::place_result::{ClusterResult, PlaceResult, PlacementResult};
 use crate::out::bold;
 use crate::table::{Align, Table};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 /// Of more clusters than this, only so many are shown, unless everything is asked for.
 const SHOWN: usize = 20;

@@ -1,11 +1,10 @@
 //! `loadline what-if protect`: whom would a node with too much load throttle or evict, and what would it give back?
 
-use anyhow::Result;
-use loadline_core::qos::plan;
-
 use super::{protect_input, protect_result, protect_table, warn};
 use crate::args::Protect;
 use crate::out::{self, Output, Refused};
+use anyhow::Result;
+use loadline_core::qos::plan;
 
 /// Reads, plans and prints.
 ///

@@ -1,18 +1,16 @@
 //! Which node do the objects describe, and what was asked for?
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use super::schema::Schemas;
+use super::world::Build;
+use crate::documents::{self, Document, Kind, Problem};
 use jiff::Timestamp;
 use loadline_api::qos::{DEFINITIONS, older, pod, rules, snapshot};
 use loadline_api::{cluster, qos};
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::{Snapshot, scope};
-
-use super::schema::Schemas;
-use super::world::Build;
-use crate::documents::{self, Document, Kind, Problem};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Every kind that is read.
 pub const KINDS: [Kind; 10] = [

@@ -1,7 +1,5 @@
 //! The answer of `what-if protect` as a document.
 
-use std::collections::BTreeMap;
-
 use loadline_api::qos::{snapshot, write};
 use loadline_core::qos::gap::{Bound, Category, Target};
 use loadline_core::qos::policy::Strategy;
@@ -9,6 +7,7 @@ use loadline_core::qos::taint::CONDITION;
 use loadline_core::qos::{Level, Mode, Plan, Snapshot, Steps, Victim, Write, event};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The whole answer.
 #[derive(Serialize)]

@@ -1,13 +1,11 @@
 //! The answer of `what-if protect` for people: which lines are passed, who is touched for it and who is not.
 
-use std::fmt::Write as _;
-
-use loadline_core::qos::gap::{Category, Target};
-use loadline_core::qos::{Level, Plan, Quota, Steps};
-
 use super::protect_input::Input;
 use crate::out::bold;
 use crate::table::{Align, Table};
+use loadline_core::qos::gap::{Category, Target};
+use loadline_core::qos::{Level, Plan, Quota, Steps};
+use std::fmt::Write as _;
 
 /// Of more pods than this, only so many are shown, unless everything is asked for.
 const SHOWN: usize = 20;

@@ -1,17 +1,5 @@
 //! `loadline what-if schedule`: where would these pods go, and why there?
 
-use std::cmp::Reverse;
-use std::sync::Arc;
-
-use anyhow::Result;
-use loadline_core::cluster::{Cluster, NodeReport, PendingPod, ResourceReport};
-use loadline_core::load::Metered;
-use loadline_core::load::estimate::Estimate;
-use loadline_core::load::ratio::Ratio;
-use loadline_core::load::term::Term;
-use loadline_core::quantity::Quantity;
-use loadline_core::view::PodView;
-
 use super::schedule_result::{
     LoadResult, Loads, NodeResult, PodResult, Preemption, ScheduleResult, Scores, TermResult,
 };
@@ -20,6 +8,16 @@ use super::{now, schedule_table, warn};
 use crate::args::Schedule;
 use crate::documents;
 use crate::out::{self, Output, Refused};
+use anyhow::Result;
+use loadline_core::cluster::{Cluster, NodeReport, PendingPod, ResourceReport};
+use loadline_core::load::Metered;
+use loadline_core::load::estimate::Estimate;
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::term::Term;
+use loadline_core::quantity::Quantity;
+use loadline_core::view::PodView;
+use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// Reads, decides and prints.
 ///

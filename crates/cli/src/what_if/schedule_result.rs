@@ -3,12 +3,11 @@
 //! Amounts are quantities as Kubernetes writes them; what is unknown is `null`, never 0. Nodes come by rank: those
 //! that would take the pod first, the best of them first.
 
-use std::collections::BTreeMap;
-
 use loadline_core::explain::Reason;
 use loadline_core::load::admit::Basis;
 use loadline_core::load::score::LoadScore;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Everything that was decided.
 #[derive(Debug, Serialize)]

@@ -1,11 +1,10 @@
 //! The answer of `what-if schedule` for people: per pod one line that says it, and a table that shows why.
 
-use std::fmt::Write as _;
-
 use super::schedule_result::{LoadResult, NodeResult, PodResult, ScheduleResult};
 use crate::out::bold;
 use crate::table::{Align, Table};
 use loadline_core::load::admit::Basis;
+use std::fmt::Write as _;
 
 /// Of more nodes than this, only so many are shown, unless everything is asked for.
 pub const SHOWN: usize = 20;

@@ -1,13 +1,11 @@
 //! Would the API server take these objects? They are held to the definitions that come with the program.
 
-use std::collections::BTreeMap;
-
+use super::world::Build;
+use crate::documents::Document;
 use loadline_apiserver::schema::{Definitions, Schema, structural};
 use loadline_apiserver::status::{FieldError, Mistake};
 use serde_json::Value;
-
-use super::world::Build;
-use crate::documents::Document;
+use std::collections::BTreeMap;
 
 /// The schemas by kind. Versions of a kind differ in nothing that matters here.
 pub struct Schemas {

@@ -2,8 +2,8 @@
 //!
 //! The order of the documents does not matter: what others refer to comes first, measurements come by time.
 
-use std::collections::BTreeMap;
-
+use crate::documents::{self, Document, Documents, Kind, Problem, side_by_side};
+use crate::rules;
 use jiff::Timestamp;
 use loadline_api::{
     Context, Error, Warning, cluster as api_cluster, event, metrics, node, owners, pod, policy,
@@ -15,9 +15,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::load::recommend::Target;
 use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use serde_json::Value;
-
-use crate::documents::{self, Document, Documents, Kind, Problem, side_by_side};
-use crate::rules;
+use std::collections::BTreeMap;
 
 /// Every kind that is read.
 pub const KINDS: [Kind; 22] = [

@@ -1,8 +1,7 @@
 //! What two runs of the same step may differ in: names, ages, addresses, times, and the order of equals.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
+use std::sync::LazyLock;
 
 /// How a step's output is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

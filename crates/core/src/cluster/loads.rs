@@ -27,7 +27,6 @@ pub struct NodeLoad {
     pub terms: Terms,
     /// The limits.
     pub filtered: Filtered,
-    /// The score.
     pub score: LoadScore,
     /// The hot value.
     pub hot: i64,

@@ -26,7 +26,6 @@ pub struct PendingPod {
 /// One resource of one node, as the load rules see it for this pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
-    /// The line.
     pub line: Line,
     /// What the pod will add.
     pub incoming: i64,
@@ -37,7 +36,6 @@ pub struct Resource {
 pub struct NodeReport {
     /// Its number.
     pub node: NodeId,
-    /// Its name.
     pub name: Arc<str>,
     /// Would it do?
     pub fits: bool,

@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// What a decision rests on.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The cluster.
     pub cluster: &'a Snapshot,
     /// What the load rules say; `None` leaves them out.
     pub board: Option<&'a Board>,

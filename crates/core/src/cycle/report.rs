@@ -11,7 +11,6 @@ use crate::view::{NodeId, NodeView, PodView};
 /// What was found out about one node, the load rules left out.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// The node.
     pub node: NodeId,
     /// The first rule it fails, load rules included.
     pub rule: Option<Rule>,

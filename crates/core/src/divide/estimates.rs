@@ -14,7 +14,6 @@ use std::sync::Arc;
 /// What one estimator said.
 #[derive(Clone, Debug, Default)]
 pub struct Estimator {
-    /// Its name.
     pub name: Arc<str>,
     /// By cluster; those missing got no answer and gave no reason.
     pub opinions: BTreeMap<String, Opinion>,

@@ -132,7 +132,6 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Its type.
     pub const TYPE: &'static str = "Scheduled";
 }
 

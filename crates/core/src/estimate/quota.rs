@@ -19,9 +19,7 @@ use std::collections::BTreeMap;
 /// A `ResourceQuota`, as far as it counts replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// What may be used (`status.hard`).
     pub hard: List,

@@ -15,9 +15,7 @@ use std::sync::Arc;
 /// A Deployment, as far as its pods are found through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Its identity.
     pub uid: Arc<str>,
@@ -30,9 +28,7 @@ pub struct Deployment {
 /// A `ReplicaSet`, as far as it stands between a Deployment and its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Its identity.
     pub uid: Arc<str>,
@@ -47,13 +43,11 @@ pub struct ReplicaSet {
 /// A pod no node was found for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unplaced {
-    /// Its namespace.
     pub namespace: Arc<str>,
     /// Its identity.
     pub uid: Arc<str>,
     /// The identity of its controller.
     pub owner: Arc<str>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Since when; one that does not say has been waiting forever.
     pub since: Option<Timestamp>,

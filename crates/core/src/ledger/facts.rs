@@ -50,7 +50,6 @@ pub struct Sample {
 /// A pod on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assigned {
-    /// The node.
     pub node: NodeId,
     /// What it is expected to use; below nothing counts as nothing.
     pub estimate: Load,

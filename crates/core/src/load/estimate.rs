@@ -25,7 +25,6 @@ pub struct Ask {
     pub name: Arc<str>,
     /// CPU in billionths of a core.
     pub cpu_nano: Option<i64>,
-    /// Memory in bytes.
     pub memory_bytes: Option<i64>,
 }
 
@@ -107,9 +106,7 @@ pub enum Source {
 pub struct Sources {
     /// The container's name.
     pub container: Arc<str>,
-    /// That of its CPU.
     pub cpu: Source,
-    /// That of its memory.
     pub memory: Source,
 }
 

@@ -56,9 +56,7 @@ pub fn upstream_text(metric: &str, node: &str) -> String {
 /// A pod, as far as exemptions go.
 #[derive(Clone, Copy, Debug)]
 pub struct Who<'a, L: ?Sized> {
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its labels.
     pub labels: &'a L,
     /// Does a `DaemonSet` own it?
     pub daemon: bool,

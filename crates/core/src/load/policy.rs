@@ -156,7 +156,6 @@ impl Derivable {
         all.into_iter().find(|d| d.name() == name)
     }
 
-    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match (self.resource, self.range) {
@@ -173,7 +172,6 @@ impl Derivable {
 /// A number as the mode keeps it: an exact decimal by default, the very float in upstream mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
-    /// Exact.
     Exact(Ratio),
     /// A float, possibly not finite.
     Float(f64),
@@ -223,7 +221,6 @@ impl Figure {
 /// Which document a problem is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The policy.
     Policy,
     /// Our settings.
     Settings,
@@ -241,7 +238,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// In the policy.
     pub fn policy(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { origin: Origin::Policy, path: path.into(), message: message.into() }
     }

@@ -22,9 +22,7 @@ pub struct Target {
     pub group: Arc<str>,
     /// `Deployment`, `StatefulSet`, …
     pub kind: Arc<str>,
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
 }
 
@@ -62,7 +60,6 @@ impl fmt::Display for Target {
 pub struct Advice {
     /// CPU in billionths of a core.
     pub cpu_nano: Option<i64>,
-    /// Memory in bytes.
     pub memory_bytes: Option<i64>,
 }
 
@@ -106,7 +103,6 @@ pub struct Recommendation {
     pub updated: Option<Timestamp>,
     /// Where it was read from: `namespace/name` of its object, or the workload as it displays.
     pub name: Arc<str>,
-    /// In which shape.
     pub shape: Shape,
 }
 

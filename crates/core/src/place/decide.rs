@@ -34,7 +34,6 @@ pub struct Chosen {
 /// What was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// For which placement.
     pub placement: Key,
     /// Does somebody else decide? Then everything else is empty.
     pub disabled: bool,

@@ -22,7 +22,6 @@ pub const GROUP_NAME_LABEL: &str = "cluster.open-cluster-management.io/decision-
 pub struct Cluster {
     /// Its name, also the namespace of its scores.
     pub name: Arc<str>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// What it says of itself; of two claims of one name the last holds.
     pub claims: BTreeMap<String, String>,
@@ -111,7 +110,6 @@ impl From<&str> for Effect {
 /// A taint of a cluster. Displays as `key=value:effect`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
-    /// Its key.
     pub key: String,
     /// Its value, perhaps empty.
     pub value: String,
@@ -164,9 +162,7 @@ impl Scores {
 pub struct Slice {
     /// Where it is.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// All its labels.
     pub labels: BTreeMap<String, String>,
     /// The clusters.
     pub entries: Vec<Entry>,

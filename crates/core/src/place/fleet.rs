@@ -445,7 +445,6 @@ impl Fleet {
         self.placements.iter().filter(move |(_, row)| row.due(now)).map(|(key, _)| key)
     }
 
-    /// All placements.
     pub fn placements(&self) -> impl Iterator<Item = &Arc<Placement>> {
         self.placements.values().map(|row| &row.placement)
     }

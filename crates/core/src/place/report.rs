@@ -35,7 +35,6 @@ pub struct Report {
 pub struct ClusterReport {
     /// Which one.
     pub cluster: Arc<str>,
-    /// Is it selected?
     pub selected: bool,
     /// Why not.
     pub why: Option<Why>,

@@ -9,9 +9,7 @@ use std::fmt;
 /// Namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The namespace.
     pub namespace: String,
-    /// The name in it.
     pub name: String,
 }
 
@@ -84,9 +82,7 @@ impl Placement {
 /// Conditions on a cluster; all must hold. Parts not given always do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Predicate {
-    /// On its labels.
     pub labels: LabelSelector,
-    /// On its claims.
     pub claims: Vec<Expression>,
     /// On the whole object, in CEL; see [`super::Judge`].
     pub cel: Vec<String>,
@@ -150,7 +146,6 @@ pub struct Constraint {
 /// A named group and who is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupRule {
-    /// Its name.
     pub name: String,
     /// Conditions on labels.
     pub labels: LabelSelector,

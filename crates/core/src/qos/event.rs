@@ -11,7 +11,6 @@ use std::sync::Arc;
 pub struct Event {
     /// The pod it is about, `namespace/name`; none: the node.
     pub pod: Option<Arc<str>>,
-    /// Is it a warning?
     pub warning: bool,
     /// In one word.
     pub reason: &'static str,

@@ -44,7 +44,6 @@ impl Category {
 /// The line of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The rule.
     pub rule: Arc<RuleName>,
     /// The line, in the metric's unit.
     pub value: Level,

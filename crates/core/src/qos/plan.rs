@@ -60,7 +60,6 @@ pub struct Write {
     pub category: Category,
     /// The pod, `namespace/name`.
     pub pod: Arc<str>,
-    /// The container.
     pub container: Arc<str>,
     /// What to write.
     pub quota: Quota,
@@ -68,9 +67,7 @@ pub struct Write {
     pub period_us: i64,
     /// What that releases, or adds at most, in the unit of gaps.
     pub moved: Level,
-    /// For which metric.
     pub metric: &'static str,
-    /// For which rule.
     pub rule: Arc<RuleName>,
     /// The gap to the rule's line before.
     pub before: Option<Level>,
@@ -85,9 +82,7 @@ pub struct Victim {
     pub pod: Arc<str>,
     /// Its identity, if known.
     pub uid: Arc<str>,
-    /// For which metric.
     pub metric: &'static str,
-    /// For which rule.
     pub rule: Arc<RuleName>,
     /// The gap to the rule's line before.
     pub before: Option<Level>,
@@ -183,7 +178,6 @@ pub struct RuleReport {
     pub metric: &'static str,
     /// Its line.
     pub value: Level,
-    /// The unit of that.
     pub unit: &'static str,
     /// What it does.
     pub action: Arc<str>,

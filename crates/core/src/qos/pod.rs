@@ -9,9 +9,7 @@ use std::sync::Arc;
 /// The node itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
     /// What it has: millicores.
     pub cpu: Option<Level>,
@@ -107,7 +105,6 @@ pub const PERIOD_US: i64 = 100_000;
 /// A container of a pod. Amounts of CPU in millicores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its name.
     pub name: Arc<str>,
     /// What it uses.
     pub usage: Option<Level>,
@@ -154,15 +151,12 @@ pub enum Origin {
 pub struct Pod {
     /// `namespace/name`.
     pub name: Arc<str>,
-    /// Its namespace.
     pub namespace: Arc<str>,
     /// Its identity, where known: another pod may have had the name before.
     pub uid: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
     /// How important it is.
     pub priority: i32,
-    /// Its priority class.
     pub priority_class: Arc<str>,
     /// How well it is served.
     pub class: Class,
@@ -192,7 +186,6 @@ pub struct Pod {
     pub elastic_cpu: Option<Level>,
     /// What it uses of anything else, by metric.
     pub usage: BTreeMap<Arc<str>, Level>,
-    /// Its containers.
     pub containers: Vec<Container>,
     /// Actions allowed on it besides those the scopes allow.
     pub allowed: Vec<Arc<str>>,

@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// A rule by name: `nodeqos/rule`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleName {
-    /// The object it is in.
     pub object: Arc<str>,
     /// Its name in there.
     pub rule: Arc<str>,
@@ -27,7 +26,6 @@ impl fmt::Display for RuleName {
 /// Does a rule act, or say what it would do?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// Acts.
     #[default]
     Act,
     /// Only says.
@@ -37,7 +35,6 @@ pub enum Strategy {
 /// A line and what to do above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name.
     pub name: Arc<str>,
     /// What is watched.
     pub metric: Arc<str>,
@@ -58,18 +55,15 @@ pub struct Rule {
 /// Rules for some nodes (`NodeQOS`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeQos {
-    /// Its name.
     pub name: Arc<str>,
     /// Which nodes; all if not said.
     pub selector: Option<LabelSelector>,
-    /// The rules.
     pub rules: Vec<Rule>,
 }
 
 /// What is done to pods (`AvoidanceAction`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// Its name.
     pub name: Arc<str>,
     /// How long the node stays closed after the last time, in seconds.
     pub cool_down_seconds: i64,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// A scope as it is written. `key` of an expression is the name of what is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Its name.
     pub name: Arc<str>,
     /// Which labels a pod must have.
     pub labels: LabelSelector,

@@ -120,9 +120,7 @@ impl Default for Options {
 /// One moment of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Now.
     pub now: Timestamp,
-    /// The node.
     pub node: Node,
     /// What was measured.
     pub series: Vec<Series>,

@@ -30,7 +30,6 @@ pub struct RuleState {
 pub struct Throttled {
     /// The pod, `namespace/name`.
     pub pod: Arc<str>,
-    /// The container.
     pub container: Arc<str>,
     /// What it had, as the kernel writes it.
     pub original_us: i64,

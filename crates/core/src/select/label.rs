@@ -157,7 +157,6 @@ impl Requirement {
         self.op
     }
 
-    /// The values.
     #[must_use]
     pub fn values(&self) -> &[String] {
         &self.values

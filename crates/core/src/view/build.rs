@@ -174,7 +174,6 @@ impl Pod {
         self.phase(Phase::Running)
     }
 
-    /// In that phase.
     #[must_use]
     pub fn phase(mut self, phase: Phase) -> Self {
         self.0.phase = phase;

@@ -17,7 +17,6 @@ pub struct Owner {
     pub group: Arc<str>,
     /// `ReplicaSet`, `DaemonSet`, `Job`, …
     pub kind: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Its identity.
     pub uid: Arc<str>,
@@ -29,7 +28,6 @@ pub enum Phase {
     /// Not all containers run yet.
     #[default]
     Pending,
-    /// Running.
     Running,
     /// Ended well.
     Succeeded,
@@ -177,13 +175,9 @@ pub struct Wants {
 /// What is known of a node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeFacts {
-    /// Its name.
     pub name: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its taints.
     pub taints: Vec<Taint>,
     /// Is it cordoned?
     pub unschedulable: bool,
@@ -198,13 +192,10 @@ pub struct NodeFacts {
 /// What is known of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodFacts {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its identity.
     pub uid: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// Its effective requests, see [`crate::requests`].
     pub requests: List,
@@ -212,7 +203,6 @@ pub struct PodFacts {
     pub nonzero: NonZero,
     /// What its load can be foretold from.
     pub asks: Arc<Asks>,
-    /// Its priority.
     pub priority: i32,
     /// May lower ones be evicted for it?
     pub preempts: bool,
@@ -229,7 +219,6 @@ pub struct PodFacts {
     /// Since when all its containers and sidecars have been running: the latest first start. Far back
     /// ([`jiff::Timestamp::MIN`]) for those that have been restarted; none while one has never started.
     pub started: Option<jiff::Timestamp>,
-    /// The node it is on.
     pub node: Option<String>,
     /// The node others were evicted from for it.
     pub nominated: Option<String>,
@@ -240,9 +229,7 @@ pub struct PodFacts {
 /// How many of some pods may be disrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Which pods; one without conditions means all of the namespace.
     pub selector: Selector,
@@ -255,8 +242,6 @@ pub struct Budget {
 /// A namespace and its labels, for terms that choose namespaces by label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceFacts {
-    /// Its name.
     pub name: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
 }

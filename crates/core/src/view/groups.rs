@@ -30,13 +30,11 @@ pub struct Group {
 }
 
 impl Group {
-    /// Their namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.key.namespace
     }
 
-    /// Their labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.key.labels

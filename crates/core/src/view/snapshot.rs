@@ -17,15 +17,11 @@ use std::sync::Arc;
 pub struct NodeView {
     /// Its number.
     pub id: NodeId,
-    /// Its name.
     pub name: Arc<str>,
     /// Is it there? Pods may be on a node nobody has told us of yet, or any more; nothing new goes there.
     pub present: bool,
-    /// Its labels.
     pub labels: Labels,
-    /// Its annotations.
     pub annotations: Labels,
-    /// Its taints.
     pub taints: Arc<[Taint]>,
     /// Is it cordoned?
     pub unschedulable: bool,
@@ -61,13 +57,10 @@ impl NodeView {
 /// A pod as decisions see it.
 #[derive(Clone, Debug)]
 pub struct PodView {
-    /// Its namespace.
     pub namespace: Arc<str>,
-    /// Its name.
     pub name: Arc<str>,
     /// Its identity: a pod of the same name later is another pod.
     pub uid: Arc<str>,
-    /// Its labels.
     pub labels: Labels,
     /// What it asks for, with one of `pods`.
     pub requests: Amounts,

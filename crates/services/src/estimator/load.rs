@@ -23,7 +23,6 @@ const LEAST: Duration = Duration::from_secs(1);
 /// How load is followed.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The rules.
     pub rules: Rules,
     /// How often measurements are asked for.
     pub every: Duration,

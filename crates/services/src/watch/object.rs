@@ -14,7 +14,6 @@ use std::marker::PhantomData;
 pub struct Meta {
     /// Its namespace; empty for what has none.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its identity.
     pub uid: String,

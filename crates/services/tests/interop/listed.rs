@@ -22,7 +22,6 @@ pub fn said(answer: Result<i32, Status>) -> Said {
 
 /// All three, to be asked the same. Both of theirs mind quotas, the newer also what is on its way.
 pub struct Stage<'a> {
-    /// Ours.
     pub ours: &'a Asker,
     /// 1.17.
     pub old: &'a Asker,
@@ -49,7 +48,6 @@ pub struct Difference {
     pub name: &'static str,
     /// Makes what is needed to show it.
     pub prepare: fn(&ControlPlane),
-    /// Shows it.
     pub show: fn(&Stage<'_>),
 }
 

@@ -63,7 +63,6 @@ pub fn build(plane: &ControlPlane, seed: u64) {
     }
 }
 
-/// The name of a node.
 pub fn node_name(index: usize) -> String {
     format!("node-{index:03}")
 }

@@ -1,13 +1,11 @@
 //! How is a decision carried out? One write each, and an answer to whether it arrived.
 
-use std::sync::Arc;
-
-use serde_json::json;
-
 use super::Pending;
 use super::news::Object;
 use super::queue::Help;
 use crate::cluster::{Key, Patch, Pod, Writer};
+use serde_json::json;
+use std::sync::Arc;
 
 /// What to do about a pod.
 #[derive(Debug)]

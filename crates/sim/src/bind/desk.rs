@@ -3,9 +3,12 @@
 //! One [`Cluster`] of `core` has all knowledge and makes all decisions. Around it: which objects there are, whose
 //! turn it is, and what is worth telling.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
+use super::act::{Act, Done};
+use super::heat::Heat;
+use super::news::{Kind, News, Object};
+use super::queue::{Help, Queue};
+use super::{COOLING, Pending, SCHEDULERS, Tally};
+use crate::cluster::{Key, Meta};
 use jiff::Timestamp;
 use loadline_api::{self as api, Context};
 use loadline_core::cluster::{Cluster, Options};
@@ -14,14 +17,9 @@ use loadline_core::load::policy::Rules;
 use loadline_core::load::term::AHEAD;
 use loadline_core::view::{Budget, Hold, PodFacts, PodView, Texts};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tokio::time::Instant;
-
-use super::act::{Act, Done};
-use super::heat::Heat;
-use super::news::{Kind, News, Object};
-use super::queue::{Help, Queue};
-use super::{COOLING, Pending, SCHEDULERS, Tally};
-use crate::cluster::{Key, Meta};
 
 /// Rules by which load keeps a pod from a node it would otherwise fit on.
 const LOAD_RULES: [Rule; 4] = [Rule::Threshold, Rule::UnknownLoad, Rule::Cooling, Rule::Line];

@@ -5,23 +5,20 @@
 //!
 //! > node-seconds = Σ windows of the measurements that are over a target
 
-use std::collections::BTreeMap;
-
 use loadline_core::ledger::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::{Both, Metered};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::NodeFacts;
+use std::collections::BTreeMap;
 
 /// The highest share of what a node has for pods that was ever measured on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// The node.
     pub node: String,
     /// Which resource, `cpu` or `memory`.
     pub resource: String,
-    /// The share.
     pub share: Ratio,
 }
 

@@ -2,18 +2,16 @@
 //!
 //! Measurements come from the metrics API and nowhere else, as in a real cluster: late, and sometimes not at all.
 
-use std::time::Duration;
-
+use crate::cluster::Meta;
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use crate::cluster::Meta;
 
 /// A kind of object decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

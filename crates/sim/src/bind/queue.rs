@@ -5,16 +5,14 @@
 //! [`FLUSH`] whatever happens. Each time it is tried in vain it must be left alone a little longer, up to
 //! [`LAST_PAUSE`], whatever the news: many pods that fit nowhere must not keep others from their turn.
 
+use super::Pending;
+use crate::cluster::Key;
+use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-
-use jiff::Timestamp;
 use tokio::time::Instant;
-
-use super::Pending;
-use crate::cluster::Key;
 
 /// How long a pod that fits nowhere waits if nothing helps.
 const FLUSH: Duration = Duration::from_secs(30);

@@ -1,17 +1,14 @@
 //! What every object has: a name, an identity, owners.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Where an object is found. The namespace is empty for what is not in one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -37,7 +34,6 @@ impl fmt::Display for Key {
 pub struct Owner {
     /// `ReplicaSet`, `Deployment`, …
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// Its identity.
     pub uid: String,
@@ -60,9 +56,7 @@ pub struct Meta {
     pub deleted: Option<Timestamp>,
     /// Seconds it was given to end.
     pub grace: Option<i64>,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// The controller it belongs to.
     pub owner: Option<Owner>,

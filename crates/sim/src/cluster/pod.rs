@@ -1,8 +1,6 @@
 //! Pods and nodes, as far as simulated nodes and controllers look at them.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
+use super::{Kept, Meta};
 use jiff::Timestamp;
 use loadline_core::requests::{self, Rules};
 use loadline_core::resources::List;
@@ -11,8 +9,8 @@ use loadline_core::select::{Taint, Toleration};
 use loadline_core::view::Phase;
 use serde::Deserialize;
 use serde_json::Value;
-
-use super::{Kept, Meta};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// After how long a pod ends by itself.
 pub const RUN_FOR: &str = "loadline.dev/run-for";
@@ -23,7 +21,6 @@ pub const STOP_AFTER: &str = "loadline.dev/stop-after";
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Container {
-    /// Its name.
     pub name: String,
     /// What it runs.
     #[serde(default)]
@@ -47,9 +44,7 @@ pub struct Pod {
     pub scheduler: String,
     /// Does something else hold it back from being bound?
     pub gated: bool,
-    /// Its containers.
     pub containers: Vec<Container>,
-    /// Its init containers.
     pub init_containers: Vec<Container>,
     /// What it asks for as a whole.
     pub requests: List,

@@ -4,19 +4,17 @@
 //! writes are put on the shelf at once ([`Shelf::wrote`]), unless the watch is already past them; revisions
 //! are counted by the server over all objects, which makes "past" a comparison of two numbers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-
+use super::{Key, Meta};
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-
-use super::{Key, Meta};
 
 /// A kind of object that is kept in a lean form.
 pub trait Kept: Send + Sync + fmt::Debug + 'static {

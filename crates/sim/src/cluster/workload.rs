@@ -1,13 +1,11 @@
 //! Deployments, replica sets and disruption budgets, as far as their controllers look at them.
 
-use std::collections::BTreeMap;
-
+use super::{Kept, Meta};
 use jiff::Timestamp;
 use loadline_core::select::{LabelSelector, Selector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use super::{Kept, Meta};
+use std::collections::BTreeMap;
 
 /// A number, or a share such as `25%`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

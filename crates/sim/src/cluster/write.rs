@@ -1,12 +1,10 @@
 //! How is something written? One request each, with a time limit and our name on it.
 
-use std::time::Duration;
-
+use super::{Kept, Key};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
-
-use super::{Kept, Key};
+use std::time::Duration;
 
 /// No write may take longer: what is behind it tries again.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -1,12 +1,10 @@
 //! How many pods may a disruption budget let go right now?
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use crate::cluster::{Amount, Budget, Condition, Pod};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-
-use crate::cluster::{Amount, Budget, Condition, Pod};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A granted eviction that was not followed by a deletion within this time did not happen.
 const GRANT_LASTS: SignedDuration = SignedDuration::from_mins(2);
@@ -14,7 +12,6 @@ const GRANT_LASTS: SignedDuration = SignedDuration::from_mins(2);
 /// What a budget says, and when to look again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Its status.
     pub status: Value,
     /// When a granted eviction lapses.
     pub look_again: Option<SignedDuration>,

@@ -1,13 +1,11 @@
 //! Which pods does a replica set make or delete, and what does it say?
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use crate::cluster::{Pod, ReplicaSet, ReplicaSetStatus};
 use jiff::Timestamp;
 use loadline_core::view::Phase;
 use serde_json::{Value, json};
-
-use crate::cluster::{Pod, ReplicaSet, ReplicaSetStatus};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// At most so many pods are made or deleted in one step; the next follows at once.
 const BURST: usize = 500;

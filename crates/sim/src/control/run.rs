@@ -1,20 +1,18 @@
 //! The loops of the controllers: what changed is looked at, what is decided is written.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures::{StreamExt, TryStreamExt};
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
 use super::{budget, deployment, replica_set};
 use crate::cluster::{Budget, Cluster, Deployment, Error, Key, Meta, Owner, Pod, ReplicaSet};
 use crate::tell::{About, Event, Teller};
 use crate::work::{self, Queue};
 use crate::world::Counts;
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// News of many pods are looked at together: a thousand pods that start are a few dozen looks, not a thousand.
 const GATHER: Duration = Duration::from_millis(25);

@@ -21,14 +21,12 @@
 //! Fixed amounts are divided among the containers as their requests are. A value that cannot be read is
 //! complained about and otherwise ignored.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-use loadline_core::quantity::Quantity;
-
 use super::dice;
 use super::trace::{self, Trace};
 use crate::cluster::{Container, Pod};
+use jiff::Timestamp;
+use loadline_core::quantity::Quantity;
+use std::time::Duration;
 
 /// Fixes the CPU a pod uses.
 pub const USAGE_CPU: &str = "loadline.dev/usage-cpu";

@@ -1,12 +1,10 @@
 //! What happens to a pod next on its node, and what does the node say about it?
 
-use std::time::Duration;
-
+use crate::cluster::{Container, Pod};
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::view::Phase;
 use serde_json::{Value, json};
-
-use crate::cluster::{Container, Pod};
+use std::time::Duration;
 
 /// What is to be done with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

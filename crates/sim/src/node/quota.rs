@@ -3,12 +3,10 @@
 //! A node writes the limit of a container there when it starts it, or nothing. Whoever protects the node may write less
 //! and give it back; like the kernel, this remembers the last that was written, and forgets it with the pod.
 
+use crate::cluster::Container;
+use loadline_core::qos::{PERIOD_US, Quota};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{PoisonError, RwLock};
-
-use loadline_core::qos::{PERIOD_US, Quota};
-
-use crate::cluster::Container;
 
 /// What was written since containers started, by pod and container.
 #[derive(Debug, Default)]

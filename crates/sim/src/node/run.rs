@@ -1,16 +1,5 @@
 //! The loops of all simulated nodes: register, send heartbeats, run pods, report figures.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use futures::StreamExt;
-use jiff::Timestamp;
-use loadline_core::view::Phase;
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
 use super::address::Addresses;
 use super::life::{self, Site, Stage};
 use super::quota::Quotas;
@@ -20,6 +9,15 @@ use crate::cluster::{Cluster, Error, Key, Node, Patch, Pod};
 use crate::tell::{About, Event, Teller};
 use crate::work::{self, Queue};
 use crate::world::{Counts, Options};
+use futures::StreamExt;
+use jiff::Timestamp;
+use loadline_core::view::Phase;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// Pods looked at, and requests under way, at a time.
 const WORKERS: usize = 8;

@@ -1,10 +1,9 @@
 //! What does a simulated node look like?
 
+use super::dice;
 use jiff::Timestamp;
 use loadline_core::quantity::Quantity;
 use serde_json::{Value, json};
-
-use super::dice;
 
 /// CPUs and GiB of memory a node may have.
 const SIZES: [(i64, i64, &str); 3] = [(4, 16, "sim.large"), (8, 32, "sim.xlarge"), (16, 64, "sim.2xlarge")];
@@ -16,15 +15,12 @@ const RESERVED_BYTES: i64 = 512 << 20;
 /// One simulated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Its name.
     pub name: String,
     /// Its number, which its addresses come from.
     pub index: usize,
-    /// Zone it is in.
     pub zone: &'static str,
     /// Its kind of machine.
     pub machine: &'static str,
-    /// CPUs.
     pub cpus: i64,
     /// Memory in GiB.
     pub gibibytes: i64,

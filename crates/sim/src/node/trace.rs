@@ -5,9 +5,8 @@
 //! ends. Time may be made to pass faster: with a pace of 60 a day takes 24 minutes. Where in the day it is
 //! follows from the time alone, so two runs at the same time show the same.
 
-use std::sync::LazyLock;
-
 use jiff::Timestamp;
+use std::sync::LazyLock;
 
 /// One line per resource: the trace's id, the resource, then a day of samples in thousandths.
 const TEXT: &str = include_str!("../../../../scenarios/traces/bitbrains.txt");
@@ -124,9 +123,8 @@ fn samples(line: &'static str, resource: &str) -> Result<(&'static str, Samples)
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn the_built_in_traces_are_whole_and_of_every_kind() {

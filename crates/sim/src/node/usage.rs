@@ -5,16 +5,14 @@
 //! have it among equals. Memory has no such end; a node that runs out of it has other means. Figures are those
 //! of their moment; `window` says how long ago the ones before were taken.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use loadline_core::quantity::Quantity;
-
 use super::burn::{Burn, Moment, Split, Use};
 use super::quota::{self, Quotas};
 use crate::cluster::{Key, Pod};
+use jiff::Timestamp;
+use loadline_core::quantity::Quantity;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What a node's own daemons use.
 const DAEMONS: Use = Use { cpu_milli: 60, memory_bytes: 400 << 20 };
@@ -37,7 +35,6 @@ pub struct Figures {
 /// What one node used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFigures {
-    /// Its name.
     pub name: String,
     /// Quantities by resource name.
     pub usage: BTreeMap<String, String>,
@@ -46,9 +43,7 @@ pub struct NodeFigures {
 /// What one pod used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFigures {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Quantities by resource name, by container.
     pub containers: BTreeMap<String, BTreeMap<String, String>>,

@@ -1,7 +1,6 @@
 //! What was asked for? `NodeQOS`, `AvoidanceAction` and `PodQOS`, as the watches told last.
 
-use std::sync::Arc;
-
+use crate::cluster::{Cluster, Error, Kept, Meta, Shelf, Writer};
 use loadline_api::qos::{DEFINITIONS, GROUP, rules};
 use loadline_api::{Error as ReadError, Warning};
 use loadline_core::qos::metric::Catalogue;
@@ -9,10 +8,9 @@ use loadline_core::qos::policy::{Action, NodeQos, Policy};
 use loadline_core::qos::scope::Scope;
 use serde::de::Error as _;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-use crate::cluster::{Cluster, Error, Kept, Meta, Shelf, Writer};
 
 const DEFINED: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The version all of them have.

@@ -1,12 +1,11 @@
 //! How does a node say that it has too much? A condition and a taint, and until when it is left alone.
 
+use crate::bind::COOLING;
+use crate::cluster::{Cluster, Error, Key, Node, Patch};
 use jiff::Timestamp;
 use loadline_core::qos::Options;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
 use serde_json::{Value, json};
-
-use crate::bind::COOLING;
-use crate::cluster::{Cluster, Error, Key, Node, Patch};
 
 /// How often is tried while others change the node, too.
 const TRIES: usize = 3;

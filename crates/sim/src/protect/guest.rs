@@ -1,11 +1,10 @@
 //! Which pods are on a node, as whoever protects it sees them?
 
+use crate::cluster::{Kept, Meta};
 use loadline_api::qos::pod;
 use loadline_core::qos;
 use serde::de::Error as _;
 use serde_json::{Value, json};
-
-use crate::cluster::{Kept, Meta};
 
 /// A pod, as far as protection looks at it.
 #[derive(Debug)]

@@ -1,18 +1,16 @@
 //! What does an agent see of its node? What everything uses now and what containers are held to, as a snapshot.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::guest::Guest;
+use crate::cluster::{Cluster, Node};
+use crate::node::{Figures, Kubelets, PodFigures, Shape};
 use jiff::Timestamp;
 use loadline_core::qos::{self, Level, Options, Quota, Series, Snapshot, State};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::Labels;
 use serde_json::json;
-
-use super::guest::Guest;
-use crate::cluster::{Cluster, Node};
-use crate::node::{Figures, Kubelets, PodFigures, Shape};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// One look at all nodes.
 pub struct Look<'a> {

@@ -1,18 +1,16 @@
 //! What is told? Events, to whoever looks at the node or the pod, and a line per decision, to whoever looks at us.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use loadline_core::qos::gap::Category;
-use loadline_core::qos::policy::RuleName;
-use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{Plan, Quota, Snapshot, Victim, event};
-
 use super::Agents;
 use super::guest::Guest;
 use crate::cluster::{Meta, Node};
 use crate::node::milli;
 use crate::tell::{About, Event};
+use loadline_core::qos::gap::Category;
+use loadline_core::qos::policy::RuleName;
+use loadline_core::qos::taint::Closed;
+use loadline_core::qos::{Plan, Quota, Snapshot, Victim, event};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Who events come from.
 pub(super) const COMPONENT: &str = "loadline-agent";

@@ -1,7 +1,11 @@
 //! Agents against the in-memory API server, with time in the test's hand: the whole story, and what gets in its way.
 
-use std::future::Future;
-
+use super::*;
+use crate::bind::COOLING;
+use crate::cluster::Pod;
+use crate::node::{Shape, Sink, USAGE_CPU};
+use crate::scenario;
+use crate::tell::Notice;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1 as core;
 use kube::api::ListParams;
@@ -9,14 +13,8 @@ use kube::{Api, Client};
 use loadline_apiserver::ApiServer;
 use loadline_core::view::Phase;
 use serde_json::{Value, json};
+use std::future::Future;
 use tokio::sync::mpsc;
-
-use super::*;
-use crate::bind::COOLING;
-use crate::cluster::Pod;
-use crate::node::{Shape, Sink, USAGE_CPU};
-use crate::scenario;
-use crate::tell::Notice;
 
 /// Generous: a busy machine must not fail a test.
 const PATIENCE: Duration = Duration::from_mins(2);

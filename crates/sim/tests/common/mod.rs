@@ -2,12 +2,11 @@
 #![allow(dead_code, reason = "each test uses its own part of this")]
 #![allow(clippy::panic, reason = "a helper that fails fails the test")]
 
-use std::future::Future;
-use std::time::Duration;
-
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_sim::node::{Figures, Sink};
+use std::future::Future;
+use std::time::Duration;
 
 /// Generous: a busy machine must not fail a test.
 pub const PATIENCE: Duration = Duration::from_mins(2);

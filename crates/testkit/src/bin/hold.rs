@@ -1,8 +1,7 @@
 //! Holds two programs under guard until it is killed: `hold FOLDER`. What `tests/guard.rs` kills.
 
-use std::path::Path;
-
 use loadline_testkit::guard::Guard;
+use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("which folder?")?;

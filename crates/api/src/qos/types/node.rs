@@ -156,7 +156,6 @@ pub struct RuleOf {
 
 /// Do it, or only tell what would be done.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Strategy {
     None,
     Preview,

@@ -61,7 +61,6 @@ pub struct Requirement {
 
 /// Whether a label has one of the values, none of them, any value, or is absent.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Operator {
     In,
     NotIn,
@@ -112,7 +111,6 @@ pub struct HttpGet {
 
 /// In the clear, or not.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Scheme {
     Http,

@@ -61,7 +61,6 @@ pub struct ScopeRequirement {
 
 /// A property of pods.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Scope {
     #[serde(rename = "QOSClass")]
     QosClass,
@@ -71,7 +70,6 @@ pub enum Scope {
 
 /// One of the values, or none of them.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum ScopeOperator {
     In,
     NotIn,
@@ -160,7 +158,6 @@ pub struct CpuSet {
 
 /// Not at all, for this pod alone, or shared with others.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 #[serde(rename_all = "lowercase")]
 pub enum CpuSetPolicy {
     None,
@@ -241,7 +238,6 @@ pub struct MemoryCompression {
 
 /// What is compressed first.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Preference {
     Tiny,
     Normal,
@@ -251,7 +247,6 @@ pub enum Preference {
 
 /// Who gets what compression gains.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "documented variants become a schema each")]
 pub enum Oversold {
     Transparent,
     None,

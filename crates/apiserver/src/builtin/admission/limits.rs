@@ -1,11 +1,10 @@
 //! Limit ranges: defaults for containers, and bounds on containers, pods and claims.
 
-use serde_json::{Value, json};
-
 use super::{Refused, annotate};
 use crate::builtin::json::{child_of, get, list, text};
 use crate::builtin::validate::check::amounts;
 use crate::quantity::Quantity;
+use serde_json::{Value, json};
 
 type Amounts = Vec<(String, Quantity)>;
 

@@ -1,7 +1,5 @@
 //! Problems of the containers of a pod.
 
-use serde_json::{Value, json};
-
 use crate::builtin::json::{get, has, int, list, text};
 use crate::builtin::names;
 use crate::builtin::validate::check::{
@@ -10,6 +8,7 @@ use crate::builtin::validate::check::{
 };
 use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
+use serde_json::{Value, json};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 

@@ -1,9 +1,8 @@
 //! Defaults of pods and of what pods are made of.
 
-use serde_json::{Value, json};
-
 use crate::builtin::json::{Object, child, set_default, text_of};
 use crate::quantity::Quantity;
+use serde_json::{Value, json};
 
 /// Applies the defaults of one struct.
 pub(in crate::builtin) fn apply(ty: &str, map: &mut Object) {

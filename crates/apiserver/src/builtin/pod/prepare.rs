@@ -1,9 +1,8 @@
 //! What a client may not choose about a pod.
 
-use serde_json::{Value, json};
-
 use super::qos_class;
 use crate::builtin::json::{child_of, copy, entries, get, int, list, remove, text};
+use serde_json::{Value, json};
 
 /// A new pod is pending, has its class of service, and says so if gates hold it back.
 pub(in crate::builtin) fn create(obj: &mut Value) {

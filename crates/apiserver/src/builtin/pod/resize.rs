@@ -1,9 +1,8 @@
 //! The `resize` subresource: other amounts of CPU and memory for the containers of a running pod.
 
-use serde_json::{Map, Value, json};
-
 use super::qos_class;
 use crate::status::FieldError;
+use serde_json::{Map, Value, json};
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 

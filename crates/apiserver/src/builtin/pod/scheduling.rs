@@ -1,13 +1,12 @@
 //! Problems of what decides where a pod may run.
 
-use serde_json::{Value, json};
-
 use crate::builtin::json::{get, has, int, list, text};
 use crate::builtin::names;
 use crate::builtin::validate::check::{
     Errors, duplicate, each, forbidden, invalid, one_of, required, selector,
 };
 use crate::status::FieldError;
+use serde_json::{Value, json};
 
 /// Effects a taint may have.
 pub(in crate::builtin) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

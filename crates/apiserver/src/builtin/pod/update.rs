@@ -1,12 +1,11 @@
 //! What an update of a pod may change.
 
-use serde_json::{Value, json};
-
 use super::scheduling;
 use crate::builtin::json::{copy, get, has, int, list, text};
 use crate::builtin::names;
 use crate::builtin::validate::check::{Errors, each, forbidden, invalid, required};
 use crate::status::FieldError;
+use serde_json::{Value, json};
 
 const RULE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \

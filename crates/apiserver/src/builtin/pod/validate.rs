@@ -1,13 +1,12 @@
 //! Problems of a pod or a pod template, apart from containers and placement.
 
-use serde_json::{Value, json};
-
 use super::{container, scheduling};
 use crate::builtin::json::{flag, get, has, int, list, text};
 use crate::builtin::validate::check::{
     Errors, amount, amounts, each, forbidden, invalid, must_be, one_of, required, resource_name,
 };
 use crate::builtin::{meta, names};
+use serde_json::{Value, json};
 
 /// A pod, without its metadata.
 pub(in crate::builtin) fn pod(obj: &Value, out: &mut Errors) {

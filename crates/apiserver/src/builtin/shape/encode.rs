@@ -1,11 +1,10 @@
 //! One value through a typed decode and encode.
 
+use super::{Omit, Table, Type};
+use crate::quantity::Quantity;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
-
-use super::{Omit, Table, Type};
-use crate::quantity::Quantity;
 
 /// Encodes a struct; fields the type does not have are dropped. What is not an object counts as the zero value.
 pub(super) fn encode_struct(table: &Table, id: usize, value: Value) -> Value {

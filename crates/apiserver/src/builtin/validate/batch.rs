@@ -1,7 +1,5 @@
 //! Jobs and cron jobs.
 
-use serde_json::{Value, json};
-
 use super::check::{
     Errors, immutable, invalid, invalid_text, labels_value, matches, must_be, nonnegative, one_of, required,
     selector, selector_text,
@@ -9,6 +7,7 @@ use super::check::{
 use crate::builtin::json::{flag, get, has, int, text};
 use crate::builtin::pod;
 use crate::status::FieldError;
+use serde_json::{Value, json};
 
 pub(super) fn job(obj: &Value, out: &mut Errors) {
     let spec = get(obj, "spec");

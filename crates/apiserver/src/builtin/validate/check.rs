@@ -1,11 +1,10 @@
 //! Checks many kinds share, each adding to a list of problems.
 
-use serde_json::{Map, Value, json};
-
 use crate::builtin::json::{entries, get, has, int, list, text};
 use crate::builtin::{meta, names};
 use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
+use serde_json::{Map, Value, json};
 
 /// Problems found so far.
 pub(in crate::builtin) type Errors = Vec<FieldError>;

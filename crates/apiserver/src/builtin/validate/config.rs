@@ -1,12 +1,11 @@
 //! Config maps and secrets.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
-
 use super::check::{Errors, each, forbidden, immutable, invalid, required};
 use crate::builtin::json::{entries, flag, get, text};
 use crate::builtin::{meta, names};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 const MAX_SIZE: usize = 1 << 20;
 

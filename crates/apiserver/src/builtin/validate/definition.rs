@@ -1,11 +1,10 @@
 //! Custom resource definitions: names, versions and scope. Schemas are checked elsewhere.
 
-use serde_json::{Value, json};
-
 use super::check::{Errors, immutable, invalid, invalid_text, required};
 use crate::builtin::json::{flag, get, has, list, text};
 use crate::builtin::names;
 use crate::status::FieldError;
+use serde_json::{Value, json};
 
 pub(super) fn definition(obj: &Value, old: Option<&Value>, out: &mut Errors) {
     let spec = get(obj, "spec");

@@ -1,10 +1,9 @@
 //! Events, by the rules of the core group and the stricter ones of their own group.
 
-use serde_json::{Value, json};
-
 use super::check::{Errors, each, immutable, invalid, required};
 use crate::builtin::json::{get, has, int, text};
 use crate::builtin::names;
+use serde_json::{Value, json};
 
 /// Rules every event keeps, whichever group it came through.
 pub(super) fn event(obj: &Value, group: &str, out: &mut Errors) {

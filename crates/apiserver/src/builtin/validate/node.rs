@@ -1,12 +1,11 @@
 //! Nodes and namespaces.
 
-use serde_json::{Value, json};
-
 use super::check::{Errors, amount, amounts, each, forbidden, must_be};
 use crate::builtin::json::{get, has, list, text};
 use crate::builtin::names;
 use crate::builtin::pod::scheduling::EFFECTS;
 use crate::status::{FieldError, Mistake};
+use serde_json::{Value, json};
 
 /// The phase says whether a namespace is going, and so does its metadata.
 pub(super) fn namespace_status(obj: &Value, out: &mut Errors) {

@@ -1,12 +1,11 @@
 //! Disruption budgets, priority classes and leases.
 
-use serde_json::{Value, json};
-
 use super::check::{
     Errors, at_most_all, forbidden, immutable, int_or_percent, invalid, invalid_text, nonnegative, one_of,
     selector, selector_text,
 };
 use crate::builtin::json::{flag, get, has, int, text};
+use serde_json::{Value, json};
 
 pub(super) fn budget(obj: &Value, out: &mut Errors) {
     let spec = get(obj, "spec");

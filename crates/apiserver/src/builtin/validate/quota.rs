@@ -1,11 +1,10 @@
 //! Quotas, limit ranges and claims: bounds on amounts.
 
-use serde_json::{Value, json};
-
 use super::check::{
     Errors, amount, amounts, forbidden, invalid, is_standard, must_be, one_of, required, resource_name,
 };
 use crate::builtin::json::{get, list, text};
+use serde_json::{Value, json};
 
 const SCOPES: [&str; 7] = [
     "BestEffort",

@@ -1,10 +1,9 @@
 //! Services: ports, types and addresses.
 
-use serde_json::{Value, json};
-
 use super::check::{Errors, each, forbidden, invalid, must_be, required};
 use crate::builtin::json::{get, has, int, list, text};
 use crate::builtin::{meta, names};
+use serde_json::{Value, json};
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 

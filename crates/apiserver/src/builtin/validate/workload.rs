@@ -1,7 +1,5 @@
 //! Kinds that keep a number of pods alive.
 
-use serde_json::{Value, json};
-
 use super::check::{
     Errors, at_most_all, each, forbidden, immutable, int_or_percent, invalid, invalid_text, labels_value,
     matches, nonnegative, plain_number, required, selector, selector_text,
@@ -9,6 +7,7 @@ use super::check::{
 use crate::builtin::json::{entries, get, has, int, list, text};
 use crate::builtin::{meta, names, pod};
 use crate::status::{FieldError, Mistake};
+use serde_json::{Value, json};
 
 /// Required, well-formed and not empty.
 fn own_selector(out: &mut Errors, spec: &Value, kind: &str) {

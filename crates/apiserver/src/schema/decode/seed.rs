@@ -1,17 +1,15 @@
 //! One value of a body, read with the schema that applies to it.
 
+use crate::quantity;
+use crate::schema::gotime::{self, Precision};
+use crate::schema::{Type, View, builtin};
+use base64::Engine as _;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
-
-use base64::Engine as _;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
-
-use crate::quantity;
-use crate::schema::gotime::{self, Precision};
-use crate::schema::{Type, View, builtin};
 
 /// Upstream stops collecting strict errors here.
 const MOST_STRICT: usize = 100;

@@ -1,7 +1,6 @@
-use serde_json::json;
-
 use super::*;
 use crate::schema::builtin;
+use serde_json::json;
 
 fn pod(text: &str) -> Result<Decoded, DecodeError> {
     typed(builtin::kind("", "v1", "Pod").unwrap(), text.as_bytes())

@@ -1,8 +1,7 @@
 //! The operations of a group and version.
 
-use serde_json::{Map, Value, json};
-
 use super::{DELETE_OPTIONS, GroupVersion, PATCH, Resource, STATUS, definition, reference};
+use serde_json::{Map, Value, json};
 
 /// What an operation is called in paths and in the documents.
 struct Operation<'a> {

@@ -1,8 +1,7 @@
 //! The same in the older form, for clients that have not moved on.
 
-use serde_json::{Map, Value, json};
-
 use super::{GroupVersion, SCHEMAS, paths, schemas};
+use serde_json::{Map, Value, json};
 
 /// The OpenAPI v2 document at `/openapi/v2` of everything served.
 #[must_use]

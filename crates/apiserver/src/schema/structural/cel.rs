@@ -3,16 +3,14 @@
 //! The expressions are evaluated by the `kube-cel` crate, one schema node at a time; walking the object,
 //! forgiving what has not been changed, and the words of a failure are upstream's and done here.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use kube_cel::{CompiledSchema, ErrorKind, Validator, compile_schema};
-use serde_json::{Value, json};
-
 use super::report::NOWHERE;
 use super::{child, flag, text, validate};
 use crate::status::{FieldError, Mistake, render};
+use kube_cel::{CompiledSchema, ErrorKind, Validator, compile_schema};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// More compiled rules than this are not kept.
 const MOST_KEPT: usize = 4096;

@@ -3,11 +3,10 @@
 //! A schema is structural when the type of every value is known without looking at the value: types stand outside
 //! of `anyOf`, `oneOf`, `allOf` and `not`, and what those talk about is also declared outside of them.
 
-use regex::Regex;
-use serde_json::{Value, json};
-
 use super::{flag, prune, text, validate};
 use crate::status::FieldError;
+use regex::Regex;
+use serde_json::{Value, json};
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]

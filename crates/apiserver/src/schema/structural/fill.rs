@@ -1,8 +1,7 @@
 //! Filling in defaults, and what becomes of null.
 
-use serde_json::Value;
-
 use super::{field, flag};
+use serde_json::Value;
 
 /// Fills in defaults, outside in: a default may contain fields that have defaults of their own.
 pub(super) fn default(schema: &Value, value: &mut Value) {

@@ -1,14 +1,12 @@
 //! Which formats of a schema are checked, and what fulfils them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::OnceLock;
-
+use super::text;
+use crate::schema::gotime::{self, Precision};
 use base64::Engine as _;
 use regex::Regex;
 use serde_json::Value;
-
-use super::text;
-use crate::schema::gotime::{self, Precision};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::OnceLock;
 
 /// Formats of text that are checked; upstream ignores all others.
 const KNOWN: [&str; 21] = [

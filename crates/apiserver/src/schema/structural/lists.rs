@@ -1,11 +1,9 @@
 //! What a schema promises beyond constraints: entries told apart by keys, resources inside resources.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
-
 use super::{child, flag, text};
 use crate::status::FieldError;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Entries of sets and keyed lists that are there twice.
 pub(super) fn duplicates(schema: &Value, value: &Value, path: &str) -> Vec<FieldError> {

@@ -1,8 +1,7 @@
 //! Removing what the schema does not know.
 
-use serde_json::{Map, Value};
-
 use super::{DecodeError, builtin, child, decode, field, flag};
+use serde_json::{Map, Value};
 
 /// Fields every resource has; the schema need not mention them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];

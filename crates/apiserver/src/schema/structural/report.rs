@@ -1,8 +1,7 @@
 //! Mistakes found so far, and how far a value got: upstream reports the alternative that came closest.
 
-use serde_json::Value;
-
 use crate::status::{FieldError, Mistake};
+use serde_json::Value;
 
 /// What upstream prints as the field of a mistake that belongs to none.
 pub(super) const NOWHERE: &str = "<nil>";

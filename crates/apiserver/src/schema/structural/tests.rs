@@ -1,8 +1,7 @@
-use proptest::prelude::*;
-use serde_json::json;
-
 use super::*;
 use crate::schema::{Definitions, Schema};
+use proptest::prelude::*;
+use serde_json::json;
 
 fn with<T>(schema: &Value, act: impl FnOnce(View<'_>) -> T) -> T {
     let definitions = Definitions::default();

@@ -1,14 +1,12 @@
 //! Checking a value against the constraints of a schema, in upstream's order and words.
 
-use std::collections::BTreeMap;
-use std::sync::{OnceLock, RwLock};
-
-use regex::Regex;
-use serde_json::{Map, Number, Value};
-
 use super::report::Report;
 use super::{flag, format, text};
 use crate::status::FieldError;
+use regex::Regex;
+use serde_json::{Map, Number, Value};
+use std::collections::BTreeMap;
+use std::sync::{OnceLock, RwLock};
 
 /// Checks a value; `prefix` is put before the fields of all mistakes, but not into their sentences.
 pub(super) fn whole(schema: &Value, prefix: &str, new: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// A metric the policy speaks of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name.
     pub name: Arc<str>,
     /// How often it is fetched, if it is.
     pub period: Option<SignedDuration>,

@@ -6,7 +6,6 @@ use crate::qos::pod::{Node, Pod};
 use crate::qos::throttle::quota;
 use std::cmp::Ordering;
 
-/// CPU.
 pub const CPU: Resource = Resource("cpu");
 
 /// How CPU is taken away and given back.

@@ -5,7 +5,6 @@ use crate::qos::level::Level;
 use crate::qos::pod::{Node, Pod};
 use std::cmp::Ordering;
 
-/// Memory.
 pub const MEMORY: Resource = Resource("memory");
 
 /// The metrics of memory.

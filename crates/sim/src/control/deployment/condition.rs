@@ -1,9 +1,8 @@
 //! What does a Deployment say about itself?
 
-use jiff::Timestamp;
-
 use super::World;
 use crate::cluster::{Condition, DeploymentStatus};
+use jiff::Timestamp;
 
 /// No deadline at all, as the API writes it.
 const NEVER: i64 = i32::MAX as i64;

@@ -4,10 +4,9 @@
 //! pods, and never fewer than `wanted - m` available ones on our account. The new set grows into the room
 //! above, the old ones shrink by what is available beyond the floor.
 
-use std::sync::Arc;
-
 use super::{DESIRED, MAX, Plan, World};
 use crate::cluster::{ReplicaSet, Strategy};
+use std::sync::Arc;
 
 /// Sets the size of a replica set, and notes what the size was decided for.
 pub fn scale(world: &World<'_>, plan: &mut Plan, set: &ReplicaSet, replicas: i64) {

@@ -1,11 +1,10 @@
 //! Arithmetic of nodes and pods.
 
-use proptest::prelude::*;
-
 use super::super::burn::{USAGE_CPU, USAGE_MEMORY, USAGE_TRACE, WARM_UP};
 use super::super::{dice, trace};
 use super::*;
 use crate::cluster::{Container, Meta};
+use proptest::prelude::*;
 
 const CPUS: i64 = 4;
 

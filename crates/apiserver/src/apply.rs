@@ -13,12 +13,11 @@ mod shape;
 mod tests;
 mod walk;
 
-use serde_json::{Value, json};
-
 use crate::schema::View;
 use crate::status::{Cause, Details, Status};
 use fields::{Element, FieldSet};
 use managers::{Entry, Id, Managers, Operation};
+use serde_json::{Value, json};
 use shape::Shape;
 
 /// Owns what was there before anybody applied.

@@ -7,13 +7,11 @@ mod condition;
 mod rolling;
 mod template;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use crate::cluster::{Deployment, DeploymentStatus, Key, ReplicaSet, Strategy};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use crate::cluster::{Deployment, DeploymentStatus, Key, ReplicaSet, Strategy};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use template::{hash, same_template};
 

@@ -23,14 +23,11 @@ mod scale;
 mod watch;
 mod write;
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::task::{Context, Poll};
-
+use crate::protobuf;
+use crate::registry::{Registry, Resource};
+use crate::request::{Path, Query, Target, Verb};
+use crate::status::Status;
+use crate::store::Store;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
@@ -38,13 +35,14 @@ use jiff::Timestamp;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::task::{Context, Poll};
 use tokio_util::sync::CancellationToken;
-
-use crate::protobuf;
-use crate::registry::{Registry, Resource};
-use crate::request::{Path, Query, Target, Verb};
-use crate::status::Status;
-use crate::store::Store;
 
 pub use encode::Form;
 

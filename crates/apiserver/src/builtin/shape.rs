@@ -6,12 +6,10 @@
 
 mod encode;
 
+use super::Kind;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-use serde_json::{Map, Value};
-
-use super::Kind;
 
 /// When a field is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +60,7 @@ pub(super) struct Table {
     schema: usize,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("types.txt")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("shape/types.txt")));
 
 impl Table {
     fn read(text: &'static str) -> Self {
@@ -184,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_understood() {
-        let text = include_str!("types.txt");
+        let text = include_str!("shape/types.txt");
         for line in text.lines().filter_map(|l| l.strip_prefix("type ")) {
             let mut words = line.split(' ');
             let name = words.next().unwrap();

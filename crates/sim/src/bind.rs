@@ -12,22 +12,20 @@ mod heat;
 mod news;
 mod queue;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use loadline_core::load::policy::Rules;
-use loadline_core::view::PodFacts;
-use serde_json::Value;
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
 use crate::cluster::{Meta, Writer};
 use crate::tell::{About, Event, Teller};
 use crate::world::Counts;
 use act::{Act, Done};
 use desk::{Desk, Now};
+use loadline_core::load::policy::Rules;
+use loadline_core::view::PodFacts;
 use news::News;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 pub use heat::Peak;
 

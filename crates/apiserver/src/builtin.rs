@@ -19,9 +19,8 @@ mod tests;
 mod validate;
 mod warn;
 
-use serde_json::Value;
-
 use crate::status::FieldError;
+use serde_json::Value;
 
 pub use warn::warnings;
 

@@ -11,11 +11,10 @@ mod quota;
 mod service;
 mod workload;
 
-use serde_json::Value;
-
 use self::check::Errors;
 use super::names::Rule;
 use super::{Kind, meta, pod};
+use serde_json::Value;
 
 struct Traits {
     namespaced: bool,

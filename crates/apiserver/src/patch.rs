@@ -9,10 +9,9 @@ mod strategic;
 mod tests;
 pub(crate) mod words;
 
-use serde_json::Value;
-
 use crate::schema::View;
 use crate::status::Status;
+use serde_json::Value;
 
 /// Applies a JSON patch (RFC 6902) as a whole or not at all.
 ///

@@ -8,10 +8,9 @@ pub(super) mod scheduling;
 pub(super) mod update;
 pub(super) mod validate;
 
-use serde_json::Value;
-
 use super::json::{entries, get, has, list};
 use crate::quantity::Quantity;
+use serde_json::Value;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, from the requests and limits of a pod's spec.
 #[must_use]

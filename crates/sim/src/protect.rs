@@ -21,24 +21,22 @@ mod say;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use loadline_api::qos::write;
-use loadline_core::qos::policy::Policy;
-use loadline_core::qos::{self, Eviction, Plan, Snapshot, State, Victim};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-
 use crate::cluster::{Cluster, Error, Key, Node, Shelf};
 use crate::node::Kubelets;
 use crate::tell::Teller;
 use crate::world::Counts;
 use asked::Asked;
 use guest::Guest;
+use jiff::Timestamp;
+use loadline_api::qos::write;
+use loadline_core::qos::policy::Policy;
+use loadline_core::qos::{self, Eviction, Plan, Snapshot, State, Victim};
 use look::Look;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// How often other pods are looked for in one cycle because somebody may not go.
 const TRIES: usize = 3;

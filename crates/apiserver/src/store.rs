@@ -8,11 +8,10 @@
 
 mod object;
 
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-use serde_json::Value;
 use tokio::sync::watch;
 
 pub use object::{Key, Object, key};

@@ -9,10 +9,9 @@ mod gotime;
 pub mod openapi;
 pub mod structural;
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use serde_json::Value;
 
 /// JSON type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

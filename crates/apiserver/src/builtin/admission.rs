@@ -5,10 +5,9 @@
 
 mod limits;
 
-use serde_json::{Value, json};
-
 use super::Kind;
 use super::json::{child, child_of, copy, flag, get, has, int, list, set_default, text};
+use serde_json::{Value, json};
 
 /// Why admission refused an object. The handler answers 403 with this sentence, see `Status::forbidden`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

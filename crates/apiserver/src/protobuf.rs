@@ -15,15 +15,14 @@ mod table;
 mod tests;
 mod wire;
 
-use bytes::Bytes;
-use http::Method;
-use serde_json::{Map, Value, json};
-
 use self::table::TABLE;
 use self::wire::Reader;
 use crate::registry::{Resource, group_version};
 use crate::schema::decode;
 use crate::status::Status;
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Map, Value, json};
 
 /// The media type of these bodies.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";

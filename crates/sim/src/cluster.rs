@@ -15,7 +15,6 @@ pub use workload::{
 pub use write::{Error, Patch, Writer};
 
 use std::sync::Arc;
-
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +25,6 @@ pub struct Cluster {
     pub write: Writer,
     /// Pods of all namespaces.
     pub pods: Arc<Shelf<Pod>>,
-    /// Nodes.
     pub nodes: Arc<Shelf<Node>>,
     /// Replica sets of all namespaces.
     pub sets: Arc<Shelf<ReplicaSet>>,

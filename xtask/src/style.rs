@@ -1,0 +1,89 @@
+//! Does all code look the same where rustfmt leaves a choice?
+//!
+//! Imports stand in one block, which rustfmt then sorts; a module with children is `name.rs` beside `name/`, never
+//! `name/mod.rs` (but for what tests and benchmarks share, where Cargo would take the file for a test).
+
+use crate::shell;
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
+
+/// Checks every source file.
+pub fn check_workspace() -> Result<()> {
+    let mut problems = Vec::new();
+    let root = shell::root();
+    for part in ["crates", "xtask"] {
+        for file in sources(&root.join(part))? {
+            let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            let name = file.strip_prefix(&root).unwrap_or(&file);
+            problems.extend(check(name, &text));
+        }
+    }
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with("generated") {
+            out.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+/// What is wrong with one file.
+fn check(file: &Path, text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let shared = file.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");
+    if file.ends_with("mod.rs") && !shared {
+        problems.push(format!("{}: a module is NAME.rs beside NAME/", file.display()));
+    }
+    // Is the line within an import, or the last that was not empty the end of one?
+    let (mut within, mut after, mut blank) = (false, false, false);
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() {
+            blank = true;
+            continue;
+        }
+        let starts = line.starts_with("use ");
+        if starts && after && blank {
+            problems.push(format!(
+                "{}:{}: imports stand in one block, without empty lines",
+                file.display(),
+                index + 1
+            ));
+        }
+        after = (within || starts) && line.ends_with(';');
+        within = (within || starts) && !after;
+        blank = false;
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_in_two_blocks_and_old_module_files_are_told() {
+        for (file, text, problems, why) in [
+            ("a/src/b.rs", "use x::a;\nuse y::{\n    b,\n};\n\nfn f() {}\n", 0, "one block"),
+            ("a/src/b.rs", "use x::a;\n\nuse y::b;\n", 1, "two blocks"),
+            ("a/src/b.rs", "use y::{\n    b,\n};\n\nuse x::a;\n", 1, "after one of several lines"),
+            ("a/src/b.rs", "pub use x::a;\n\nuse y::b;\n", 0, "what is passed on stands apart"),
+            ("a/src/b.rs", "use x::a;\n\nfn f() {\n    use y::b;\n}\n", 0, "another scope"),
+            ("a/src/b/mod.rs", "", 1, "an old module file"),
+            ("a/tests/b/mod.rs", "", 0, "shared by tests"),
+        ] {
+            assert_eq!(check(Path::new(file), text).len(), problems, "{why}");
+        }
+    }
+}
