@@ -32,7 +32,9 @@ pub struct PriorityClass {
 
 /// A `PersistentVolumeClaim`, as far as it matters here.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Claim {
+pub struct Claim {
+    pub namespace: String,
+    pub name: String,
     /// The volume it has or waits for.
     pub volume: Option<String>,
     pub class: Option<String>,
@@ -45,7 +47,7 @@ pub(crate) struct Claim {
 
 /// What became of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It waits for a volume.
     #[default]
     Waiting,
@@ -59,11 +61,27 @@ pub(crate) enum Standing {
 
 /// A `PersistentVolume`, as far as it matters here.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PersistentVolume {
+pub struct PersistentVolume {
+    pub name: String,
     pub labels: BTreeMap<String, String>,
     pub affinity: Option<NodeSelector>,
     /// Who attaches it, and its name there.
     pub attached: Option<(String, String)>,
+}
+
+/// A `StorageClass`, as far as it matters here.
+#[derive(Clone, Debug, Default)]
+pub struct StorageClass {
+    pub name: String,
+    /// Is a volume bound only once its pod has a node?
+    pub delayed: bool,
+}
+
+/// A `CSINode`: how many volumes each driver can attach to the node of that name.
+#[derive(Clone, Debug, Default)]
+pub struct CsiNode {
+    pub name: String,
+    pub limits: BTreeMap<String, i64>,
 }
 
 impl Context {
@@ -78,9 +96,13 @@ impl Context {
     /// # Errors
     /// When the object is not what it should be.
     pub fn priority_class(&mut self, value: &Value) -> Result<(), Error> {
-        let class = priority_class(value)?;
-        self.classes.insert(class.name.clone(), class);
+        self.set_priority_class(priority_class(value)?);
         Ok(())
+    }
+
+    /// A `PriorityClass` is there.
+    pub fn set_priority_class(&mut self, class: PriorityClass) {
+        self.classes.insert(class.name.clone(), class);
     }
 
     /// Forgets a `PriorityClass`.
@@ -93,30 +115,13 @@ impl Context {
     /// # Errors
     /// When the object is not what it should be.
     pub fn claim(&mut self, value: &Value) -> Result<(), Error> {
-        let (key, claim) = object("PersistentVolumeClaim", value, |root| {
-            let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
-            let annotations = metadata.get("annotations");
-            let key = (namespace(metadata.get("namespace").text()), metadata.get("name").needed());
-            let old_class = annotations.get("volume.beta.kubernetes.io/storage-class");
-            let (phase, modes) = (status.get("phase"), spec.get("accessModes"));
-            let claim = Claim {
-                volume: spec.get("volumeName").text().map(str::to_owned),
-                class: old_class.text().or(spec.get("storageClassName").text()).map(str::to_owned),
-                standing: match phase.text() {
-                    Some("Lost") => Standing::Lost,
-                    _ if metadata.get("deletionTimestamp").is_set() => Standing::Leaving,
-                    Some("Bound") => Standing::Bound,
-                    // What the scheduler of Kubernetes goes by; files tend to have the phase only.
-                    _ if annotations.get("pv.kubernetes.io/bind-completed").is_set() => Standing::Bound,
-                    _ => Standing::Waiting,
-                },
-                exclusive: modes.items().any(|mode| mode.text() == Some("ReadWriteOncePod")),
-                owner: crate::read::controller(&metadata).map(|owner| owner.uid.to_string()),
-            };
-            (key, claim)
-        })?;
-        self.claims.insert(key, claim);
+        self.set_claim(claim(value)?);
         Ok(())
+    }
+
+    /// A `PersistentVolumeClaim` is there.
+    pub fn set_claim(&mut self, claim: Claim) {
+        self.claims.insert((claim.namespace.clone(), claim.name.clone()), claim);
     }
 
     /// Forgets a `PersistentVolumeClaim`.
@@ -129,17 +134,13 @@ impl Context {
     /// # Errors
     /// When the object is not what it should be.
     pub fn volume(&mut self, value: &Value) -> Result<(), Error> {
-        let (name, volume) = object("PersistentVolume", value, |root| {
-            let (metadata, spec) = (root.get("metadata"), root.get("spec"));
-            let volume = PersistentVolume {
-                labels: metadata.get("labels").texts(),
-                affinity: spec.get("nodeAffinity").get("required").parse(),
-                attached: crate::pod::volumes::attached(&spec),
-            };
-            (metadata.get("name").needed(), volume)
-        })?;
-        self.volumes.insert(name, volume);
+        self.set_volume(volume(value)?);
         Ok(())
+    }
+
+    /// A `PersistentVolume` is there.
+    pub fn set_volume(&mut self, volume: PersistentVolume) {
+        self.volumes.insert(volume.name.clone(), volume);
     }
 
     /// Forgets a `PersistentVolume`.
@@ -147,17 +148,18 @@ impl Context {
         self.volumes.remove(name);
     }
 
-    /// Adds a `StorageClass`. Without it an unbound claim is just that; with it the reason is better.
+    /// Adds a `StorageClass`.
     ///
     /// # Errors
     /// When the object is not what it should be.
     pub fn storage_class(&mut self, value: &Value) -> Result<(), Error> {
-        let (name, delayed) = object("StorageClass", value, |root| {
-            let delayed = root.get("volumeBindingMode").text() == Some("WaitForFirstConsumer");
-            (root.get("metadata").get("name").needed(), delayed)
-        })?;
-        self.storage.insert(name, delayed);
+        self.set_storage_class(storage_class(value)?);
         Ok(())
+    }
+
+    /// A `StorageClass` is there.
+    pub fn set_storage_class(&mut self, class: StorageClass) {
+        self.storage.insert(class.name, class.delayed);
     }
 
     /// Forgets a `StorageClass`.
@@ -170,11 +172,13 @@ impl Context {
     /// # Errors
     /// When the object is not what it should be.
     pub fn csi_node(&mut self, value: &Value) -> Result<(), Error> {
-        let (name, limits) = object("CSINode", value, |root| {
-            (root.get("metadata").get("name").needed(), node::limits(root).into_iter().collect())
-        })?;
-        self.limits.insert(name, limits);
+        self.set_csi_node(csi_node(value)?);
         Ok(())
+    }
+
+    /// A `CSINode` is there.
+    pub fn set_csi_node(&mut self, node: CsiNode) {
+        self.limits.insert(node.name, node.limits);
     }
 
     /// Forgets a `CSINode`.
@@ -231,6 +235,73 @@ pub fn priority_class(value: &Value) -> Result<PriorityClass, Error> {
         value: root.get("value").int32().unwrap_or_default(),
         global_default: root.get("globalDefault").flag(),
         preempts: root.get("preemptionPolicy").text() != Some("Never"),
+    })
+}
+
+/// Reads a `PersistentVolumeClaim`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn claim(value: &Value) -> Result<Claim, Error> {
+    object("PersistentVolumeClaim", value, |root| {
+        let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
+        let annotations = metadata.get("annotations");
+        let old_class = annotations.get("volume.beta.kubernetes.io/storage-class");
+        let (phase, modes) = (status.get("phase"), spec.get("accessModes"));
+        Claim {
+            namespace: namespace(metadata.get("namespace").text()),
+            name: metadata.get("name").needed(),
+            volume: spec.get("volumeName").text().map(str::to_owned),
+            class: old_class.text().or(spec.get("storageClassName").text()).map(str::to_owned),
+            standing: match phase.text() {
+                Some("Lost") => Standing::Lost,
+                _ if metadata.get("deletionTimestamp").is_set() => Standing::Leaving,
+                Some("Bound") => Standing::Bound,
+                // What the scheduler of Kubernetes goes by; files tend to have the phase only.
+                _ if annotations.get("pv.kubernetes.io/bind-completed").is_set() => Standing::Bound,
+                _ => Standing::Waiting,
+            },
+            exclusive: modes.items().any(|mode| mode.text() == Some("ReadWriteOncePod")),
+            owner: crate::read::controller(&metadata).map(|owner| owner.uid.to_string()),
+        }
+    })
+}
+
+/// Reads a `PersistentVolume`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn volume(value: &Value) -> Result<PersistentVolume, Error> {
+    object("PersistentVolume", value, |root| {
+        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        PersistentVolume {
+            labels: metadata.get("labels").texts(),
+            affinity: spec.get("nodeAffinity").get("required").parse(),
+            attached: crate::pod::volumes::attached(&spec),
+            name: metadata.get("name").needed(),
+        }
+    })
+}
+
+/// Reads a `StorageClass`. Without it an unbound claim is just that; with it the reason is better.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn storage_class(value: &Value) -> Result<StorageClass, Error> {
+    object("StorageClass", value, |root| StorageClass {
+        delayed: root.get("volumeBindingMode").text() == Some("WaitForFirstConsumer"),
+        name: root.get("metadata").get("name").needed(),
+    })
+}
+
+/// Reads a `CSINode`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn csi_node(value: &Value) -> Result<CsiNode, Error> {
+    object("CSINode", value, |root| CsiNode {
+        name: root.get("metadata").get("name").needed(),
+        limits: node::limits(root).into_iter().collect(),
     })
 }
 

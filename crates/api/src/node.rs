@@ -1,6 +1,7 @@
 //! What is known of a node?
 
 use crate::read::{At, Error, Warning, tolerant};
+use jiff::Timestamp;
 use loadline_core::view::NodeFacts;
 use serde_json::Value;
 
@@ -25,6 +26,16 @@ pub fn facts(value: &Value) -> Result<(NodeFacts, Vec<Warning>), Error> {
             ..NodeFacts::default()
         }
     })
+}
+
+/// Annotation of a node: until when no pod is sent there, because load was just taken off it by force. Whoever takes the
+/// load off writes it, and schedulers read it, as two processes that know each other only by the API server.
+pub const COOLING: &str = "loadline.dev/cooling-until";
+
+/// Until when a node is to be left alone, as its annotations say; what is no time is nothing.
+#[must_use]
+pub fn cooling_until(facts: &NodeFacts) -> Option<Timestamp> {
+    facts.annotations.get(COOLING)?.parse().ok()
 }
 
 /// Is the node up, by its own account? None if it does not say. Placing pods goes by taints, not by this.

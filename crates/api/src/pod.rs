@@ -13,6 +13,7 @@ use loadline_core::resources::List;
 use loadline_core::view::{Hold, PodFacts};
 use serde_json::Value;
 use std::sync::Arc;
+use volumes::Mention;
 
 /// The facts of a Pod, with what the objects it refers to say.
 ///
@@ -22,14 +23,76 @@ use std::sync::Arc;
 /// # Errors
 /// When the object is not what it should be.
 pub fn facts(value: &Value, context: &Context) -> Result<(PodFacts, Vec<Warning>), Error> {
-    tolerant("Pod", value, |pod| read(pod, context))
+    let (pod, warnings) = read(value)?;
+    Ok((pod.resolve(context), warnings))
 }
 
-fn read(pod: &At<'_, '_>, context: &Context) -> PodFacts {
+/// A Pod as its object says, before what it refers to is looked up. That can be done again when the others change,
+/// without the object.
+#[derive(Clone, Debug)]
+pub struct Unresolved {
+    /// Without priority, volumes and holds.
+    facts: PodFacts,
+    /// What holds it, before and after what its priority class may add.
+    holds: [Vec<Hold>; 2],
+    priority: Priority,
+    volumes: Vec<Mention>,
+    /// Who is to place it.
+    pub scheduler: String,
+    /// Counts changes of what is wanted.
+    pub generation: i64,
+    /// Why it has no node, as it was told last.
+    pub unschedulable: Option<String>,
+}
+
+impl Unresolved {
+    /// What is known without anything else. Its priority is the one written, if any, else nothing.
+    #[must_use]
+    pub fn facts(&self) -> &PodFacts {
+        &self.facts
+    }
+
+    /// Is it held by a gate somebody closed?
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.holds.iter().flatten().any(|hold| matches!(hold, Hold::Gate(_)))
+    }
+
+    /// Does what it means depend on other objects?
+    #[must_use]
+    pub fn refers(&self) -> bool {
+        let claims = self.volumes.iter().any(|v| matches!(v, Mention::Claim(_) | Mention::Own(_)));
+        claims || self.priority.written.is_none()
+    }
+
+    /// The facts, by the objects there are.
+    #[must_use]
+    pub fn resolve(&self, context: &Context) -> PodFacts {
+        let mut facts = self.facts.clone();
+        let [mut holds, late] = self.holds.clone();
+        (facts.priority, facts.preempts) = self.priority.resolve(context, &mut holds);
+        holds.extend(late);
+        let volumes = volumes::resolve(&self.volumes, &facts, context, &mut holds);
+        if !holds.is_empty() || !volumes.is_empty() {
+            let wants = Arc::make_mut(&mut facts.wants);
+            (wants.volumes, wants.holds) = (volumes, holds);
+        }
+        facts
+    }
+}
+
+/// Reads a Pod.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read(value: &Value) -> Result<(Unresolved, Vec<Warning>), Error> {
+    tolerant("Pod", value, unresolved)
+}
+
+fn unresolved(pod: &At<'_, '_>) -> Unresolved {
     let (metadata, spec, status) = (pod.get("metadata"), pod.get("spec"), pod.get("status"));
     let mut holds = gates(&spec);
     let asked = resources::read(&spec, &status, &mut holds);
-    let labels = metadata.get("labels").texts();
     let mut facts = PodFacts {
         namespace: namespace(metadata.get("namespace").text()),
         name: metadata.get("name").needed(),
@@ -48,15 +111,30 @@ fn read(pod: &At<'_, '_>, context: &Context) -> PodFacts {
         started: start::started(&spec, &status),
         node: spec.get("nodeName").text().map(str::to_owned),
         nominated: status.get("nominatedNodeName").text().map(str::to_owned),
-        labels,
+        labels: metadata.get("labels").texts(),
         ..PodFacts::default()
     };
-    (facts.priority, facts.preempts) = priority(&spec, context, &mut holds);
-    let mut wants = wants::read(&spec, &facts, &mut holds);
-    wants.volumes = volumes::read(&spec, &facts, context, &mut holds);
-    wants.holds = holds;
-    facts.wants = Arc::new(wants);
-    facts
+    let priority = Priority::read(&spec);
+    facts.priority = priority.written.unwrap_or_default();
+    let mut late = Vec::new();
+    facts.wants = Arc::new(wants::read(&spec, &facts, &mut late));
+    Unresolved {
+        volumes: volumes::read(&spec, &facts.name),
+        holds: [holds, late],
+        priority,
+        scheduler: spec.get("schedulerName").string(),
+        generation: metadata.get("generation").int().unwrap_or_default(),
+        unschedulable: unschedulable(&status),
+        facts,
+    }
+}
+
+/// The message of the condition that says it has no node.
+fn unschedulable(status: &At<'_, '_>) -> Option<String> {
+    let conditions = status.get("conditions");
+    let is = |at: &At<'_, '_>, field: &str, text: &str| at.get(field).text() == Some(text);
+    let told = conditions.items().find(|at| is(at, "type", "PodScheduled") && is(at, "status", "False"))?;
+    Some(told.get("message").string())
 }
 
 /// A pod as a template makes it, before it has a name.
@@ -113,22 +191,39 @@ fn gates(spec: &At<'_, '_>) -> Vec<Hold> {
     holds
 }
 
-/// The priority, and whether others may be evicted for it. What is written counts; the API server copies it from
-/// the class, and so do we where that has not happened yet.
-fn priority(spec: &At<'_, '_>, context: &Context, holds: &mut Vec<Hold>) -> (i32, bool) {
-    let name = spec.get("priorityClassName").text();
-    let (written, policy) = (spec.get("priority").int32(), spec.get("preemptionPolicy").text());
-    let class = context.class(name);
-    if let (None, None, Some(name)) = (&class, written, name) {
-        holds.push(Hold::Invalid(format!("spec.priorityClassName: there is no PriorityClass {name:?}")));
+/// What a pod says about its priority.
+#[derive(Clone, Debug, Default)]
+struct Priority {
+    class: Option<String>,
+    written: Option<i32>,
+    /// May others be evicted for it, if it says so itself?
+    preempts: Option<bool>,
+}
+
+impl Priority {
+    fn read(spec: &At<'_, '_>) -> Self {
+        Self {
+            class: spec.get("priorityClassName").text().map(str::to_owned),
+            written: spec.get("priority").int32(),
+            preempts: spec.get("preemptionPolicy").text().map(|policy| policy != "Never"),
+        }
     }
-    let preempts = match (policy, written, &class) {
-        (Some(policy), ..) => policy != "Never",
-        // Written without a policy: the API server has been there, and the policy is the usual one.
-        (None, None, Some(class)) => class.preempts,
-        (None, ..) => true,
-    };
-    (written.or(class.map(|c| c.value)).unwrap_or_default(), preempts)
+
+    /// The priority, and whether others may be evicted for it. What is written counts; the API server copies it from
+    /// the class, and so do we where that has not happened yet.
+    fn resolve(&self, context: &Context, holds: &mut Vec<Hold>) -> (i32, bool) {
+        let class = context.class(self.class.as_deref());
+        if let (None, None, Some(name)) = (&class, self.written, &self.class) {
+            holds.push(Hold::Invalid(format!("spec.priorityClassName: there is no PriorityClass {name:?}")));
+        }
+        let preempts = match (self.preempts, self.written, &class) {
+            (Some(preempts), ..) => preempts,
+            // Written without a policy: the API server has been there, and the policy is the usual one.
+            (None, None, Some(class)) => class.preempts,
+            (None, ..) => true,
+        };
+        (self.written.or(class.map(|c| c.value)).unwrap_or_default(), preempts)
+    }
 }
 
 /// Does this init container keep running beside the others?

@@ -28,6 +28,7 @@
 //! | How much is `1.5Gi`, exactly? How is it written? | [`quantity`] |
 //! | Does it fit, what is lacking, how many more? | [`resources`] |
 //! | What does this pod really ask for? | [`requests`] |
+//! | Which object is it? | [`object`] |
 //! | Which labels, nodes, taints match? | [`select`] |
 //! | What is the cluster like right now? | [`view`] |
 //! | What is used, what is on its way, what is gone? | [`ledger`] |
@@ -70,6 +71,7 @@ pub mod explain;
 pub mod fuzz;
 pub mod ledger;
 pub mod load;
+pub mod object;
 pub mod place;
 pub mod qos;
 pub mod quantity;

@@ -10,17 +10,41 @@ use loadline_core::select::node::{NodeSelector, Required, Term};
 use loadline_core::view::{Hold, PodFacts, Volume};
 use std::collections::BTreeMap;
 
+/// A volume of a pod, as its object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mention {
+    /// Behind the claim of that name.
+    Claim(String),
+    /// Behind a claim of that name, made for this pod alone.
+    Own(String),
+    /// Written in the pod.
+    Inline(Volume),
+    /// Something we cannot do.
+    Hold(Hold),
+}
+
 /// The volumes of a pod that matter for where it can go.
-pub(super) fn read(
-    spec: &At<'_, '_>,
+pub(super) fn read(spec: &At<'_, '_>, pod: &str) -> Vec<Mention> {
+    spec.get("volumes").items().filter_map(|at| mention(&at, pod)).collect()
+}
+
+/// What the volumes are, by the claims and volumes there are.
+pub(super) fn resolve(
+    mentions: &[Mention],
     pod: &PodFacts,
     context: &Context,
     holds: &mut Vec<Hold>,
 ) -> Vec<Volume> {
     let mut out = Vec::new();
-    for at in spec.get("volumes").items() {
-        match volume(&at, pod, context) {
-            Ok(volume) => out.extend(volume),
+    for mention in mentions {
+        let found = match mention {
+            Mention::Claim(name) => claimed(name, None, pod, context),
+            Mention::Own(name) => claimed(name, Some(&pod.uid), pod, context),
+            Mention::Inline(volume) => Ok(volume.clone()),
+            Mention::Hold(hold) => Err(hold.clone()),
+        };
+        match found {
+            Ok(volume) => out.push(volume),
             Err(hold) => holds.push(hold),
         }
     }
@@ -30,18 +54,20 @@ pub(super) fn read(
 /// Disks that some pods cannot share on one node, by rules of their own.
 const WITH_RULES: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"];
 
-fn volume(at: &At<'_, '_>, pod: &PodFacts, context: &Context) -> Result<Option<Volume>, Hold> {
+fn mention(at: &At<'_, '_>, pod: &str) -> Option<Mention> {
     let name = at.get("name").string();
     if let Some(claim) = at.get("persistentVolumeClaim").some() {
-        return claimed(&claim.get("claimName").string(), None, pod, context).map(Some);
+        return Some(Mention::Claim(claim.get("claimName").string()));
     }
     if at.get("ephemeral").is_set() {
-        return claimed(&format!("{}-{name}", pod.name), Some(&pod.uid), pod, context).map(Some);
+        return Some(Mention::Own(format!("{pod}-{name}")));
     }
     if let Some(kind) = WITH_RULES.into_iter().find(|kind| at.get(kind).is_set()) {
-        return Err(Hold::Unsupported(format!("a {kind} written in the pod (volume {name:?})")));
+        let what = format!("a {kind} written in the pod (volume {name:?})");
+        return Some(Mention::Hold(Hold::Unsupported(what)));
     }
-    Ok(attach(at).map(|(driver, handle)| Volume {
+    let (driver, handle) = attach(at)?;
+    Some(Mention::Inline(Volume {
         id: format!("{driver}/{handle}").into(),
         driver: Some(driver.into()),
         ..Volume::default()
