@@ -1,5 +1,7 @@
 //! When does somebody want us to end?
 
+use tokio_util::sync::CancellationToken;
+
 /// Resolves on Ctrl-C, and on a request to terminate.
 pub async fn ended() -> &'static str {
     #[cfg(unix)]
@@ -14,4 +16,24 @@ pub async fn ended() -> &'static str {
     }
     let _ = tokio::signal::ctrl_c().await;
     "Ctrl-C"
+}
+
+/// Runs a component until it ends or somebody ends it; then it is told to stop and waited for.
+///
+/// # Errors
+/// What the component ended with.
+pub async fn until_ended<E>(
+    running: impl Future<Output = Result<(), E>>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    tokio::pin!(running);
+    tokio::select! {
+        result = &mut running => return Ok(result?),
+        why = ended() => tracing::info!(why, "ending"),
+    }
+    stop.cancel();
+    Ok(running.await?)
 }

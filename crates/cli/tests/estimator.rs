@@ -49,7 +49,7 @@ impl Estimator {
     fn ends(mut self) -> bool {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(sent.success());
-        self.says("ending: a request to terminate");
+        self.says("a request to terminate");
         self.child.wait().unwrap().success()
     }
 }
@@ -59,6 +59,11 @@ impl Drop for Estimator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a line of the log says.
+fn fields(line: &str) -> serde_json::Value {
+    serde_json::from_str::<serde_json::Value>(line).expect("the log is JSON")["fields"].take()
 }
 
 /// The whole answer to one plain request.
@@ -80,12 +85,12 @@ fn one_cluster_is_read_and_the_end_is_orderly() {
     let up = Up::start(&["--nodes", "3", "--for", "10m"]);
     let mut estimator =
         Estimator::start(&["--cluster-name", "m1", "--kubeconfig", path(&up.kubeconfig()), "--load"]);
-    let listening = estimator.says("listening: gRPC on 127.0.0.1:");
-    assert!(listening.contains("(plaintext), health and metrics on 127.0.0.1:"), "{listening}");
-    let ready = estimator.says("ready: ");
-    assert!(ready.contains("ready: 1 cluster, 3 nodes, "), "{ready}");
-    let health = listening.rsplit("metrics on ").next().and_then(|rest| rest.split('"').next()).unwrap();
-    let answer = get(health, "/readyz");
+    let listening = fields(&estimator.says("\"listening\""));
+    assert!(listening["grpc"].as_str().unwrap().starts_with("127.0.0.1:"), "{listening}");
+    assert_eq!(listening["tls"], false);
+    let ready = fields(&estimator.says("\"ready\""));
+    assert_eq!((&ready["clusters"], &ready["nodes"]), (&1.into(), &3.into()), "{ready}");
+    let answer = get(listening["http"].as_str().unwrap(), "/readyz");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("m1: ready, nodes 3, "), "{answer}");
     assert!(estimator.ends());
 }
@@ -105,13 +110,13 @@ fn a_folder_of_clusters_one_of_which_is_broken_is_answered_for() {
         *line = estimator.says("\"cluster\":");
     }
     let broken = lines.iter().find(|line| line.contains("\"m2\"")).unwrap();
-    assert!(broken.contains("cannot be followed") && broken.contains("m2.yaml"), "{broken}");
-    if !lines.iter().any(|line| line.contains("everything has been read")) {
-        estimator.says("everything has been read");
+    assert!(broken.contains("cluster cannot be reached") && broken.contains("m2.yaml"), "{broken}");
+    if !lines.iter().any(|line| line.contains("cluster read completely")) {
+        estimator.says("cluster read completely");
     }
     // Mended, it is read, too.
     std::fs::copy(up.kubeconfig(), folder.path().join("m2.yaml")).unwrap();
-    let ready = estimator.says("ready: ");
-    assert!(ready.contains("ready: 2 clusters, 4 nodes, "), "{ready}");
+    let ready = fields(&estimator.says("\"ready\""));
+    assert_eq!((&ready["clusters"], &ready["nodes"]), (&2.into(), &4.into()), "{ready}");
     assert!(estimator.ends());
 }

@@ -1,9 +1,21 @@
-//! The long-running components: watches, servers, writers.
+//! The long-running components, and the one floor they stand on.
 //!
-//! Each follows the same pattern: watches bring news, one task folds them into an index and publishes a view that
-//! never changes, servers answer from the newest view without locks. A component says when it is ready, how old what
-//! it knows is, and ends when it is told to.
+//! Each follows the same pattern: watches bring events, one task takes them in and publishes a snapshot that never
+//! changes, an engine of `core` decides, writes go out, and whoever looks is told. A component is `Options` and
+//! `run(ctx, options)`; its `run`, read from top to bottom, shows what it watches, which engine it asks, what it writes
+//! and what it tells. It says when it is ready and how old what it knows is, and ends when it is told to.
+//!
+//! | what | module |
+//! |---|---|
+//! | reading and writing a cluster | [`cluster`] |
+//! | where measurements come from | [`sources`] |
+//! | serving: TLS, limits, an orderly end | [`serve`] |
+//! | how many replicas really fit, over gRPC | [`estimator`] |
 
+pub mod cluster;
+pub mod ctx;
 pub mod estimator;
 pub mod serve;
-pub mod watch;
+pub mod sources;
+
+pub use ctx::Ctx;

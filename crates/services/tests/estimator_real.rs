@@ -4,7 +4,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::estimate::{Ask, Given};
-use loadline_services::estimator::feed::{self, Options, Source};
+use loadline_services::cluster::Access;
+use loadline_services::estimator::follow::{self, Options};
 use loadline_services::estimator::{Known, Member, Status};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde_json::{Value, json};
@@ -26,9 +27,9 @@ struct Stage {
 impl Stage {
     fn start(plane: ControlPlane) -> Self {
         let runtime = Runtime::new().unwrap();
-        let (member, source) = (Arc::new(Member::default()), Source::Kubeconfig(plane.kubeconfig()));
-        let options = Options { quotas: true, load: None };
-        runtime.spawn(feed::run("m1".into(), member.clone(), source, options, CancellationToken::new()));
+        let (member, source) = (Arc::new(Member::default()), Access::Kubeconfig(plane.kubeconfig()));
+        let options = Options { quotas: true, ..Options::default() };
+        runtime.spawn(follow::run("m1".into(), member.clone(), source, options, CancellationToken::new()));
         Self { plane, member, runtime }
     }
 

@@ -219,7 +219,7 @@ async fn new_certificates_are_taken_over_and_bad_ones_are_not() {
     assert!(certificates.look().unwrap(), "it is back");
     assert_eq!((certificates.reloads(), certificates.failures()), (2, 2));
 
-    serving.metrics.watch(certificates);
+    serving.estimator.watch(certificates);
     let text = serving.metrics.text().unwrap();
     assert!(text.contains(r#"loadline_estimator_certificate_reloads_total{result="success"} 2"#), "{text}");
     assert!(text.contains(r#"loadline_estimator_certificate_reloads_total{result="error"} 2"#), "{text}");

@@ -11,6 +11,7 @@ use loadline_core::load::recommend::Target;
 use loadline_core::resources::List;
 use loadline_core::select::LabelSelector;
 use loadline_core::view::build;
+use loadline_services::ctx;
 use loadline_services::estimator::metrics::Metrics;
 use loadline_services::estimator::server::{Options, routes};
 use loadline_services::estimator::{Known, Members, Status, health};
@@ -488,7 +489,8 @@ async fn replicas_that_wait_in_vain_are_counted() {
 
 /// An estimator in this process, without a socket: nothing between us and the server looks at deadlines.
 fn here(members: &Arc<Members>, options: Options) -> EstimatorClient<axum::Router> {
-    EstimatorClient::new(routes(members.clone(), options, Metrics::new(members)))
+    let metrics = Metrics::new(members, &ctx::Metrics::default());
+    EstimatorClient::new(routes(members.clone(), options, metrics))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -616,7 +618,7 @@ async fn get(router: &axum::Router, path: &str) -> (u16, String) {
 #[tokio::test]
 async fn readiness_says_how_far_each_cluster_is() {
     let members = members(&["a", "b"]);
-    let router = health::router(members.clone(), Metrics::new(&members));
+    let router = health::router(members.clone(), ctx::Metrics::default());
     assert_eq!(get(&router, "/healthz").await, (200, "ok\n".to_owned()), "alive from the start");
     members["a"].tell(Status { progress: "nodes 3, pods 0 (still reading)".into(), ..Status::default() });
     let (status, body) = get(&router, "/readyz").await;

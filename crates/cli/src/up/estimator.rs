@@ -4,13 +4,13 @@ use super::site::Site;
 use anyhow::{Context, Result};
 use loadline_core::estimate::{Ask, Given};
 use loadline_core::resources::List;
-use loadline_services::estimator::feed::{self, Source};
-use loadline_services::estimator::metrics::Metrics;
-use loadline_services::estimator::{Member, Members, server};
+use loadline_services::Ctx;
+use loadline_services::cluster::Access;
+use loadline_services::estimator::{self, Members, Options};
 use loadline_services::serve;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The port Karmada's schedulers look for.
@@ -21,24 +21,13 @@ pub struct Estimator {
     address: SocketAddr,
     members: Arc<Members>,
     ask: Ask,
-    tasks: JoinSet<()>,
+    task: JoinHandle<Result<(), estimator::Error>>,
     stop: CancellationToken,
 }
 
 impl Estimator {
     /// Starts it and returns when it can answer for every cluster.
     pub async fn start(sites: &[Site]) -> Result<Self> {
-        let stop = CancellationToken::new();
-        let mut tasks = JoinSet::new();
-        let members: Members =
-            sites.iter().map(|site| (site.name.clone(), Arc::new(Member::default()))).collect();
-        let members = Arc::new(members);
-        for site in sites {
-            let client = kube::Client::new(site.server.clone(), "default");
-            let Some(member) = members.get(&site.name).cloned() else { continue };
-            let options = feed::Options { quotas: true, load: None };
-            tasks.spawn(feed::run(site.name.clone(), member, Source::Client(client), options, stop.clone()));
-        }
         let listening = match serve::listen(at(PORT), None, false).await {
             // Somebody has it already, perhaps another `up`.
             Err(serve::Error::Bind { .. }) => serve::listen(at(0), None, false).await,
@@ -46,15 +35,18 @@ impl Estimator {
         };
         let listening = listening.context("cannot start the estimator")?;
         let address = listening.address();
-        let routes = server::routes(members.clone(), server::Options::default(), Metrics::new(&members));
-        tasks.spawn(serve::run(listening, routes, stop.clone()));
+        let client = |site: &Site| Access::Client(kube::Client::new(site.server.clone(), "default"));
+        let clusters = sites.iter().map(|site| (site.name.clone(), client(site))).collect();
+        let options = Options::new(clusters, listening);
+        let (members, stop) = (options.members.clone(), CancellationToken::new());
+        let task = tokio::spawn(estimator::run(Ctx::new("", stop.clone()), options));
         for member in members.values() {
             let mut changes = member.changes();
             while member.known().is_none() {
                 changes.changed().await.context("nobody follows the cluster")?;
             }
         }
-        Ok(Self { address, members, ask: example(), tasks, stop })
+        Ok(Self { address, members, ask: example(), task, stop })
     }
 
     /// Where it answers.
@@ -73,12 +65,12 @@ impl Estimator {
     }
 
     /// Ends it and waits for it.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
         self.stop.cancel();
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a task ended badly");
-            }
+        match self.task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "estimator ended"),
+            Err(error) => tracing::error!(%error, "estimator ended badly"),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Ready means: every cluster has been read completely, or cannot be read at all; and one can. A cluster that is
 //! broken must not take the others with it; asked about it, the server answers `UNAVAILABLE` and says why.
 
-use super::metrics::Metrics;
 use super::{Member, Members};
+use crate::ctx::Metrics;
 use crate::serve::Stopping;
 use axum::Router;
 use axum::extract::State;
@@ -32,7 +32,7 @@ pub fn ready(members: &Members) -> bool {
 }
 
 /// The HTTP side: `/healthz`, `/readyz` and `/metrics`.
-pub fn router(members: Arc<Members>, metrics: Arc<Metrics>) -> Router {
+pub fn router(members: Arc<Members>, metrics: Metrics) -> Router {
     let readiness = get(|State(members): State<Arc<Members>>| async move {
         let code = if ready(&members) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         (code, progress(&members))

@@ -4,19 +4,13 @@
 //! by the load rules; measurements come from the metrics API of the member, those of nodes only: figures of pods would
 //! be many and change little. Where there are none the rules say what to assume, and that is never nothing.
 
+use crate::sources::metrics_api::Measurements;
 use jiff::Timestamp;
-use kube::Client;
-use loadline_api as api;
 use loadline_core::cluster::{self, Cluster, Mark};
 use loadline_core::estimate::Index;
 use loadline_core::load::policy::Rules;
-use serde_json::Value;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How long measurements may take to come.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Not more often than this is looked whether time alone changed something.
 const LEAST: Duration = Duration::from_secs(1);
 
@@ -34,9 +28,6 @@ impl Default for Options {
         Self { rules: Rules::default(), every: Duration::from_secs(15) }
     }
 }
-
-/// What nodes used, or why that is not known.
-pub(super) type Figures = Result<Vec<Value>, String>;
 
 /// The load of a member.
 #[derive(Debug)]
@@ -56,25 +47,22 @@ impl Load {
     }
 
     /// Takes measurements in.
-    pub fn measured(&mut self, cluster: &str, figures: Figures, now: Timestamp) {
+    pub fn measured(&mut self, cluster: &str, measurements: Measurements, now: Timestamp) {
         self.cluster.advance(now);
-        let nodes = match figures {
-            Ok(nodes) => nodes,
+        let measured = match measurements {
+            Ok(measured) => measured,
             Err(problem) => {
                 if !std::mem::replace(&mut self.missing, true) {
-                    tracing::warn!(cluster, problem, "no measurements: the settings decide what is assumed");
+                    tracing::warn!(cluster, problem, "no measurements, the settings decide what is assumed");
                 }
                 return;
             }
         };
         if std::mem::replace(&mut self.missing, false) {
-            tracing::info!(cluster, "there are measurements again");
+            tracing::info!(cluster, "measurements are back");
         }
-        for value in &nodes {
-            match api::metrics::node(value) {
-                Ok((name, sample)) => drop(self.cluster.sample(&name, sample)),
-                Err(error) => tracing::debug!(cluster, %error, "left out a measurement"),
-            }
+        for (node, sample) in measured.nodes {
+            self.cluster.sample(&node, sample);
         }
     }
 
@@ -95,38 +83,4 @@ impl Load {
         let left = self.cluster.next_due()?.duration_since(now);
         Some(Duration::try_from(left).unwrap_or_default().max(LEAST))
     }
-}
-
-/// Asks for measurements until nobody listens any more. A failed request is made up for by the next.
-pub(super) async fn measure<M: Send + 'static>(
-    client: Client,
-    every: Duration,
-    news: mpsc::Sender<M>,
-    wrap: fn(Figures) -> M,
-) {
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let figures = match timeout(PATIENCE, nodes(&client)).await {
-            Ok(Ok(nodes)) => Ok(nodes),
-            Ok(Err(error)) => Err(format!("measurements of nodes: {error}")),
-            Err(_) => Err("measurements of nodes: no answer in time".to_owned()),
-        };
-        if news.send(wrap(figures)).await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn nodes(client: &Client) -> Result<Vec<Value>, kube::Error> {
-    let request = http::Request::get("/apis/metrics.k8s.io/v1beta1/nodes")
-        .header(http::header::ACCEPT, "application/json")
-        .body(Vec::new())
-        .map_err(kube::Error::HttpError)?;
-    let mut answer: Value = client.request(request).await?;
-    Ok(match answer["items"].take() {
-        Value::Array(items) => items,
-        _ => Vec::new(),
-    })
 }

@@ -5,11 +5,11 @@
 //! is looked up when somebody asks for the metrics.
 
 use super::Members;
+use crate::ctx;
 use crate::serve::Certificates;
 use jiff::Timestamp;
 use loadline_core::estimate::{Answer, View};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
 };
@@ -89,7 +89,6 @@ type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 /// The estimator's metrics.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
     requests: Family<Asked, Counter>,
     steps: Histograms<Stepped>,
     points: Histograms<At>,
@@ -100,15 +99,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Metrics of an estimator for these clusters.
+    /// Metrics of an estimator for these clusters, shown among those of its process.
     #[must_use]
-    pub fn new(members: &Arc<Members>) -> Arc<Self> {
+    pub fn new(members: &Arc<Members>, process: &ctx::Metrics) -> Arc<Self> {
         // 1 ms to 0.5 s.
         let upstream: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 10));
         // 4 µs to 4 s.
         let ours: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_004, 4.0, 11));
-        let mut metrics = Self {
-            registry: Registry::default(),
+        let metrics = Self {
             requests: Family::default(),
             steps: Family::new_with_constructor(upstream),
             points: Family::new_with_constructor(upstream),
@@ -117,44 +115,38 @@ impl Metrics {
             last: Family::default(),
             certificates: Arc::default(),
         };
-        let theirs = metrics.registry.sub_registry_with_prefix("karmada_scheduler_estimator");
-        theirs.register("estimating_request", "Requests", metrics.requests.clone());
-        theirs.register("estimating_algorithm_duration_seconds", "Time per request", metrics.steps.clone());
+        process.register(|registry| metrics.register(registry, members));
+        Arc::new(metrics)
+    }
+
+    fn register(&self, registry: &mut Registry, members: &Arc<Members>) {
+        let theirs = registry.sub_registry_with_prefix("karmada_scheduler_estimator");
+        theirs.register("estimating_request", "Requests", self.requests.clone());
+        theirs.register("estimating_algorithm_duration_seconds", "Time per request", self.steps.clone());
         theirs.register(
             "estimating_plugin_extension_point_duration_seconds",
             "Time per request for replicas or sets",
-            metrics.points.clone(),
+            self.points.clone(),
         );
         theirs.register(
             "estimating_plugin_execution_duration_seconds",
             "Time per request for replicas or sets; nodes and quotas are looked at together",
-            metrics.plugins.clone(),
+            self.plugins.clone(),
         );
-        let own = metrics.registry.sub_registry_with_prefix("loadline_estimator");
-        own.register("answer_seconds", "Time per request", metrics.answers.clone());
+        let own = registry.sub_registry_with_prefix("loadline_estimator");
+        own.register("answer_seconds", "Time per request", self.answers.clone());
         own.register(
             "last_replicas",
             "The newest answer about replicas, by requests and by load as well",
-            metrics.last.clone(),
+            self.last.clone(),
         );
         own.register_collector(Box::new(Clusters(members.clone())));
-        own.register_collector(Box::new(Reloads(metrics.certificates.clone())));
-        Arc::new(metrics)
+        own.register_collector(Box::new(Reloads(self.certificates.clone())));
     }
 
     /// Tells about these certificates, too.
     pub fn watch(&self, certificates: Arc<Certificates>) {
         self.certificates.lock().unwrap_or_else(PoisonError::into_inner).push(certificates);
-    }
-
-    /// Everything, as `OpenMetrics` text.
-    ///
-    /// # Errors
-    /// When something cannot be written.
-    pub fn text(&self) -> Result<String, fmt::Error> {
-        let mut out = String::new();
-        encode(&mut out, &self.registry)?;
-        Ok(out)
     }
 
     /// A request was answered, for better or worse.

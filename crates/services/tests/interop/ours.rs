@@ -1,8 +1,9 @@
 //! Our estimator, whole: watches of real API servers, index, gRPC on a port of this machine.
 
+use loadline_services::ctx;
 use loadline_services::estimator::metrics::Metrics;
 use loadline_services::estimator::server::{Options, routes};
-use loadline_services::estimator::{Known, Member, Members, feed};
+use loadline_services::estimator::{Known, Member, Members, follow};
 use loadline_services::serve::{self, Tls};
 use loadline_testkit::ControlPlane;
 use loadline_testkit::running::PATIENCE;
@@ -27,16 +28,16 @@ impl Ours {
         let stop = CancellationToken::new();
         let member = |(name, _): &(&str, _)| ((*name).to_owned(), Arc::new(Member::default()));
         let members: Arc<Members> = Arc::new(clusters.iter().map(member).collect());
-        let follow = feed::Options { quotas: options.quotas, ..feed::Options::default() };
+        let watched = follow::Options { quotas: options.quotas, ..follow::Options::default() };
         for (name, plane) in clusters {
-            let source = feed::Source::Kubeconfig(plane.kubeconfig());
+            let source = feed::Access::Kubeconfig(plane.kubeconfig());
             let member = members[*name].clone();
-            runtime.spawn(feed::run((*name).to_owned(), member, source, follow.clone(), stop.clone()));
+            runtime.spawn(follow::run((*name).to_owned(), member, source, watched.clone(), stop.clone()));
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = runtime.block_on(serve::listen(address, tls, false)).expect("an address");
         let port = listening.address().port();
-        let router = routes(members.clone(), options, Metrics::new(&members));
+        let router = routes(members.clone(), options, Metrics::new(&members, &ctx::Metrics::default()));
         runtime.spawn(serve::run(listening, router, stop.clone()));
         let ours = Self { members, port, stop, runtime };
         for (name, _) in clusters {

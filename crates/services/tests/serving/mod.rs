@@ -5,6 +5,7 @@
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_core::estimate::Index;
 use loadline_core::view::build;
+use loadline_services::ctx;
 use loadline_services::estimator::metrics::Metrics;
 use loadline_services::estimator::server::{Options, routes};
 use loadline_services::estimator::{Known, Member, Members};
@@ -39,7 +40,8 @@ pub fn publish(members: &Members, name: &str, index: &Index) {
 /// An estimator on loopback.
 pub struct Serving {
     pub address: SocketAddr,
-    pub metrics: Arc<Metrics>,
+    pub metrics: ctx::Metrics,
+    pub estimator: Arc<Metrics>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
     pub certificates: Option<Arc<serve::Certificates>>,
@@ -54,11 +56,12 @@ impl Serving {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         let listening: Listening = serve::listen(any_port, tls, false).await.expect("a free port");
         let listening = listening.limited(limits);
-        let (metrics, stop) = (Metrics::new(members), CancellationToken::new());
-        let router = routes(members.clone(), options, metrics.clone());
+        let (metrics, stop) = (ctx::Metrics::default(), CancellationToken::new());
+        let estimator = Metrics::new(members, &metrics);
+        let router = routes(members.clone(), options, estimator.clone());
         let (address, certificates) = (listening.address(), listening.certificates());
         let task = tokio::spawn(serve::run(listening, router, stop.clone()));
-        Self { address, metrics, stop, task, certificates }
+        Self { address, metrics, estimator, stop, task, certificates }
     }
 
     pub async fn channel(&self) -> Channel {

@@ -3,48 +3,33 @@
 //! Most of an object is of no use to us: who set which field, environment variables, probes, the images of a node.
 //! Built as a tree of values it would take many times what is kept. So it is skipped while reading the text.
 
-use super::Kind;
+use super::Watched;
+use loadline_api::Error;
+use loadline_core::object::{Key, Meta};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Which object it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Meta {
-    /// Its namespace; empty for what has none.
-    pub namespace: String,
-    pub name: String,
-    /// Its identity.
-    pub uid: String,
-}
-
-impl Meta {
-    fn of(value: &Value) -> Self {
-        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default().to_owned();
-        Self { namespace: text("namespace"), name: text("name"), uid: text("uid") }
-    }
-}
-
 /// Fields that are skipped, by name, and within those that are not, which. Lists are looked through: a field of a
 /// container is below `containers`.
 #[derive(Clone, Copy, Debug)]
-pub struct Without(pub &'static [(&'static str, Self)]);
+pub struct Skip(pub &'static [(&'static str, Self)]);
 
 /// The field is skipped.
-pub const DROP: Without = Without(&[]);
+pub const DROP: Skip = Skip(&[]);
 
 /// Who set which field. Often the longest part of an object.
-pub const MANAGED: Without = Without(&[("metadata", Without(&[("managedFields", DROP)]))]);
+pub const MANAGED_FIELDS: Skip = Skip(&[("metadata", Skip(&[("managedFields", DROP)]))]);
 
-impl Without {
+impl Skip {
     /// What is skipped below a field; `None` if nothing is known of it.
     fn below(self, key: &str) -> Option<Self> {
-        self.0.iter().find(|(name, _)| *name == key).map(|(_, without)| *without)
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, skip)| *skip)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Without {
+impl<'de> DeserializeSeed<'de> for Skip {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -52,7 +37,7 @@ impl<'de> DeserializeSeed<'de> for Without {
     }
 }
 
-impl<'de> Visitor<'de> for Without {
+impl<'de> Visitor<'de> for Skip {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,14 +95,16 @@ impl<'de> Visitor<'de> for Without {
 }
 
 /// An object as it comes out of a list or a watch: facts already.
-pub(super) struct Object<K: Kind> {
+pub(super) struct Object<W: Watched> {
     pub meta: Meta,
+    /// As the server writes it.
     pub revision: String,
-    pub facts: K::Facts,
-    kind: PhantomData<fn() -> K>,
+    pub facts: Result<W::Facts, Error>,
+    kind: PhantomData<fn() -> W>,
 }
 
-impl<K: Kind> Clone for Object<K> {
+// What `kube` wants of what it decodes; nothing is cloned.
+impl<W: Watched> Clone for Object<W> {
     fn clone(&self) -> Self {
         Self {
             meta: self.meta.clone(),
@@ -128,12 +115,29 @@ impl<K: Kind> Clone for Object<K> {
     }
 }
 
-impl<'de, K: Kind> serde::Deserialize<'de> for Object<K> {
+impl<'de, W: Watched> serde::Deserialize<'de> for Object<W> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let value = K::WITHOUT.deserialize(from)?;
-        let revision = value["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        Ok(Self { meta: Meta::of(&value), revision, facts: K::read(&value), kind: PhantomData })
+        let value = W::SKIP.deserialize(from)?;
+        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
+        let revision = text("resourceVersion").to_owned();
+        let meta = Meta {
+            key: Key::new(text("namespace"), text("name")),
+            uid: text("uid").into(),
+            revision: revision.parse().ok(),
+        };
+        Ok(Self { meta, revision, facts: W::read(&value), kind: PhantomData })
     }
+}
+
+/// Reads one object.
+///
+/// # Errors
+/// When it is no JSON.
+pub(in crate::cluster) fn read<W: Watched>(
+    bytes: &[u8],
+) -> Result<(Meta, Result<W::Facts, Error>), serde_json::Error> {
+    let object: Object<W> = serde_json::from_slice(bytes)?;
+    Ok((object.meta, object.facts))
 }
 
 #[cfg(test)]
@@ -142,12 +146,11 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    const SOME: Without =
-        Without(&[("a", DROP), ("b", Without(&[("c", DROP), ("d", Without(&[("a", DROP)]))]))]);
+    const SOME: Skip = Skip(&[("a", DROP), ("b", Skip(&[("c", DROP), ("d", Skip(&[("a", DROP)]))]))]);
 
-    fn read(without: Without, value: &Value) -> Value {
+    fn read(skip: Skip, value: &Value) -> Value {
         let text = value.to_string();
-        without.deserialize(&mut serde_json::Deserializer::from_str(&text)).expect("valid JSON")
+        skip.deserialize(&mut serde_json::Deserializer::from_str(&text)).expect("valid JSON")
     }
 
     #[test]
@@ -183,11 +186,11 @@ mod tests {
     }
 
     /// Reads everything, then takes out.
-    fn slow(without: Without, value: &mut Value) {
+    fn slow(skip: Skip, value: &mut Value) {
         match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| slow(without, item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| slow(skip, item)),
             Value::Object(fields) => {
-                for (name, below) in without.0 {
+                for (name, below) in skip.0 {
                     if below.0.is_empty() {
                         fields.remove(*name);
                     } else if let Some(value) = fields.get_mut(*name) {

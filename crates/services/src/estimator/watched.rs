@@ -1,6 +1,7 @@
 //! Which objects count, and what is kept of them?
 
-use crate::watch::{DROP, Kind, Without};
+use crate::cluster::resource::{DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, Resource};
+use crate::cluster::watch::{DROP, Skip, Watched};
 use loadline_api::{self as api, Context, Error};
 use loadline_core::estimate::Quota;
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
@@ -8,23 +9,20 @@ use loadline_core::load::recommend::Target;
 use loadline_core::view::{NodeFacts, Owner, PodFacts};
 use serde_json::Value;
 
-/// Facts, or why there are none.
-pub type Read<T> = Result<T, Error>;
-
 /// Metadata without what is long.
-const METADATA: Without = Without(&[("managedFields", DROP), ("annotations", DROP)]);
+const METADATA: Skip = Skip(&[("managedFields", DROP), ("annotations", DROP)]);
 
 /// Nodes. Their annotations stay: load rules read them.
 #[derive(Debug)]
 pub struct Nodes;
 
-impl Kind for Nodes {
-    const PATH: &'static str = "/api/v1/nodes";
-    const WITHOUT: Without = Without(&[
-        ("metadata", Without(&[("managedFields", DROP)])),
+impl Watched for Nodes {
+    const RESOURCE: Resource = NODES;
+    const SKIP: Skip = Skip(&[
+        ("metadata", Skip(&[("managedFields", DROP)])),
         (
             "status",
-            Without(&[
+            Skip(&[
                 ("addresses", DROP),
                 ("conditions", DROP),
                 ("images", DROP),
@@ -34,19 +32,19 @@ impl Kind for Nodes {
             ]),
         ),
     ]);
-    type Facts = Read<NodeFacts>;
+    type Facts = NodeFacts;
 
-    fn read(value: &Value) -> Self::Facts {
+    fn read(value: &Value) -> Result<Self::Facts, Error> {
         let (facts, warnings) = api::node::facts(value)?;
         for warning in warnings {
-            tracing::debug!(%warning, "a node is odd");
+            tracing::debug!(%warning, "node has a problem");
         }
         Ok(facts)
     }
 }
 
 /// What of a container says nothing about where its pod fits.
-const CONTAINER: Without = Without(&[
+const CONTAINER: Skip = Skip(&[
     ("args", DROP),
     ("command", DROP),
     ("env", DROP),
@@ -62,7 +60,7 @@ const CONTAINER: Without = Without(&[
 ]);
 
 /// What of a container's status does not.
-const CONTAINER_STATUS: Without = Without(&[
+const CONTAINER_STATUS: Skip = Skip(&[
     ("containerID", DROP),
     ("image", DROP),
     ("imageID", DROP),
@@ -74,14 +72,14 @@ const CONTAINER_STATUS: Without = Without(&[
 #[derive(Debug)]
 pub struct Pods;
 
-impl Kind for Pods {
-    const PATH: &'static str = "/api/v1/pods";
+impl Watched for Pods {
+    const RESOURCE: Resource = PODS;
     const FIELDS: Option<&'static str> = Some("status.phase!=Succeeded,status.phase!=Failed");
-    const WITHOUT: Without = Without(&[
+    const SKIP: Skip = Skip(&[
         ("metadata", METADATA),
         (
             "spec",
-            Without(&[
+            Skip(&[
                 ("containers", CONTAINER),
                 ("initContainers", CONTAINER),
                 ("ephemeralContainers", DROP),
@@ -90,16 +88,16 @@ impl Kind for Pods {
         ),
         (
             "status",
-            Without(&[
+            Skip(&[
                 ("containerStatuses", CONTAINER_STATUS),
                 ("initContainerStatuses", CONTAINER_STATUS),
                 ("ephemeralContainerStatuses", DROP),
             ]),
         ),
     ]);
-    type Facts = Read<Box<(PodFacts, Option<Unplaced>)>>;
+    type Facts = Box<(PodFacts, Option<Unplaced>)>;
 
-    fn read(value: &Value) -> Self::Facts {
+    fn read(value: &Value) -> Result<Self::Facts, Error> {
         // The API server has written the priority into the pod: no class is looked up.
         let (facts, _) = api::pod::facts(value, &Context::new())?;
         Ok(Box::new((facts, api::waiting::unplaced(value)?)))
@@ -110,12 +108,12 @@ impl Kind for Pods {
 #[derive(Debug)]
 pub struct ReplicaSets;
 
-impl Kind for ReplicaSets {
-    const PATH: &'static str = "/apis/apps/v1/replicasets";
-    const WITHOUT: Without = Without(&[("metadata", METADATA), ("status", DROP)]);
-    type Facts = Read<(ReplicaSet, Target, Option<Owner>)>;
+impl Watched for ReplicaSets {
+    const RESOURCE: Resource = REPLICA_SETS;
+    const SKIP: Skip = Skip(&[("metadata", METADATA), ("status", DROP)]);
+    type Facts = (ReplicaSet, Target, Option<Owner>);
 
-    fn read(value: &Value) -> Self::Facts {
+    fn read(value: &Value) -> Result<Self::Facts, Error> {
         let (workload, _) = api::owners::read_as("apps", "ReplicaSet", value)?;
         Ok((api::waiting::replica_set(value)?, workload.target, workload.controller))
     }
@@ -125,12 +123,12 @@ impl Kind for ReplicaSets {
 #[derive(Debug)]
 pub struct Deployments;
 
-impl Kind for Deployments {
-    const PATH: &'static str = "/apis/apps/v1/deployments";
-    const WITHOUT: Without = Without(&[("metadata", METADATA), ("status", DROP)]);
-    type Facts = Read<Deployment>;
+impl Watched for Deployments {
+    const RESOURCE: Resource = DEPLOYMENTS;
+    const SKIP: Skip = Skip(&[("metadata", METADATA), ("status", DROP)]);
+    type Facts = Deployment;
 
-    fn read(value: &Value) -> Self::Facts {
+    fn read(value: &Value) -> Result<Self::Facts, Error> {
         api::waiting::deployment(value)
     }
 }
@@ -139,12 +137,12 @@ impl Kind for Deployments {
 #[derive(Debug)]
 pub struct Quotas;
 
-impl Kind for Quotas {
-    const PATH: &'static str = "/api/v1/resourcequotas";
-    const WITHOUT: Without = Without(&[("metadata", METADATA)]);
-    type Facts = Read<Quota>;
+impl Watched for Quotas {
+    const RESOURCE: Resource = QUOTAS;
+    const SKIP: Skip = Skip(&[("metadata", METADATA)]);
+    type Facts = Quota;
 
-    fn read(value: &Value) -> Self::Facts {
+    fn read(value: &Value) -> Result<Self::Facts, Error> {
         api::quota::quota(value)
     }
 }
@@ -155,9 +153,9 @@ mod tests {
     use serde::de::DeserializeSeed;
     use serde_json::json;
 
-    fn pruned<K: Kind>(value: &Value) -> Value {
+    fn pruned<W: Watched>(value: &Value) -> Value {
         let text = value.to_string();
-        K::WITHOUT.deserialize(&mut serde_json::Deserializer::from_str(&text)).expect("valid JSON")
+        W::SKIP.deserialize(&mut serde_json::Deserializer::from_str(&text)).expect("valid JSON")
     }
 
     /// A pod with everything in it that facts are read from, and much that they are not.

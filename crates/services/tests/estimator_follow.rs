@@ -10,7 +10,8 @@ use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
 use loadline_apiserver::{ApiServer, Config};
 use loadline_core::estimate::{Ask, Given};
-use loadline_services::estimator::feed::{self, Options, Source};
+use loadline_services::cluster::Access;
+use loadline_services::estimator::follow::{self, Options};
 use loadline_services::estimator::{Known, Member, Status, load};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -43,7 +44,7 @@ impl Stage {
             create(&client, object).await;
         }
         let rough = Client::new(faults.layer(server.clone()), "default");
-        let (member, stop, task) = follow(Source::Client(rough), options);
+        let (member, stop, task) = start(Access::Client(rough), options);
         Self { server, faults, client, member, stop, task }
     }
 
@@ -67,9 +68,9 @@ fn server() -> ApiServer {
     ApiServer::new(Config { bookmark_every: Duration::from_millis(50), ..Config::default() })
 }
 
-fn follow(source: Source, options: Options) -> (Arc<Member>, CancellationToken, JoinHandle<()>) {
+fn start(access: Access, options: Options) -> (Arc<Member>, CancellationToken, JoinHandle<()>) {
     let (member, stop) = (Arc::new(Member::default()), CancellationToken::new());
-    let task = tokio::spawn(feed::run("m1".to_owned(), member.clone(), source, options, stop.clone()));
+    let task = tokio::spawn(follow::run("m1".to_owned(), member.clone(), access, options, stop.clone()));
     (member, stop, task)
 }
 
@@ -234,7 +235,7 @@ async fn exactly_the_documented_permissions_are_used() {
     for (options, more) in [
         (Options::default(), [].as_slice()),
         (
-            Options { quotas: true, load },
+            Options { quotas: true, load, ..Options::default() },
             &[
                 ("list", "/api/v1/resourcequotas"),
                 ("watch", "/api/v1/resourcequotas"),
@@ -342,7 +343,7 @@ async fn a_server_that_knows_other_things_replaces_everything() {
         let server = serving.lock().unwrap().clone();
         server.oneshot(request)
     });
-    let (member, stop, task) = follow(Source::Client(Client::new(switch, "default")), Options::default());
+    let (member, stop, task) = start(Access::Client(Client::new(switch, "default")), Options::default());
     until(&member, "the first", |known, _| room(known) == 7).await;
     *current.lock().unwrap() = second;
     first.shutdown();
@@ -431,7 +432,8 @@ async fn quotas_bind_where_they_are_followed() {
         "status": {"hard": {"requests.cpu": "10"}, "used": {"requests.cpu": "8"}}});
     let mut objects = small();
     objects.push(quota.clone());
-    let stage = Stage::start(&objects, Faults::seeded(1), Options { quotas: true, load: None }).await;
+    let stage =
+        Stage::start(&objects, Faults::seeded(1), Options { quotas: true, ..Options::default() }).await;
     stage.until("10 − 8", |known, _| replicas(known, "default", false).0 == 2).await;
     assert_eq!(replicas(&stage.member.known().unwrap(), "other", false).0, 7, "another namespace");
     delete(&stage.client, &quota).await;
@@ -442,7 +444,7 @@ async fn quotas_bind_where_they_are_followed() {
 #[tokio::test]
 async fn load_counts_where_it_is_measured_and_is_assumed_where_it_is_not() {
     let load = load::Options { every: Duration::from_millis(50), ..load::Options::default() };
-    let options = Options { quotas: false, load: Some(load) };
+    let options = Options { load: Some(load), ..Options::default() };
     let stage = Stage::start(&[node("a", 10), node("b", 10)], Faults::seeded(1), options).await;
     let by_load = |known: &Known| replicas(known, "default", true).1;
     let known = stage.until("rooms", |known, _| by_load(known).is_some()).await;
@@ -464,7 +466,7 @@ async fn a_broken_member_disturbs_nobody_and_is_back_once_it_is_mended() {
     let good = Stage::start(&small(), Faults::seeded(1), Options::default()).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("m2.kubeconfig");
-    let (member, stop, task) = follow(Source::Kubeconfig(file.clone()), Options::default());
+    let (member, stop, task) = start(Access::Kubeconfig(file.clone()), Options::default());
     let problem =
         told(&member, "a problem", |status| status.problem.is_some()).await.problem.clone().unwrap();
     assert!(problem.contains("m2.kubeconfig") && problem.contains("No such file"), "{problem}");

@@ -1,0 +1,40 @@
+//! How is a cluster read and written? One way for every component.
+//!
+//! ```text
+//!  access ─► Connection ─► watch ─► Informer (Store) ─► the component's snapshot
+//!                │
+//!                ├─► Writer: bind, patch, evict, create, delete
+//!                └─► Recorder: events
+//! ```
+//!
+//! | question | module |
+//! |---|---|
+//! | how is the API server reached | [`access`] |
+//! | how is one request sent, and what became of it | [`connection`] |
+//! | where is a kind of object served | [`resource`] |
+//! | what is there, and what changes | [`watch`] |
+//! | what is known of a kind, and how current is it | [`store`], [`informer`], [`shared`] |
+//! | how is something written | [`write`] |
+//! | who is told | [`events`] |
+//! | which key is looked at next | [`queue`] |
+
+pub mod access;
+pub mod connection;
+pub mod events;
+pub mod informer;
+pub mod queue;
+pub mod resource;
+pub mod shared;
+pub mod store;
+pub mod watch;
+pub mod write;
+
+pub use access::Access;
+pub use connection::{Calls, Cause, Connection, Failure};
+pub use events::Recorder;
+pub use informer::{Change, Informer};
+pub use resource::Resource;
+pub use shared::SharedStore;
+pub use store::Store;
+pub use watch::{Event, Watched};
+pub use write::Writer;

@@ -1,0 +1,116 @@
+//! How is a cluster reached?
+//!
+//! Over TLS by HTTP/2: all requests and watches share one connection, as those of Kubernetes' own components do. A
+//! connection that is dead without a word is noticed by pings.
+
+use crate::cluster::connection::chain;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::Client;
+use kube::client::{Body, ConfigExt as _};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tower::{BoxError, ServiceBuilder};
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How often a connection is asked for a sign of life, and how long one may take.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+
+/// How a cluster is reached.
+#[derive(Clone)]
+pub enum Access {
+    /// By a client that is there already.
+    Client(Client),
+    /// By a kubeconfig file, read when it is needed, and again when it has changed and something is wrong.
+    Kubeconfig(PathBuf),
+    /// As the pod we run in.
+    InCluster,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(_) => f.write_str("Client"),
+            Self::Kubeconfig(path) => f.debug_tuple("Kubeconfig").field(path).finish(),
+            Self::InCluster => f.write_str("InCluster"),
+        }
+    }
+}
+
+impl Access {
+    /// A client, and the text it was made from.
+    ///
+    /// # Errors
+    /// What is wrong with the kubeconfig, in one line that names it. Nothing is asked of the cluster yet.
+    pub async fn connect(&self) -> Result<(Client, String), String> {
+        let (config, text) = match self {
+            Self::Client(client) => return Ok((client.clone(), String::new())),
+            Self::Kubeconfig(path) => read(path).await?,
+            Self::InCluster => {
+                let config = kube::Config::incluster()
+                    .map_err(|error| format!("not in a cluster: {}", chain(&error)))?;
+                (config, String::new())
+            }
+        };
+        let client = client(config).map_err(|error| format!("cannot make a client: {}", chain(&error)))?;
+        Ok((client, text))
+    }
+
+    /// Is the kubeconfig another than the one a client was made from? Not if it cannot be read at the moment.
+    pub async fn is_other(&self, used: &str) -> bool {
+        match self {
+            Self::Kubeconfig(path) => tokio::fs::read_to_string(path).await.is_ok_and(|text| text != used),
+            Self::Client(_) | Self::InCluster => false,
+        }
+    }
+}
+
+async fn read(path: &Path) -> Result<(kube::Config, String), String> {
+    let wrong = |error: &dyn std::error::Error| format!("kubeconfig {}: {}", path.display(), chain(error));
+    let text = tokio::fs::read_to_string(path).await.map_err(|error| wrong(&error))?;
+    // Read once more, for the files it names are looked for beside it.
+    let read = Kubeconfig::read_from(path).map_err(|error| wrong(&error))?;
+    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    Ok((config.map_err(|error| wrong(&error))?, text))
+}
+
+/// A client that sends nothing twice.
+///
+/// # Errors
+/// When certificates or credentials cannot be used.
+pub fn client(mut config: kube::Config) -> Result<Client, kube::Error> {
+    // Pauses are ours: with kube's own a request may be stuck for a quarter of an hour.
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT);
+    if config.proxy_url.is_some() || config.tls_server_name.is_some() || !config.headers.is_empty() {
+        // What only kube's own stack does; it speaks HTTP/1.1.
+        return Client::try_from(config);
+    }
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT));
+    http.set_nodelay(true);
+    let tls = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http()
+        .enable_all_versions()
+        .wrap_connector(http);
+    let client: hyper_util::client::legacy::Client<_, Body> =
+        hyper_util::client::legacy::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            // Lists are large, and one stream must not hold up the others.
+            .http2_adaptive_window(true)
+            .http2_keep_alive_interval(PING.0)
+            .http2_keep_alive_timeout(PING.1)
+            .http2_keep_alive_while_idle(true)
+            .build(tls);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .map_err(BoxError::from)
+        .service(client);
+    Ok(Client::new(service, config.default_namespace))
+}

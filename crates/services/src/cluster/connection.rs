@@ -1,0 +1,227 @@
+//! How is one request sent, and what became of it?
+//!
+//! Every request to an API server goes through [`Connection::call`] or [`Connection::stream`]: it has a deadline, waits for
+//! its turn where too many are under way, is counted by verb, resource and outcome, and is never sent twice. What the
+//! server answers other than "done" is a [`Failure`], which says enough for the caller to decide: try again, when, or not;
+//! and whether the request may have been carried out all the same.
+
+mod calls;
+mod failure;
+
+pub use calls::{Call, Calls, Outcome, Verb};
+pub use failure::{Cause, Failure};
+
+use crate::cluster::Resource;
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+/// Requests under way at once, streams not counted. kube-apiserver shares 600 among everybody.
+const IN_FLIGHT: usize = 64;
+/// The largest answer that is read, in bytes; etcd takes no object above 1.5 MiB, and a page has 500.
+const LARGEST: usize = 1 << 30;
+
+/// What is asked of the server, without where.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub call: Call,
+    pub method: Method,
+    /// With query.
+    pub path: String,
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+}
+
+impl Ask {
+    /// A question that changes nothing.
+    #[must_use]
+    pub fn read(verb: Verb, resource: Resource, path: String) -> Self {
+        Self {
+            call: Call { verb, resource, subresource: "" },
+            method: Method::GET,
+            path,
+            content_type: "application/json",
+            body: Vec::new(),
+        }
+    }
+}
+
+/// A way to one API server. Clones share their limits and counters.
+#[derive(Clone)]
+pub struct Connection {
+    client: Client,
+    places: Arc<Semaphore>,
+    calls: Calls,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connection")
+    }
+}
+
+impl Connection {
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self::counted(client, Calls::default())
+    }
+
+    /// The same, counting into counters that are there already.
+    #[must_use]
+    pub fn counted(client: Client, calls: Calls) -> Self {
+        Self { client, places: Arc::new(Semaphore::new(IN_FLIGHT)), calls }
+    }
+
+    /// What has been asked so far, and what became of it.
+    #[must_use]
+    pub fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// The client behind it.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends one request and reads its answer. Never sent again, whatever happens.
+    ///
+    /// # Errors
+    /// What the server said instead, or why nothing was heard of it.
+    pub async fn call(&self, ask: Ask, deadline: Duration) -> Result<Bytes, Failure> {
+        let (call, path, until) = (ask.call, ask.path.clone(), Instant::now() + deadline);
+        let answer = async {
+            // The semaphore is never closed.
+            let _place = self.places.acquire().await;
+            let response = self.send(ask).await?;
+            body(response).await
+        };
+        let answer = timeout_at(until, answer)
+            .await
+            .unwrap_or_else(|_| Err((Cause::Timeout, format!("no answer within {deadline:?}"))));
+        self.finish(call, path, answer)
+    }
+
+    /// Sends a request whose answer has no end; gives its body once it has begun.
+    ///
+    /// # Errors
+    /// What the server said instead, or why nothing was heard of it.
+    pub async fn stream(&self, ask: Ask, deadline: Duration) -> Result<Body, Failure> {
+        let (call, path, until) = (ask.call, ask.path.clone(), Instant::now() + deadline);
+        let begun = async {
+            let response = self.send(ask).await?;
+            if response.status().is_success() {
+                Ok(response.into_body())
+            } else {
+                Err(refusal(response).await)
+            }
+        };
+        let begun = timeout_at(until, begun)
+            .await
+            .unwrap_or_else(|_| Err((Cause::Timeout, format!("no answer within {deadline:?}"))));
+        self.finish(call, path, begun)
+    }
+
+    /// A write that was not sent, counted.
+    pub(super) fn not_leading(&self, call: Call, path: String) -> Failure {
+        self.calls.count(call, Outcome::NotLeading);
+        Failure { call, path, cause: Cause::NotLeading, message: "somebody else may be leading".to_owned() }
+    }
+
+    async fn send(&self, ask: Ask) -> Result<Response<Body>, (Cause, String)> {
+        let request = Request::builder()
+            .method(ask.method)
+            .uri(ask.path)
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONTENT_TYPE, ask.content_type)
+            // Streams are read as they come; what is compressed one by one would not be.
+            .header(header::ACCEPT_ENCODING, "identity")
+            .body(Body::from(ask.body))
+            .map_err(|error| (Cause::Malformed, error.to_string()))?;
+        self.client.send(request).await.map_err(|error| (Cause::Unreachable, chain(&error)))
+    }
+
+    fn finish<T>(&self, call: Call, path: String, answer: Result<T, (Cause, String)>) -> Result<T, Failure> {
+        let outcome = answer.as_ref().map_or_else(|(cause, _)| Outcome::from(*cause), |_| Outcome::Done);
+        self.calls.count(call, outcome);
+        answer.map_err(|(cause, message)| Failure { call, path, cause, message })
+    }
+}
+
+async fn body(response: Response<Body>) -> Result<Bytes, (Cause, String)> {
+    if !response.status().is_success() {
+        return Err(refusal(response).await);
+    }
+    collect(response.into_body()).await
+}
+
+async fn collect(body: Body) -> Result<Bytes, (Cause, String)> {
+    let limited = http_body_util::Limited::new(body, LARGEST);
+    match limited.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) => Err((Cause::Unreachable, format!("the answer broke off: {}", chain(&*error)))),
+    }
+}
+
+/// The part of a `Status` that says why.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Said {
+    message: String,
+    reason: String,
+    details: Details,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: u64,
+}
+
+/// What the server said instead of doing it.
+async fn refusal(response: Response<Body>) -> (Cause, String) {
+    let status = response.status();
+    let header = response.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+    let text = collect(response.into_body()).await.unwrap_or_default();
+    let said: Said = serde_json::from_slice(&text).unwrap_or_default();
+    let seconds = header.or(Some(said.details.retry_after_seconds).filter(|seconds| *seconds > 0));
+    let cause = cause(status, &said.reason, seconds.map(Duration::from_secs));
+    let message = if said.message.is_empty() { status.to_string() } else { said.message };
+    (cause, message)
+}
+
+fn cause(status: StatusCode, reason: &str, retry_after: Option<Duration>) -> Cause {
+    match status.as_u16() {
+        401 => Cause::Unauthorized,
+        403 => Cause::Forbidden,
+        404 => Cause::NotFound,
+        409 if reason == "AlreadyExists" => Cause::AlreadyExists,
+        409 => Cause::Conflict,
+        410 => Cause::Expired,
+        422 => Cause::Invalid,
+        429 => Cause::TooManyRequests { retry_after },
+        500.. => Cause::Server { code: status.as_u16(), retry_after },
+        code => Cause::Rejected { code },
+    }
+}
+
+/// An error and what is behind it, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,296 @@
+//! Who is told what happened? Whoever looks at an object, by Events (`events.k8s.io/v1`).
+//!
+//! Telling never holds up doing: what does not fit into a bounded queue is dropped and counted. What happens again is
+//! not told again but counted in the series of the first event: the second time at once, after that every [`FLUSH`] at
+//! most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another reason is news.
+
+mod series;
+
+use crate::cluster::connection::Cause;
+use crate::cluster::resource::{EVENTS, Resource};
+use crate::cluster::write::{Patch, Writer};
+use jiff::Timestamp;
+use loadline_core::object::{Key, Meta};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use series::{Seen, Series, Step};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Events waiting to be sent at a time.
+const WAITING: usize = 4096;
+/// Events being sent at a time.
+const AT_ONCE: usize = 8;
+/// Time between two updates of a series.
+pub const FLUSH: Duration = Duration::from_secs(10);
+/// How long the end may be held up by events that have not been sent.
+const GOODBYE: Duration = Duration::from_secs(2);
+/// The longest text the API takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Regarding {
+    pub resource: Resource,
+    pub key: Key,
+    pub uid: Arc<str>,
+}
+
+impl Regarding {
+    #[must_use]
+    pub fn new(resource: Resource, meta: &Meta) -> Self {
+        Self { resource, key: meta.key.clone(), uid: meta.uid.clone() }
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    Normal,
+    Warning,
+}
+
+/// What an event says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Happened {
+    pub severity: Severity,
+    /// Why, such as `FailedScheduling`.
+    pub reason: &'static str,
+    /// What was being done, such as `Scheduling`.
+    pub action: &'static str,
+    pub note: String,
+}
+
+/// Who says it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Reporter {
+    /// Such as `loadline-scheduler`.
+    controller: Arc<str>,
+    /// Which one of them.
+    instance: Arc<str>,
+}
+
+/// An event before it is written.
+#[derive(Clone, Debug)]
+struct Item {
+    by: Reporter,
+    regarding: Regarding,
+    happened: Happened,
+    at: Timestamp,
+}
+
+/// What became of events.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Events that did not fit into the queue.
+    pub dropped: Counter,
+    /// Events the server did not take.
+    pub failed: Counter,
+}
+
+impl Counts {
+    /// Shows the counters among other metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "events_dropped",
+            "Events dropped because too many were waiting",
+            self.dropped.clone(),
+        );
+        registry.register("events_failed", "Events the API server did not take", self.failed.clone());
+    }
+}
+
+/// Takes events from anywhere; clones feed the same queue.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    by: Reporter,
+    queue: mpsc::Sender<Item>,
+    counts: Counts,
+}
+
+impl Recorder {
+    /// A recorder for a component, and what has to run for it.
+    pub fn new(
+        writer: Writer,
+        controller: &str,
+        instance: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let (queue, waiting) = mpsc::channel(WAITING);
+        let counts = Counts::default();
+        let by = Reporter { controller: controller.into(), instance: instance.into() };
+        let sender = Sender { writer, counts: counts.clone(), series: Series::new(), writes: JoinSet::new() };
+        (Self { by, queue, counts }, sender.run(waiting, stop))
+    }
+
+    /// The same queue, for somebody else.
+    #[must_use]
+    pub fn reporting_as(&self, controller: &str, instance: &str) -> Self {
+        let by = Reporter { controller: controller.into(), instance: instance.into() };
+        Self { by, ..self.clone() }
+    }
+
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Tells of something; never waits.
+    pub fn record(&self, regarding: Regarding, happened: Happened, at: Timestamp) {
+        let item = Item { by: self.by.clone(), regarding, happened, at };
+        if self.queue.try_send(item).is_err() {
+            self.counts.dropped.inc();
+        }
+    }
+}
+
+/// What became of a write about an event.
+struct Done {
+    seen: Arc<Seen>,
+    created: bool,
+    cause: Option<Cause>,
+}
+
+/// Sends events.
+struct Sender {
+    writer: Writer,
+    counts: Counts,
+    series: Series,
+    writes: JoinSet<Done>,
+}
+
+impl Sender {
+    async fn run(mut self, mut waiting: mpsc::Receiver<Item>, stop: CancellationToken) {
+        let mut flush = interval(FLUSH);
+        flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                item = waiting.recv(), if self.writes.len() < AT_ONCE => match item {
+                    Some(item) => self.take(item, Instant::now()),
+                    None => break,
+                },
+                Some(done) = self.writes.join_next() => self.finish(done),
+                _ = flush.tick() => self.flush(Instant::now()),
+            }
+        }
+        let rest = async {
+            while let Ok(item) = waiting.try_recv() {
+                while self.writes.len() >= AT_ONCE {
+                    if let Some(done) = self.writes.join_next().await {
+                        self.finish(done);
+                    }
+                }
+                self.take(item, Instant::now());
+            }
+            while let Some(done) = self.writes.join_next().await {
+                self.finish(done);
+            }
+        };
+        let _ = timeout(GOODBYE, rest).await;
+    }
+
+    fn take(&mut self, item: Item, now: Instant) {
+        let seen = Seen { by: item.by, regarding: item.regarding, happened: item.happened };
+        match self.series.add(seen, item.at, now) {
+            Step::Create(seen, name) => self.create(seen, &name, item.at),
+            Step::Update(seen) => self.update(seen),
+            Step::Wait => {}
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        for seen in self.series.due(now) {
+            self.update(seen);
+        }
+    }
+
+    fn create(&mut self, seen: Arc<Seen>, name: &str, at: Timestamp) {
+        let (writer, event) = (self.writer.clone(), event(&seen, name, at));
+        self.writes.spawn(async move {
+            let done = writer.create(EVENTS, home(&seen.regarding), &event).await;
+            Done { seen, created: true, cause: done.err().map(|failure| failure.cause) }
+        });
+    }
+
+    fn update(&mut self, seen: Arc<Seen>) {
+        let Some((name, count, last)) = self.series.state(&seen) else { return };
+        let patch = json!({"series": {"count": count, "lastObservedTime": micros(last)}});
+        let (writer, key) = (self.writer.clone(), Key::new(home(&seen.regarding), name));
+        self.writes.spawn(async move {
+            let done = writer.patch(EVENTS.whole(), &key, Patch::Merge, &patch).await;
+            Done { seen, created: false, cause: done.err().map(|failure| failure.cause) }
+        });
+    }
+
+    fn finish(&mut self, done: Result<Done, tokio::task::JoinError>) {
+        let Ok(Done { seen, created, cause }) = done else { return };
+        match cause {
+            None => self.series.written(&seen),
+            // Events are deleted after an hour; the next of the series begins another.
+            Some(Cause::NotFound) if !created => self.series.forget(&seen),
+            Some(cause) => {
+                self.counts.failed.inc();
+                tracing::debug!(?cause, object = %seen.regarding.key, reason = seen.happened.reason, "event not sent");
+                if created {
+                    self.series.forget(&seen);
+                }
+            }
+        }
+    }
+}
+
+/// Events about what is in no namespace live in this one.
+fn home(regarding: &Regarding) -> &str {
+    if regarding.key.namespace.is_empty() { "default" } else { &regarding.key.namespace }
+}
+
+fn event(seen: &Seen, name: &str, at: Timestamp) -> Value {
+    let Seen { by, regarding, happened } = seen;
+    let mut about = json!({
+        "apiVersion": regarding.resource.api_version(), "kind": regarding.resource.kind,
+        "name": &*regarding.key.name, "uid": &*regarding.uid,
+    });
+    if !regarding.key.namespace.is_empty() {
+        about["namespace"] = json!(&*regarding.key.namespace);
+    }
+    json!({
+        "apiVersion": EVENTS.api_version(), "kind": EVENTS.kind,
+        "metadata": {"namespace": home(regarding), "name": name},
+        "eventTime": micros(at), "regarding": about,
+        "reportingController": &*by.controller, "reportingInstance": &*by.instance,
+        "type": match happened.severity { Severity::Normal => "Normal", Severity::Warning => "Warning" },
+        "reason": happened.reason, "action": happened.action, "note": shortened(&happened.note),
+    })
+}
+
+fn shortened(note: &str) -> &str {
+    let mut end = note.len().min(LONGEST_NOTE);
+    while !note.is_char_boundary(end) {
+        end -= 1;
+    }
+    &note[..end]
+}
+
+/// As the API has times with fractions.
+fn micros(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_between_characters() {
+        assert_eq!(shortened("short"), "short");
+        let long = "é".repeat(600);
+        assert_eq!(shortened(&long).len(), 1024);
+        assert_eq!(shortened(&format!("a{long}")).len(), 1023);
+    }
+}

@@ -1,0 +1,106 @@
+//! What does every component get? Its name, what ends it, where it shows figures and whom it tells.
+
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What a component runs in. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Ctx {
+    /// Who this process is among others like it.
+    pub identity: Arc<str>,
+    /// Told when it is time to end.
+    pub stop: CancellationToken,
+    /// Where metrics are registered.
+    pub metrics: Metrics,
+    /// Who wants to know what happens.
+    pub notices: Notices,
+}
+
+impl Ctx {
+    /// A process of that name, ended by that token.
+    #[must_use]
+    pub fn new(identity: &str, stop: CancellationToken) -> Self {
+        Self { identity: identity.into(), stop, ..Self::default() }
+    }
+}
+
+/// The metrics of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics(Arc<Mutex<Registry>>);
+
+impl Metrics {
+    /// Adds metrics.
+    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Everything, as `OpenMetrics` text.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut out = String::new();
+        prometheus_client::encoding::text::encode(
+            &mut out,
+            &self.0.lock().unwrap_or_else(PoisonError::into_inner),
+        )?;
+        Ok(out)
+    }
+}
+
+/// Something a person watching would want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Who says it, such as `deployment` or `scheduler`.
+    pub from: &'static str,
+    /// What it is about.
+    pub about: String,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.from, self.about, self.what)
+    }
+}
+
+/// Takes notices; without a listener they go to the log alone.
+#[derive(Clone, Debug, Default)]
+pub struct Notices(Option<mpsc::Sender<Notice>>);
+
+impl Notices {
+    /// For one listener, who may be so many behind; what is more is dropped.
+    #[must_use]
+    pub fn to(listener: mpsc::Sender<Notice>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Tells; never waits.
+    pub fn tell(&self, from: &'static str, about: impl fmt::Display, what: impl Into<String>) {
+        let notice = Notice { from, about: about.to_string(), what: what.into() };
+        tracing::info!(from, about = notice.about, "{}", notice.what);
+        if let Some(listener) = &self.0 {
+            let _ = listener.try_send(notice);
+        }
+    }
+}
+
+/// The time, as objects have it and as timers have it. Read once per cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub clock: Timestamp,
+    pub at: Instant,
+}
+
+impl Now {
+    #[must_use]
+    pub fn read() -> Self {
+        Self { clock: Timestamp::now(), at: Instant::now() }
+    }
+}

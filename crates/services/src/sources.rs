@@ -1,0 +1,3 @@
+//! Where do measurements come from?
+
+pub mod metrics_api;
