@@ -5,18 +5,42 @@ use crate::read::{Error, Warning, object, tolerant};
 use loadline_core::select::{LabelSelector, Selector};
 use loadline_core::view::{Budget, Labels, NamespaceFacts, Texts};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The facts of a Namespace. Its name is among its labels, as the API server sees to.
 ///
 /// # Errors
 /// When the object is not what it should be.
 pub fn namespace_facts(value: &Value, texts: &mut Texts) -> Result<NamespaceFacts, Error> {
+    namespace_labels(value).map(|read| read.facts(texts))
+}
+
+/// A Namespace, before its labels are numbered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Namespace {
+    /// The same, with its labels among all others.
+    #[must_use]
+    pub fn facts(&self, texts: &mut Texts) -> NamespaceFacts {
+        NamespaceFacts { name: self.name.as_str().into(), labels: Labels::new(&self.labels, texts) }
+    }
+}
+
+/// Reads a Namespace. Its name is among its labels, as the API server sees to.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn namespace_labels(value: &Value) -> Result<Namespace, Error> {
     object("Namespace", value, |root| {
         let metadata = root.get("metadata");
         let name = metadata.get("name").needed();
         let mut labels = metadata.get("labels").texts();
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
-        NamespaceFacts { name: name.into(), labels: Labels::new(&labels, texts) }
+        Namespace { name, labels }
     })
 }
 

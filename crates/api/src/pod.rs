@@ -23,16 +23,17 @@ use volumes::Mention;
 /// # Errors
 /// When the object is not what it should be.
 pub fn facts(value: &Value, context: &Context) -> Result<(PodFacts, Vec<Warning>), Error> {
-    let (pod, warnings) = read(value)?;
-    Ok((pod.resolve(context), warnings))
+    let (mut pod, warnings) = read(value)?;
+    pod.resolve(context);
+    Ok((pod.facts, warnings))
 }
 
-/// A Pod as its object says, before what it refers to is looked up. That can be done again when the others change,
-/// without the object.
+/// A Pod as its object says, and what it refers to. That can be looked up again when the others change, without the
+/// object.
 #[derive(Clone, Debug)]
-pub struct Unresolved {
-    /// Without priority, volumes and holds.
-    facts: PodFacts,
+pub struct Pod {
+    /// Without priority, volumes and what holds it until it is resolved.
+    pub facts: PodFacts,
     /// What holds it, before and after what its priority class may add.
     holds: [Vec<Hold>; 2],
     priority: Priority,
@@ -45,39 +46,24 @@ pub struct Unresolved {
     pub unschedulable: Option<String>,
 }
 
-impl Unresolved {
-    /// What is known without anything else. Its priority is the one written, if any, else nothing.
-    #[must_use]
-    pub fn facts(&self) -> &PodFacts {
-        &self.facts
-    }
-
+impl Pod {
     /// Is it held by a gate somebody closed?
     #[must_use]
     pub fn is_gated(&self) -> bool {
         self.holds.iter().flatten().any(|hold| matches!(hold, Hold::Gate(_)))
     }
 
-    /// Does what it means depend on other objects?
-    #[must_use]
-    pub fn refers(&self) -> bool {
-        let claims = self.volumes.iter().any(|v| matches!(v, Mention::Claim(_) | Mention::Own(_)));
-        claims || self.priority.written.is_none()
-    }
-
-    /// The facts, by the objects there are.
-    #[must_use]
-    pub fn resolve(&self, context: &Context) -> PodFacts {
-        let mut facts = self.facts.clone();
+    /// Works out what it means, by the objects there are. May be done again.
+    pub fn resolve(&mut self, context: &Context) {
         let [mut holds, late] = self.holds.clone();
+        let facts = &mut self.facts;
         (facts.priority, facts.preempts) = self.priority.resolve(context, &mut holds);
         holds.extend(late);
-        let volumes = volumes::resolve(&self.volumes, &facts, context, &mut holds);
-        if !holds.is_empty() || !volumes.is_empty() {
+        let volumes = volumes::resolve(&self.volumes, facts, context, &mut holds);
+        if facts.wants.holds != holds || facts.wants.volumes != volumes {
             let wants = Arc::make_mut(&mut facts.wants);
             (wants.volumes, wants.holds) = (volumes, holds);
         }
-        facts
     }
 }
 
@@ -85,11 +71,11 @@ impl Unresolved {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Unresolved, Vec<Warning>), Error> {
+pub fn read(value: &Value) -> Result<(Pod, Vec<Warning>), Error> {
     tolerant("Pod", value, unresolved)
 }
 
-fn unresolved(pod: &At<'_, '_>) -> Unresolved {
+fn unresolved(pod: &At<'_, '_>) -> Pod {
     let (metadata, spec, status) = (pod.get("metadata"), pod.get("spec"), pod.get("status"));
     let mut holds = gates(&spec);
     let asked = resources::read(&spec, &status, &mut holds);
@@ -118,7 +104,7 @@ fn unresolved(pod: &At<'_, '_>) -> Unresolved {
     facts.priority = priority.written.unwrap_or_default();
     let mut late = Vec::new();
     facts.wants = Arc::new(wants::read(&spec, &facts, &mut late));
-    Unresolved {
+    Pod {
         volumes: volumes::read(&spec, &facts.name),
         holds: [holds, late],
         priority,

@@ -190,14 +190,14 @@ impl Cluster {
         estimate(&facts.asks, found, Load::ZERO)
     }
 
-    /// A pod is there, as its object says now. Repeating it changes nothing.
-    pub fn set_pod(&mut self, facts: &PodFacts) {
+    /// A pod is there, as its object says now; gives what it looks like to decisions. Repeating it changes nothing.
+    pub fn set_pod(&mut self, facts: &PodFacts) -> Arc<PodView> {
         let expected = self.estimate(facts).load;
         let view = self.live.view(facts, expected);
         let node = facts.node.as_deref().filter(|n| !n.is_empty());
         // We placed it, and this news is older than that.
         if node.is_none() && !view.phase.is_over() && self.assumed.contains_key(&view.uid) {
-            return;
+            return Arc::new(view);
         }
         self.assumed.remove(&view.uid);
         let moved = self.live.set_pod(view, node);
@@ -218,6 +218,7 @@ impl Cluster {
         for node in [moved.from, moved.to].into_iter().flatten() {
             self.touch(node);
         }
+        moved.pod
     }
 
     /// A pod is gone, by uid.

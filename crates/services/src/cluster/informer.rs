@@ -10,28 +10,24 @@ use std::sync::Arc;
 
 /// What an event changed.
 #[derive(Debug)]
-pub struct Change<'i, F, T> {
+pub struct Change<F, T> {
     /// Objects that are not there any more, with what was remembered of them.
     pub deleted: Vec<(Meta, T)>,
-    /// The object that is there.
-    pub applied: Option<Object<'i, F, T>>,
+    /// The object that is there; without facts if it cannot be read, which has been logged.
+    pub applied: Option<(Meta, Option<F>)>,
 }
 
-/// An object that is there.
-#[derive(Debug)]
-pub struct Object<'i, F, T> {
-    pub meta: Meta,
-    /// `None` if it cannot be read; that has been logged.
-    pub facts: Option<F>,
-    /// What is remembered of it.
-    pub value: &'i mut T,
-}
-
-impl<F, T> Change<'_, F, T> {
+impl<F, T> Change<F, T> {
     /// Is nothing different?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.deleted.is_empty() && self.applied.is_none()
+    }
+
+    /// What is known of the object that is there.
+    #[must_use]
+    pub fn facts(self) -> Option<F> {
+        self.applied?.1
     }
 }
 
@@ -85,6 +81,11 @@ impl<T> Informer<T> {
         &self.store
     }
 
+    /// What is remembered of an object that is there.
+    pub fn value_mut(&mut self, key: &Key) -> Option<&mut T> {
+        self.store.get_mut(key)
+    }
+
     /// Has everything been read once?
     #[must_use]
     pub fn is_listed(&self) -> bool {
@@ -124,7 +125,7 @@ impl<T> Informer<T> {
 
 impl<T: Default> Informer<T> {
     /// Takes an event in.
-    pub fn apply<F>(&mut self, event: Event<F>, now: Timestamp) -> Change<'_, F, T> {
+    pub fn apply<F>(&mut self, event: Event<F>, now: Timestamp) -> Change<F, T> {
         let mut deleted = Vec::new();
         let mut there = None;
         match event {
@@ -165,23 +166,23 @@ impl<T: Default> Informer<T> {
         let Some((meta, facts)) = there else { return Change { deleted, applied: None } };
         let facts = self.readable(&meta, facts);
         match self.store.apply(&meta) {
-            Applied::Kept { value, replaced } => {
+            Applied::Kept { replaced, .. } => {
                 if let Some((gone, _)) = &replaced {
                     self.unreadable.remove(&(gone.key.clone(), gone.uid.clone()));
                 }
                 deleted.extend(replaced);
-                Change { deleted, applied: Some(Object { meta, facts, value }) }
+                Change { deleted, applied: Some((meta, facts)) }
             }
             Applied::Stale => Change { deleted, applied: None },
         }
     }
 
     /// Takes in the answer to a write of our own, unless the watch is past it.
-    pub fn wrote<F>(&mut self, meta: Meta, facts: Result<F, Error>) -> Change<'_, F, T> {
+    pub fn wrote<F>(&mut self, meta: Meta, facts: Result<F, Error>) -> Change<F, T> {
         let facts = self.readable(&meta, facts);
         match self.store.wrote(&meta) {
-            Applied::Kept { value, replaced } => {
-                Change { deleted: Vec::from_iter(replaced), applied: Some(Object { meta, facts, value }) }
+            Applied::Kept { replaced, .. } => {
+                Change { deleted: Vec::from_iter(replaced), applied: Some((meta, facts)) }
             }
             Applied::Stale => Change { deleted: Vec::new(), applied: None },
         }

@@ -120,8 +120,8 @@ impl<W: Watched> SharedStore<W> {
         let Some((meta, facts)) = answer.read::<W>() else { return };
         let steps = {
             let mut inner = self.write();
-            let Inner { informer, index_by, index } = &mut *inner;
-            taken(informer.wrote(meta, facts), *index_by, index)
+            let change = inner.informer.wrote(meta, facts);
+            inner.take(change)
         };
         self.tell(&steps);
     }
@@ -130,8 +130,8 @@ impl<W: Watched> SharedStore<W> {
         let listed = matches!(event, Event::Listed(_));
         let steps = {
             let mut inner = self.write();
-            let Inner { informer, index_by, index } = &mut *inner;
-            taken(informer.apply(event, Timestamp::now()), *index_by, index)
+            let change = inner.informer.apply(event, Timestamp::now());
+            inner.take(change)
         };
         self.tell(&steps);
         if listed {
@@ -168,41 +168,38 @@ impl<W: Watched> SharedStore<W> {
     }
 }
 
-/// What a change comes to for listeners, with the index brought up to date.
-fn taken<T>(
-    change: Change<'_, T, Option<Arc<T>>>,
-    by: fn(&T) -> Option<&Arc<str>>,
-    index: &mut HashMap<Arc<str>, BTreeSet<Key>>,
-) -> Vec<Step<T>> {
-    let mut unlist = |key: &Key, old: &T| {
-        if let Some(under) = by(old)
-            && let Some(keys) = index.get_mut(under)
+impl<T> Inner<T> {
+    /// What a change comes to for listeners, with store and index brought up to date.
+    fn take(&mut self, change: Change<T, Option<Arc<T>>>) -> Vec<Step<T>> {
+        let mut steps = Vec::new();
+        for (meta, old) in change.deleted {
+            if let Some(old) = old {
+                self.unlist(&meta.key, &old);
+                steps.push((Some(old), None));
+            }
+        }
+        if let Some((meta, Some(facts))) = change.applied {
+            let new = Arc::new(facts);
+            let old = self.informer.value_mut(&meta.key).and_then(|value| value.replace(new.clone()));
+            if let Some(old) = &old {
+                self.unlist(&meta.key, old);
+            }
+            if let Some(under) = (self.index_by)(&new) {
+                self.index.entry(under.clone()).or_default().insert(meta.key);
+            }
+            steps.push((old, Some(new)));
+        }
+        steps
+    }
+
+    fn unlist(&mut self, key: &Key, old: &T) {
+        if let Some(under) = (self.index_by)(old)
+            && let Some(keys) = self.index.get_mut(under)
         {
             keys.remove(key);
             if keys.is_empty() {
-                index.remove(under);
+                self.index.remove(under);
             }
         }
-    };
-    let mut steps = Vec::new();
-    for (meta, old) in change.deleted {
-        if let Some(old) = old {
-            unlist(&meta.key, &old);
-            steps.push((Some(old), None));
-        }
     }
-    if let Some(object) = change.applied
-        && let Some(facts) = object.facts
-    {
-        let new = Arc::new(facts);
-        let old = object.value.replace(new.clone());
-        if let Some(old) = &old {
-            unlist(&object.meta.key, old);
-        }
-        if let Some(under) = by(&new) {
-            index.entry(under.clone()).or_default().insert(object.meta.key);
-        }
-        steps.push((old, Some(new)));
-    }
-    steps
 }

@@ -62,6 +62,11 @@ impl<T> Store<T> {
         Some(&self.namespaces.get(&*key.namespace)?.get(&*key.name)?.value)
     }
 
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, key: &Key) -> Option<&mut T> {
+        Some(&mut self.namespaces.get_mut(&*key.namespace)?.get_mut(&*key.name)?.value)
+    }
+
     /// Everything, by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &T)> {
         self.namespaces.iter().flat_map(|(namespace, objects)| {

@@ -102,7 +102,7 @@ impl State {
                 for (meta, ()) in &change.deleted {
                     self.waiting.remove_deployment(&meta.key.namespace, &meta.key.name);
                 }
-                if let Some(deployment) = change.applied.and_then(|object| object.facts) {
+                if let Some(deployment) = change.facts() {
                     self.waiting.set_deployment(deployment);
                 }
                 heard
@@ -115,7 +115,7 @@ impl State {
                 for (meta, ()) in &change.deleted {
                     self.index.remove_quota(&meta.key.namespace, &meta.key.name);
                 }
-                if let Some(quota) = change.applied.and_then(|object| object.facts) {
+                if let Some(quota) = change.facts() {
                     self.index.set_quota(quota);
                 }
                 heard
@@ -134,12 +134,11 @@ impl State {
         self.is_new |= !change.is_empty();
         let mut gone: Vec<_> = change.deleted.into_iter().map(|(meta, ())| meta.key.name).collect();
         let mut facts = None;
-        if let Some(object) = change.applied {
-            match object.facts {
-                Some(read) => facts = Some(read),
-                // What cannot be read must not look free: it is as if it were not there.
-                None => gone.push(object.meta.key.name),
-            }
+        match change.applied {
+            Some((_, Some(read))) => facts = Some(read),
+            // What cannot be read must not look free: it is as if it were not there.
+            Some((meta, None)) => gone.push(meta.key.name),
+            None => {}
         }
         for name in gone {
             self.index.remove_node(&name);
@@ -164,9 +163,8 @@ impl State {
                 load.cluster.remove_pod(&meta.uid);
             }
         }
-        let Some(object) = change.applied else { return };
         // One that was readable before counts as it was then.
-        let Some(read) = object.facts else { return };
+        let Some((meta, Some(read))) = change.applied else { return };
         let (facts, unplaced) = *read;
         self.index.set_pod(&facts);
         if let Some(load) = &mut self.load {
@@ -174,24 +172,24 @@ impl State {
         }
         match unplaced {
             Some(pod) => self.waiting.set_pod(pod),
-            None => self.waiting.remove_pod(&object.meta.key.namespace, &object.meta.uid),
+            None => self.waiting.remove_pod(&meta.key.namespace, &meta.uid),
         }
     }
 
     fn take_replica_set(&mut self, event: Event<<ReplicaSets as Watched>::Facts>, now: Timestamp) {
         let change = self.replica_sets.apply(event, now);
         self.is_new |= !change.is_empty();
-        for (meta, ()) in change.deleted {
+        for (meta, ()) in &change.deleted {
             self.waiting.remove_replica_set(&meta.key.namespace, &meta.key.name);
             let target = Target {
                 group: "apps".into(),
                 kind: "ReplicaSet".into(),
-                namespace: meta.key.namespace,
-                name: meta.key.name,
+                namespace: meta.key.namespace.clone(),
+                name: meta.key.name.clone(),
             };
             self.index.controlled(target, None);
         }
-        if let Some((set, target, owner)) = change.applied.and_then(|object| object.facts) {
+        if let Some((set, target, owner)) = change.facts() {
             self.waiting.set_replica_set(set);
             self.index.controlled(target, owner);
         }

@@ -30,7 +30,7 @@ impl Ours {
         let members: Arc<Members> = Arc::new(clusters.iter().map(member).collect());
         let watched = follow::Options { quotas: options.quotas, ..follow::Options::default() };
         for (name, plane) in clusters {
-            let source = feed::Access::Kubeconfig(plane.kubeconfig());
+            let source = loadline_services::cluster::Access::Kubeconfig(plane.kubeconfig());
             let member = members[*name].clone();
             runtime.spawn(follow::run((*name).to_owned(), member, source, watched.clone(), stop.clone()));
         }
