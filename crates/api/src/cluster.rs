@@ -1,6 +1,6 @@
 //! What else is in the cluster? Namespaces and disruption budgets.
 
-use crate::context::namespace;
+use crate::context::key;
 use crate::read::{Error, Warning, object, tolerant};
 use loadline_core::select::{LabelSelector, Selector};
 use loadline_core::view::{Budget, Labels, NamespaceFacts, Texts};
@@ -57,8 +57,7 @@ pub fn budget(value: &Value) -> Result<(Budget, Vec<Warning>), Error> {
         let chosen = spec.get("selector");
         let given: Option<LabelSelector> = chosen.parse();
         Budget {
-            namespace: namespace(metadata.get("namespace").text()).into(),
-            name: metadata.get("name").needed().into(),
+            key: key(&metadata),
             selector: LabelSelector::prepare(given.as_ref()).unwrap_or_else(|e| {
                 chosen.warn(e.to_string());
                 Selector::nothing()

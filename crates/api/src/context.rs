@@ -1,7 +1,8 @@
 //! What do pods and nodes refer to? Objects of their own that say what a name in a pod means.
 
 use crate::node;
-use crate::read::{Error, object};
+use crate::read::{At, Error, object};
+use loadline_core::object::Key;
 use loadline_core::select::node::NodeSelector;
 use loadline_core::view::NodeFacts;
 use serde_json::Value;
@@ -308,4 +309,9 @@ pub fn csi_node(value: &Value) -> Result<CsiNode, Error> {
 /// The namespace written, or the one that is meant by none.
 pub(crate) fn namespace(written: Option<&str>) -> String {
     written.unwrap_or("default").to_owned()
+}
+
+/// The key of an object that is in a namespace.
+pub(crate) fn key(metadata: &At<'_, '_>) -> Key {
+    Key::new(namespace(metadata.get("namespace").text()), metadata.get("name").needed())
 }

@@ -3,12 +3,13 @@
 //! A measurement that is not complete is none: a figure that is missing or does not read is an error that says
 //! so, never a zero, which would look like an idle node.
 
-use crate::context::namespace;
+use crate::context::key;
 use crate::duration;
 use crate::read::{At, Error, object};
 use loadline_core::ledger::Sample;
 use loadline_core::load::Load;
 use loadline_core::load::estimate::nanocores;
+use loadline_core::object::Key;
 use serde_json::Value;
 
 /// The node and what was measured of it.
@@ -21,11 +22,11 @@ pub fn node(value: &Value) -> Result<(String, Sample), Error> {
     })
 }
 
-/// Namespace and name of the pod and what was measured of it: its containers together.
+/// The pod and what was measured of it: its containers together.
 ///
 /// # Errors
 /// When anything about it is missing or not what it should be.
-pub fn pod(value: &Value) -> Result<(String, String, Sample), Error> {
+pub fn pod(value: &Value) -> Result<(Key, Sample), Error> {
     object("PodMetrics", value, |root| {
         let (metadata, containers) = (root.get("metadata"), root.get("containers"));
         let all = containers.items().map(|container| usage(&container.get("usage")));
@@ -33,8 +34,7 @@ pub fn pod(value: &Value) -> Result<(String, String, Sample), Error> {
             containers.fail("must not be empty");
             Load::ZERO
         });
-        let name = metadata.get("name").needed();
-        (namespace(metadata.get("namespace").text()), name, sample(root, total))
+        (key(&metadata), sample(root, total))
     })
 }
 

@@ -1,6 +1,6 @@
 //! Who made whom? Workloads, as far as recommendations are found through them.
 
-use crate::context::namespace;
+use crate::context::key;
 use crate::read::{Error, Warning, controller, group, tolerant};
 use crate::recommendation;
 use loadline_core::load::recommend::{Recommendation, Target};
@@ -39,12 +39,7 @@ pub fn read_as(group: &str, kind: &str, value: &Value) -> Result<(Workload, Vec<
             root.get("kind").needed();
         }
         let metadata = root.get("metadata");
-        let target = Target {
-            group: group.into(),
-            kind: kind.into(),
-            namespace: namespace(metadata.get("namespace").text()).into(),
-            name: metadata.get("name").needed().into(),
-        };
+        let target = Target { group: group.into(), kind: kind.into(), key: key(&metadata) };
         Workload {
             advice: recommendation::annotated(&metadata, &target),
             target,

@@ -5,9 +5,10 @@ mod start;
 pub(crate) mod volumes;
 mod wants;
 
-use crate::context::{Context, namespace};
+use crate::context::{Context, key};
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::load::estimate::Asks;
+use loadline_core::object::Key;
 use loadline_core::requests::{self, Rules};
 use loadline_core::resources::List;
 use loadline_core::view::{Hold, PodFacts};
@@ -80,9 +81,8 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
     let mut holds = gates(&spec);
     let asked = resources::read(&spec, &status, &mut holds);
     let mut facts = PodFacts {
-        namespace: namespace(metadata.get("namespace").text()),
-        name: metadata.get("name").needed(),
-        uid: metadata.get("uid").string(),
+        key: key(&metadata),
+        uid: metadata.get("uid").string().into(),
         requests: requests::requests(&asked, Rules::default()),
         nonzero: requests::nonzero(&asked, Rules::default()),
         asks: Arc::new(Asks::of(&asked)),
@@ -105,7 +105,7 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
     let mut late = Vec::new();
     facts.wants = Arc::new(wants::read(&spec, &facts, &mut late));
     Pod {
-        volumes: volumes::read(&spec, &facts.name),
+        volumes: volumes::read(&spec, &facts.key.name),
         holds: [holds, late],
         priority,
         scheduler: spec.get("schedulerName").string(),
@@ -145,7 +145,7 @@ pub(crate) fn template(at: &At<'_, '_>, namespace: &str, context: &Context) -> T
     let class = spec.get("priorityClassName");
     let written = spec.get("priority").int32();
     let mut facts = PodFacts {
-        namespace: namespace.to_owned(),
+        key: Key::new(namespace, ""),
         labels: metadata.get("labels").texts(),
         requests: requests::requests(&asked, Rules::default()),
         nonzero: requests::nonzero(&asked, Rules::default()),

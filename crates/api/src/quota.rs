@@ -1,6 +1,6 @@
 //! What does a quota leave? A `ResourceQuota`, as its controller last counted.
 
-use crate::context::namespace;
+use crate::context::key;
 use crate::read::{Error, object};
 use loadline_core::estimate::{Quota, Scope};
 use serde_json::Value;
@@ -26,8 +26,7 @@ pub fn quota(value: &Value) -> Result<Quota, Error> {
             values: at.get("values").strings(),
         });
         Quota {
-            namespace: namespace(metadata.get("namespace").text()),
-            name: metadata.get("name").needed(),
+            key: key(&metadata),
             hard: status.get("hard").known_amounts(),
             used: status.get("used").known_amounts(),
             scopes: plain.chain(chosen).collect(),
@@ -38,6 +37,7 @@ pub fn quota(value: &Value) -> Result<Quota, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_core::object::Key;
     use serde_json::json;
 
     #[test]
@@ -49,7 +49,7 @@ mod tests {
             "status": {"hard": {"requests.cpu": "10", "pods": "lots"}, "used": {"requests.cpu": "2500m"}},
         });
         let quota = quota(&value).unwrap();
-        assert_eq!((quota.namespace.as_str(), quota.name.as_str()), ("shop", "compute"));
+        assert_eq!(quota.key, Key::new("shop", "compute"));
         assert_eq!(quota.hard, [("requests.cpu".to_owned(), "10".parse().unwrap())].into());
         assert_eq!(quota.used, [("requests.cpu".to_owned(), "2500m".parse().unwrap())].into());
         let scopes: Vec<_> =

@@ -14,6 +14,7 @@ use crate::context::namespace;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::load::estimate::nanocores;
 use loadline_core::load::recommend::{Advice, Recommendation, Shape, Target};
+use loadline_core::object::Key;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +46,7 @@ pub fn read(value: &Value) -> Result<(Option<Recommendation>, Vec<Warning>), Err
             target: Target {
                 group: group(target.get("apiVersion").text().unwrap_or_default()).into(),
                 kind: target.get("kind").needed().into(),
-                namespace: target.get("namespace").text().unwrap_or(&here).into(),
-                name: target.get("name").needed().into(),
+                key: Key::new(target.get("namespace").text().unwrap_or(&here), target.get("name").needed()),
             },
             containers,
             success: message == Some("Success"),

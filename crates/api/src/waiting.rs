@@ -1,6 +1,6 @@
 //! Which pods wait in vain, and whose are they? Deployments, replica sets and pods, as far as that is asked.
 
-use crate::context::namespace;
+use crate::context::{key, namespace};
 use crate::read::{Error, controller, object};
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
 use loadline_core::select::{LabelSelector, Selector};
@@ -23,8 +23,7 @@ pub fn deployment(value: &Value) -> Result<Deployment, Error> {
             Selector::nothing()
         });
         Deployment {
-            namespace: namespace(metadata.get("namespace").text()).into(),
-            name: metadata.get("name").needed().into(),
+            key: key(&metadata),
             uid: metadata.get("uid").string().into(),
             selector,
             template: fingerprint(spec.get("template").value()),
@@ -40,8 +39,7 @@ pub fn replica_set(value: &Value) -> Result<ReplicaSet, Error> {
     object("ReplicaSet", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         ReplicaSet {
-            namespace: namespace(metadata.get("namespace").text()).into(),
-            name: metadata.get("name").needed().into(),
+            key: key(&metadata),
             uid: metadata.get("uid").string().into(),
             owner: controller(&metadata).map(|owner| owner.uid),
             created: metadata.get("creationTimestamp").time(),

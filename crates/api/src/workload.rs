@@ -20,6 +20,7 @@ use crate::pod::{self, Template};
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Component};
 use loadline_core::load::recommend::Target;
+use loadline_core::object::Key;
 use loadline_core::view::{Hold, Owner, PodFacts, Wants};
 use serde_json::Value;
 
@@ -70,13 +71,12 @@ pub fn read(value: &Value, context: &Context) -> Result<(Question, Vec<Warning>)
         let mut target = Target {
             group: group(value["apiVersion"].as_str().unwrap_or_default()).into(),
             kind: kind.into(),
-            namespace: metadata.get("namespace").string().into(),
-            name: metadata.get("name").needed().into(),
+            key: Key::new(metadata.get("namespace").string(), metadata.get("name").needed()),
         };
         if binding::KINDS.contains(&kind) {
             return binding::read(root, target, context);
         }
-        target.namespace = namespace(metadata.get("namespace").text()).into();
+        target.key.namespace = namespace(metadata.get("namespace").text()).into();
         let spec = root.get("spec");
         let at = if kind == "PodTemplate" { root.get("template") } else { spec.get("template") };
         if !at.is_set() {
@@ -87,12 +87,12 @@ pub fn read(value: &Value, context: &Context) -> Result<(Question, Vec<Warning>)
 }
 
 fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: Target, context: &Context) -> Question {
-    let space = target.namespace.to_string();
+    let space = target.key.namespace.to_string();
     let Template { mut facts, limits, priority, priority_class, holds } = pod::template(at, &space, context);
     facts.owner = Some(Owner {
         group: target.group.clone(),
         kind: target.kind.clone(),
-        name: target.name.clone(),
+        name: target.key.name.clone(),
         uid: "".into(),
     });
     for hold in &holds {

@@ -165,11 +165,7 @@ fn a_plain_workload_is_bound_as_karmada_would() {
         let value = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "web", "uid": "u1"}, "spec": spec});
         let (read, _) = karmada::workload(&value, &Context::new()).expect("the workload is right");
         assert_eq!((read.replicas, read.ask.is_some()), (replicas, asks), "{why}");
-        assert_eq!(
-            (read.resource.namespace.as_str(), read.resource.uid.as_str()),
-            ("default", "u1"),
-            "{why}"
-        );
+        assert_eq!((&*read.resource.key.namespace, read.resource.uid.as_str()), ("default", "u1"), "{why}");
     }
 }
 
@@ -180,10 +176,10 @@ fn a_policy_is_about_what_it_selects() {
     let none = std::collections::BTreeMap::new();
     assert!(read.is_about(&bound.resource, &none));
     let mut other = bound.resource.clone();
-    other.name = "api".into();
+    other.key.name = "api".into();
     assert!(!read.is_about(&other, &none));
     other = bound.resource.clone();
-    other.namespace = "elsewhere".into();
+    other.key.namespace = "elsewhere".into();
     assert!(!read.is_about(&other, &none), "a policy of a namespace stays there");
 }
 

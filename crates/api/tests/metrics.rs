@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use loadline_api::metrics;
 use loadline_core::load::Load;
+use loadline_core::object::Key;
 use serde_json::{Value, json};
 
 const KI: i64 = 1 << 10;
@@ -35,8 +36,8 @@ fn the_containers_of_a_pod_add_up() {
     };
     let two = json!([{"name": "a", "usage": {"cpu": "250m", "memory": "1Ki"}},
         {"name": "b", "usage": {"cpu": "1n", "memory": "1"}}]);
-    let (namespace, name, sample) = metrics::pod(&pod(two)).unwrap();
-    assert_eq!((namespace.as_str(), name.as_str()), ("shop", "web-1"));
+    let (key, sample) = metrics::pod(&pod(two)).unwrap();
+    assert_eq!(key, Key::new("shop", "web-1"));
     assert_eq!(sample.usage, Load::new(250_000_001, KI + 1));
     assert_eq!(sample.window, SignedDuration::from_mins(1));
     for (containers, why) in [

@@ -143,7 +143,7 @@ fn a_budget_without_selector_is_for_no_pod_and_with_an_empty_one_for_all() {
             (for_web, for_db),
             "{selector}"
         );
-        assert_eq!((&*budget.namespace, &*budget.name, budget.allowed), ("shop", "web", 2));
+        assert_eq!((&*budget.key.namespace, &*budget.key.name, budget.allowed), ("shop", "web", 2));
         assert_eq!(budget.disrupted.iter().map(|p| &**p).collect::<Vec<_>>(), ["web-1", "web-2"]);
     }
     let (bad, warnings) = budget(json!({"matchLabels": {"not a key": "x"}}));

@@ -54,10 +54,7 @@ fn a_running_pod_becomes_facts() {
         "status": {"phase": "Running", "nominatedNodeName": "n2", "containerStatuses": [
             {"name": "main", "restartCount": 0, "state": {"running": {"startedAt": "2025-01-01T00:00:09Z"}}}]},
     }));
-    assert_eq!(
-        (facts.namespace.as_str(), facts.name.as_str(), facts.uid.as_str()),
-        ("shop", "web-5d9-x", "u1")
-    );
+    assert_eq!((&*facts.key.namespace, &*facts.key.name, &*facts.uid), ("shop", "web-5d9-x", "u1"));
     assert_eq!(facts.labels, labels(&[("app", "web")]));
     assert_eq!(facts.requests["cpu"].milli_value(), 250);
     assert_eq!((facts.nonzero.cpu_milli, facts.nonzero.memory_bytes), (250, 1024 * MI));
@@ -81,7 +78,7 @@ fn a_running_pod_becomes_facts() {
 #[test]
 fn a_pod_from_a_file_needs_little() {
     let facts = facts(&json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "main"}]}}));
-    assert_eq!((facts.namespace.as_str(), facts.phase), ("default", Phase::Pending));
+    assert_eq!((&*facts.key.namespace, facts.phase), ("default", Phase::Pending));
     assert_eq!((facts.node, facts.started, facts.created, facts.owner), (None, None, None, None));
     assert_eq!((facts.priority, facts.preempts), (0, true));
     assert_eq!(*facts.wants, Wants::default());

@@ -78,7 +78,11 @@ fn the_target_is_the_one_named_wherever_the_object_is() {
     assert_eq!(found.updated, Some("2025-01-01T00:00:00Z".parse().unwrap()));
     let mut here = with(&json!({"recommendedValue": yaml()}));
     here["spec"]["targetRef"]["namespace"] = json!("");
-    assert_eq!(&*read(&here).0.unwrap().target.namespace, "crane-system", "none named: where the object is");
+    assert_eq!(
+        &*read(&here).0.unwrap().target.key.namespace,
+        "crane-system",
+        "none named: where the object is"
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::load::filter::{Who, exempt};
 use crate::load::hot::Bindings;
 use crate::load::policy::Rules;
 use crate::load::recommend::{self, Recommendation, Target};
+use crate::object::Key;
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
@@ -56,8 +57,8 @@ pub struct Cluster {
     budgets: Vec<Budget>,
     /// Pods we placed and nobody else has confirmed.
     assumed: FxHashMap<Arc<str>, NodeId>,
-    /// Pods on nodes by namespace and name, for measurements, which know no uid.
-    uids: FxHashMap<(Arc<str>, Arc<str>), Arc<str>>,
+    /// Pods on nodes by key, for measurements, which know no uid.
+    uids: FxHashMap<Key, Arc<str>>,
     /// Samples from the future, one per node at most, by when they will be believed.
     ahead: BTreeMap<(Timestamp, NodeId), Sample>,
     board: Board,
@@ -186,7 +187,7 @@ impl Cluster {
     /// What a pod is expected to use, and why.
     #[must_use]
     pub fn estimate(&self, facts: &PodFacts) -> Estimate {
-        let found = self.advice.find(&facts.namespace, facts.owner.as_ref(), &facts.labels);
+        let found = self.advice.find(&facts.key.namespace, facts.owner.as_ref(), &facts.labels);
         estimate(&facts.asks, found, Load::ZERO)
     }
 
@@ -255,8 +256,8 @@ impl Cluster {
     }
 
     /// What a pod used.
-    pub fn pod_sample(&mut self, namespace: &str, name: &str, sample: Sample) {
-        if let Some(uid) = self.uids.get(&(namespace.into(), name.into())) {
+    pub fn pod_sample(&mut self, pod: &Key, sample: Sample) {
+        if let Some(uid) = self.uids.get(pod) {
             self.ledger.pod_sample(Uid::new(uid), sample);
         }
     }
@@ -273,10 +274,10 @@ impl Cluster {
         }
     }
 
-    /// The uid of a pod that is on a node, by its name.
+    /// The uid of a pod that is on a node.
     #[must_use]
-    pub fn uid(&self, namespace: &str, name: &str) -> Option<&Arc<str>> {
-        self.uids.get(&(namespace.into(), name.into()))
+    pub fn uid(&self, pod: &Key) -> Option<&Arc<str>> {
+        self.uids.get(pod)
     }
 
     /// Nothing new goes to a node until then: it was relieved and is to stay so.
@@ -318,7 +319,7 @@ impl Cluster {
     pub fn reestimate(&mut self) {
         let mut changed: Vec<(NodeId, PodView)> = Vec::new();
         for (node, pod) in self.live.placed() {
-            let found = self.advice.find(&pod.namespace, pod.owner.as_ref(), &pod.labels);
+            let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
             let new = estimate(&pod.asks, found, Load::ZERO).load;
             if new != pod.estimate {
                 changed.push((node, PodView { estimate: new, ..PodView::clone(pod) }));
@@ -354,7 +355,7 @@ impl Cluster {
     /// Do the load rules let this pod through whatever the load?
     #[must_use]
     pub fn is_exempt(&self, pod: &PodView) -> bool {
-        exempt(&self.rules, &Who { namespace: &pod.namespace, labels: &pod.labels, daemon: pod.daemon })
+        exempt(&self.rules, &Who { namespace: &pod.key.namespace, labels: &pod.labels, daemon: pod.daemon })
     }
 
     /// Where a pod goes, as things are. Charges nothing.
@@ -438,16 +439,15 @@ impl Cluster {
         [due, ahead, self.ledger.next_expiry()].into_iter().flatten().min()
     }
 
-    /// A pod that is somewhere can be found by its name.
+    /// A pod that is somewhere can be found by its key.
     fn name(&mut self, pod: &PodView) {
-        self.uids.insert((pod.namespace.clone(), pod.name.clone()), pod.uid.clone());
+        self.uids.insert(pod.key.clone(), pod.uid.clone());
     }
 
-    /// It cannot any more, unless the name is another pod's by now.
+    /// It cannot any more, unless the key is another pod's by now.
     fn unname(&mut self, pod: &PodView) {
-        let key = (pod.namespace.clone(), pod.name.clone());
-        if self.uids.get(&key) == Some(&pod.uid) {
-            self.uids.remove(&key);
+        if self.uids.get(&pod.key) == Some(&pod.uid) {
+            self.uids.remove(&pod.key);
         }
     }
 

@@ -35,6 +35,7 @@ pub use summary::{Model, Summary};
 pub use webster::{Ties, webster};
 
 use crate::estimate::{Ask, Assumed, Component};
+use crate::object::Key;
 use crate::select::{Taint, Toleration};
 use estimates::Candidate;
 use jiff::Timestamp;
@@ -102,9 +103,7 @@ pub struct Bound {
     /// Group and version, such as `apps/v1`.
     pub api_version: String,
     pub kind: String,
-    /// Its namespace; empty for none.
-    pub namespace: String,
-    pub name: String,
+    pub key: Key,
     /// Its uid, by which ties are broken; may be empty.
     pub uid: String,
 }

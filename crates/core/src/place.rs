@@ -66,7 +66,7 @@ pub use group::Group;
 pub use prepare::{Prioritizer, Problem};
 pub use report::{ClusterReport, LoadUsed, Report, Score};
 pub use spec::{
-    Configuration, Constraint, Coordinate, Extra, GroupRule, GroupSize, Key, Missing, Placement, Predicate,
+    Configuration, Constraint, Coordinate, Extra, GroupRule, GroupSize, Missing, Placement, Predicate,
     SortBy, Source, Status, Toleration, TopologyKind,
 };
 pub use spread::Round;

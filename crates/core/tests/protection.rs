@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use loadline_core::cluster::{Cluster, Options as ClusterOptions};
 use loadline_core::load::policy::{Policy as LoadPolicy, Rules};
 use loadline_core::load::settings::Settings;
+use loadline_core::object::Key;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::{Action, Evict, NodeQos, Policy, Rule};
@@ -85,8 +86,7 @@ fn snapshot(given: &[Given], cpu: i64, memory: i64) -> Snapshot {
         // Nobody uses more than the quota lets through.
         let used = quota.level(100_000).map_or(Level::whole(*milli), |most| most.min(Level::whole(*milli)));
         Pod {
-            name: format!("default/p{i}").into(),
-            namespace: "default".into(),
+            key: Key::new("default", format!("p{i}")),
             uid: format!("u{i}").into(),
             priority: *priority,
             class: Class::Burstable,
@@ -132,7 +132,7 @@ fn snapshot(given: &[Given], cpu: i64, memory: i64) -> Snapshot {
 
 /// Every step was needed when it was taken, frees something, and touches only who may be touched.
 fn check(snapshot: &Snapshot, found: &Plan) -> Result<(), TestCaseError> {
-    let of = |name: &str| snapshot.pods.iter().find(|pod| *pod.name == *name).expect("a pod of the node");
+    let of = |key: &Key| snapshot.pods.iter().find(|pod| pod.key == *key).expect("a pod of the node");
     let mut touched = std::collections::BTreeSet::new();
     for write in &found.steps.writes {
         let (pod, container) = (of(&write.pod), &of(&write.pod).containers[0]);

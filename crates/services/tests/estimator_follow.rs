@@ -10,6 +10,7 @@ use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
 use loadline_apiserver::{ApiServer, Config};
 use loadline_core::estimate::{Ask, Given};
+use loadline_core::object::Key;
 use loadline_services::cluster::Access;
 use loadline_services::estimator::follow::{self, Options};
 use loadline_services::estimator::{Known, Member, Status, load};
@@ -414,7 +415,7 @@ async fn pods_that_wait_in_vain_are_found_through_their_deployment() {
     }
     let ask = |known: &Known, name: &str| {
         let now = "2025-01-01T00:06:00Z".parse::<Timestamp>().unwrap();
-        known.waiting.unschedulable("default", name, SignedDuration::from_mins(5), now)
+        known.waiting.unschedulable(&Key::new("default", name), SignedDuration::from_mins(5), now)
     };
     let known = stage.until("both pods to wait", |known, _| ask(known, "web") == Some(2)).await;
     assert_eq!(ask(&known, "other"), None);

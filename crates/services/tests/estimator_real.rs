@@ -4,6 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::estimate::{Ask, Given};
+use loadline_core::object::Key;
 use loadline_services::cluster::Access;
 use loadline_services::estimator::follow::{self, Options};
 use loadline_services::estimator::{Known, Member, Status};
@@ -161,7 +162,7 @@ fn replicas_that_wait_in_vain_are_found_behind_real_controllers() {
     request(&plane, "POST", path, Some(&deployment("1")));
     let stage = Stage::start(plane);
     let waiting = |known: &Known, name: &str| {
-        known.waiting.unschedulable("default", name, SignedDuration::ZERO, Timestamp::MAX)
+        known.waiting.unschedulable(&Key::new("default", name), SignedDuration::ZERO, Timestamp::MAX)
     };
     stage.until("three to be placed", |known, _| room(known) == 1 && waiting(known, "web") == Some(0));
     // A rollout to what fits nowhere: the first new pod waits, old ones do not count.

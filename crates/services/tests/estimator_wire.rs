@@ -8,6 +8,7 @@ use loadline_api::estimator::{Assumed, Component, Replica, pb, replicas_request,
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
 use loadline_core::estimate::{Index, Quota, UNCONSTRAINED, Waiting};
 use loadline_core::load::recommend::Target;
+use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::LabelSelector;
 use loadline_core::view::build;
@@ -282,8 +283,7 @@ async fn quotas_bind_as_far_as_they_are_switched_on() {
     let members = members(&["a"]);
     let mut index = cluster(10, "8", &[]);
     let quota = |name: &str, namespace: &str, hard: &[(&str, &str)], used: &[(&str, &str)]| Quota {
-        name: name.into(),
-        namespace: namespace.into(),
+        key: Key::new(namespace, name),
         hard: list(hard),
         used: list(used),
         ..Quota::default()
@@ -324,12 +324,7 @@ async fn quotas_bind_as_far_as_they_are_switched_on() {
 async fn what_is_on_its_way_takes_room_once() {
     let members = members(&["a"]);
     let mut index = cluster(2, "8", &[]);
-    let target = Target {
-        group: "apps".into(),
-        kind: "ReplicaSet".into(),
-        namespace: "default".into(),
-        name: "web".into(),
-    };
+    let target = Target { group: "apps".into(), kind: "ReplicaSet".into(), key: Key::new("default", "web") };
     for (i, node) in ["n0", "n1"].into_iter().enumerate() {
         let pod = build::pod(&format!("web-{i}")).cpu("2").owner("ReplicaSet", "web").on(node);
         let mut facts = pod.facts();
@@ -411,15 +406,13 @@ fn waiting() -> Waiting {
     let selector = LabelSelector { match_labels: labels.clone(), ..LabelSelector::default() };
     let mut waiting = Waiting::new();
     waiting.set_deployment(Deployment {
-        namespace: "shop".into(),
-        name: "web".into(),
+        key: Key::new("shop", "web"),
         uid: "d".into(),
         selector: selector.selector().expect("a selector"),
         template: 7,
     });
     waiting.set_replica_set(ReplicaSet {
-        namespace: "shop".into(),
-        name: "web-1".into(),
+        key: Key::new("shop", "web-1"),
         uid: "rs".into(),
         owner: Some("d".into()),
         created: None,

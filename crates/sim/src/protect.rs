@@ -21,7 +21,7 @@ mod say;
 #[cfg(test)]
 mod tests;
 
-use crate::cluster::{Cluster, Error, Key, Node, Shelf};
+use crate::cluster::{Cluster, Error, Node, Shelf};
 use crate::node::Kubelets;
 use crate::tell::Teller;
 use crate::world::Counts;
@@ -29,6 +29,7 @@ use asked::Asked;
 use guest::Guest;
 use jiff::Timestamp;
 use loadline_api::qos::write;
+use loadline_core::object;
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::{self, Eviction, Plan, Snapshot, State, Victim};
 use look::Look;
@@ -78,7 +79,7 @@ pub(crate) struct Agents {
 struct Memory {
     state: State,
     /// Pods that may not go, as was told.
-    blocked: BTreeSet<Arc<str>>,
+    blocked: BTreeSet<object::Key>,
 }
 
 impl Default for Memory {
@@ -203,7 +204,7 @@ impl Agents {
             plan = qos::plan(policy, &snapshot);
         }
         for write in &plan.steps.writes {
-            if let Some(pod) = snapshot.pods.iter().find(|pod| pod.name == write.pod) {
+            if let Some(pod) = snapshot.pods.iter().find(|pod| pod.key == write.pod) {
                 self.kubelets.quotas().set(&pod.uid, &write.container, write.quota);
             }
         }
@@ -251,14 +252,14 @@ impl Agents {
 
     /// What the API server answers.
     async fn ask(&self, victim: &Victim) -> u16 {
-        let (namespace, name) = victim.pod.split_once('/').unwrap_or(("default", &victim.pod));
+        let object::Key { namespace, name } = &victim.pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
         match self.cluster.write.create_at(&path, &write::eviction(victim)).await {
             Ok(_) => 201,
             Err(error) => {
                 let status = error.code().unwrap_or(500);
                 let error = &error as &dyn std::error::Error;
-                tracing::debug!(pod = %Key::new(namespace, name), error, "not evicted");
+                tracing::debug!(pod = %victim.pod, error, "not evicted");
                 status
             }
         }

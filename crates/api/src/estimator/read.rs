@@ -5,6 +5,7 @@ use super::{Assumed, Component, MOST_COMPONENTS, Replica, pb};
 use crate::read::{Error, Problem, group};
 use jiff::SignedDuration;
 use loadline_core::load::recommend::Target;
+use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
@@ -161,8 +162,10 @@ fn named(given: &pb::ObjectReference, namespace: &str, notes: &mut Notes) -> Tar
     Target {
         group: group(&given.api_version).into(),
         kind: given.kind.as_str().into(),
-        namespace: if given.namespace.is_empty() { namespace } else { &given.namespace }.into(),
-        name: given.name.as_str().into(),
+        key: Key::new(
+            if given.namespace.is_empty() { namespace } else { &given.namespace },
+            given.name.as_str(),
+        ),
     }
 }
 

@@ -1,5 +1,6 @@
 use super::generated::kubernetes as k8s;
 use super::*;
+use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::select::label::Expression;
 use loadline_core::select::node::Term;
@@ -348,7 +349,7 @@ proptest! {
             Component { name: "part".into(), replicas: count, replica }
         };
         let workload = Target {
-            group: "apps".into(), kind: "Deployment".into(), namespace: "shop".into(), name: "web".into(),
+            group: "apps".into(), kind: "Deployment".into(), key: Key::new("shop", "web"),
         };
         let assumed = vec![Assumed {
             namespace: "shop".into(),

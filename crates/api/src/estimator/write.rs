@@ -103,8 +103,8 @@ impl From<&Target> for pb::ObjectReference {
         Self {
             api_version: if group.is_empty() { "v1".into() } else { format!("{group}/v1") },
             kind: target.kind.to_string(),
-            namespace: target.namespace.to_string(),
-            name: target.name.to_string(),
+            namespace: target.key.namespace.to_string(),
+            name: target.key.name.to_string(),
         }
     }
 }

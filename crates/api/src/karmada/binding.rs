@@ -7,6 +7,7 @@ use crate::workload::{self, Of, Question, components, requirements};
 use loadline_core::divide::due::Applied;
 use loadline_core::divide::{Binding, Bound, Previous};
 use loadline_core::estimate::Ask;
+use loadline_core::object::Key;
 use serde_json::Value;
 
 /// Where Karmada's scheduler remembers the placement it last went by.
@@ -37,8 +38,7 @@ pub fn binding(value: &Value, context: &Context) -> Result<(Binding, Vec<Warning
             resource: Bound {
                 api_version: resource.get("apiVersion").needed(),
                 kind: resource.get("kind").needed(),
-                namespace: resource.get("namespace").string(),
-                name: resource.get("name").needed(),
+                key: Key::new(resource.get("namespace").string(), resource.get("name").needed()),
                 uid: resource.get("uid").string(),
             },
             replicas: spec.get("replicas").int32().unwrap_or_default(),
@@ -98,8 +98,7 @@ pub fn workload(value: &Value, context: &Context) -> Result<(Binding, Vec<Warnin
             resource: Bound {
                 api_version: root.get("apiVersion").string(),
                 kind: kind.to_owned(),
-                namespace: namespace(metadata.get("namespace").text()),
-                name: metadata.get("name").string(),
+                key: Key::new(namespace(metadata.get("namespace").text()), metadata.get("name").string()),
                 uid: metadata.get("uid").string(),
             },
             replicas,

@@ -67,13 +67,13 @@ impl Policy {
     #[must_use]
     pub fn is_about(&self, bound: &Bound, labels: &BTreeMap<String, String>) -> bool {
         let or_any = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
-        self.namespace.as_ref().is_none_or(|space| *space == bound.namespace)
+        self.namespace.as_ref().is_none_or(|space| **space == *bound.key.namespace)
             && self.selectors.iter().any(|one| {
                 one.api_version == bound.api_version
                     && one.kind == bound.kind
-                    && or_any(&one.namespace, &bound.namespace)
+                    && or_any(&one.namespace, &bound.key.namespace)
                     // A name makes labels unnecessary.
-                    && if one.name.is_empty() { one.labels.matches(labels) } else { one.name == bound.name }
+                    && if one.name.is_empty() { one.labels.matches(labels) } else { *one.name == *bound.key.name }
             })
     }
 }

@@ -1,7 +1,7 @@
 //! What was selected? A `PlacementDecision`, to read and to write.
 
 use super::SELECTED_SINCE;
-use crate::context::namespace;
+use crate::context::key;
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::place::{Condition, Entry, Group, Outcome, Placement, Slice};
@@ -23,8 +23,7 @@ pub fn read(value: &Value) -> Result<(Slice, Vec<Warning>), Error> {
             reason: at.get("reason").string(),
         };
         Slice {
-            namespace: namespace(metadata.get("namespace").text()),
-            name: metadata.get("name").needed(),
+            key: key(&metadata),
             labels: metadata.get("labels").texts(),
             entries: decisions.items().map(entry).filter(|entry| !entry.cluster.is_empty()).collect(),
             since: since(&metadata),
@@ -48,14 +47,14 @@ pub fn render(slice: &Slice, placement: &Placement, there: Option<&Value>) -> Va
         || json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision"});
     let mut object = there.cloned().filter(Value::is_object).unwrap_or_else(fresh);
     let metadata = &mut object["metadata"];
-    metadata["name"] = json!(slice.name);
-    metadata["namespace"] = json!(slice.namespace);
+    metadata["name"] = json!(&*slice.key.name);
+    metadata["namespace"] = json!(&*slice.key.namespace);
     metadata["labels"] = json!(slice.labels);
     if metadata.get("ownerReferences").is_none() {
         metadata["ownerReferences"] = json!([{
             "apiVersion": "cluster.open-cluster-management.io/v1beta1",
             "kind": "Placement",
-            "name": placement.key.name,
+            "name": &*placement.key.name,
             "uid": placement.uid,
             "controller": true,
             "blockOwnerDeletion": true,
@@ -96,7 +95,7 @@ pub fn groups(groups: &[Group]) -> Value {
         json!({
             "decisionGroupIndex": index,
             "decisionGroupName": group.name,
-            "decisions": group.slices,
+            "decisions": group.slices.iter().map(|name| &**name).collect::<Vec<_>>(),
             "clusterCount": group.entries.len(),
         })
     };
@@ -124,7 +123,7 @@ pub fn condition(condition: &Condition, placement: &Placement) -> Value {
 pub fn events(outcome: &Outcome) -> Vec<Value> {
     let key = &outcome.placement;
     let version = "cluster.open-cluster-management.io/v1beta1";
-    let refer = |kind: &str, name: &str| json!({"apiVersion": version, "kind": kind, "namespace": key.namespace, "name": name});
+    let refer = |kind: &str, name: &str| json!({"apiVersion": version, "kind": kind, "namespace": &*key.namespace, "name": name});
     let event = |event: &loadline_core::place::Event| {
         let mut out = json!({
             "type": if event.warning { "Warning" } else { "Normal" },

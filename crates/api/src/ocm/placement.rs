@@ -1,12 +1,12 @@
 //! Which clusters are wanted? A `Placement`.
 
 use super::{DISABLED, LOAD_MAX_AGE, LOAD_SOURCE, MARGIN, MIN_DWELL, MISSING_DATA, STICKY_GROUPS};
-use crate::context::namespace;
+use crate::context::key;
 use crate::duration;
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::SignedDuration;
 use loadline_core::place::{
-    Configuration, Constraint, Coordinate, Extra, GroupRule, GroupSize, Key, Missing, Placement, Predicate,
+    Configuration, Constraint, Coordinate, Extra, GroupRule, GroupSize, Missing, Placement, Predicate,
     SortBy, Source, Status, Toleration, TopologyKind,
 };
 use loadline_core::select::LabelSelector;
@@ -30,7 +30,7 @@ pub fn read(value: &Value) -> Result<(Placement, Vec<Warning>), Error> {
         let (tolerations, terms) = (spec.get("tolerations"), spread.get("spreadConstraints"));
         let groups = strategy.get("decisionGroups");
         Placement {
-            key: Key::new(namespace(metadata.get("namespace").text()), metadata.get("name").needed()),
+            key: key(&metadata),
             uid: metadata.get("uid").string(),
             generation: metadata.get("generation").int(),
             disabled: annotations.get(DISABLED).text() == Some("true"),

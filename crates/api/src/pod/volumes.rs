@@ -77,7 +77,7 @@ fn mention(at: &At<'_, '_>, pod: &str) -> Option<Mention> {
 /// The volume behind a claim; behind one made for this pod, if its identity is given.
 fn claimed(name: &str, made_for: Option<&str>, pod: &PodFacts, context: &Context) -> Result<Volume, Hold> {
     let invalid = |problem: &str| Err(Hold::Invalid(format!("PersistentVolumeClaim {name:?} {problem}")));
-    let Some(claim) = context.claims.get(&(pod.namespace.clone(), name.to_owned())) else {
+    let Some(claim) = context.claims.get(&(pod.key.namespace.to_string(), name.to_owned())) else {
         return invalid(if made_for.is_some() { "has not been created yet" } else { "does not exist" });
     };
     match claim.standing {

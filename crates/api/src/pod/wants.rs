@@ -53,7 +53,7 @@ fn pod_term(at: &At<'_, '_>, pod: &PodFacts, holds: &mut Vec<Hold>) -> Option<Po
     let chosen = at.get("namespaceSelector");
     let mut namespaces: Vec<_> = at.get("namespaces").strings();
     if namespaces.is_empty() && !chosen.is_set() {
-        namespaces.push(pod.namespace.clone());
+        namespaces.push(pod.key.namespace.to_string());
     }
     let namespace_selector = match chosen.some() {
         Some(chosen) => Some(selector(&chosen, &[], pod, holds)?),

@@ -3,6 +3,7 @@
 use super::{ELASTIC_CPU, ELASTIC_MEMORY, OPT_OUT, OPT_OUT_OF_OTHERS};
 use crate::context::namespace;
 use crate::read::{At, Error, Warning, controller, tolerant};
+use loadline_core::object::Key;
 use loadline_core::qos::{Class, Container, Level, Origin, PERIOD_US, Pod, Quota};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{Labels, Owner};
@@ -44,8 +45,7 @@ pub fn read(value: &Value) -> Result<(Found, Vec<Warning>), Error> {
 }
 
 pub(super) fn named(given: Option<&str>, name: &str) -> Pod {
-    let namespace = namespace(given);
-    Pod { name: format!("{namespace}/{name}").into(), namespace: namespace.into(), ..Pod::default() }
+    Pod { key: Key::new(namespace(given), name), ..Pod::default() }
 }
 
 pub(super) fn class(at: &At<'_, '_>) -> Class {

@@ -4,6 +4,7 @@ use super::pod::{measured, measurement, named};
 use super::{PREVIEW, rule_name};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
+use loadline_core::object::Key;
 use loadline_core::qos::{
     Eviction, Latest, Level, Missing, Node, Options, Order, Planner, Pod, RuleState, Series, Snapshot, State,
     Throttled,
@@ -48,8 +49,8 @@ pub fn node(value: &Value) -> Result<(Node, Vec<Warning>), Error> {
 pub struct Known {
     /// Nodes, by name.
     pub nodes: BTreeMap<Arc<str>, Node>,
-    /// Pods, by `namespace/name`, and the node each is on.
-    pub pods: BTreeMap<Arc<str>, (Pod, Option<String>)>,
+    /// Pods and the node each is on.
+    pub pods: BTreeMap<Key, (Pod, Option<String>)>,
     /// Disruption budgets.
     pub budgets: Vec<Budget>,
 }
@@ -129,19 +130,19 @@ fn positive(at: &At<'_, '_>, scale: i128) -> Option<Level> {
     level.map(|level| level.times(scale, 1))
 }
 
-fn pods(root: &At<'_, '_>, node: &str, known: BTreeMap<Arc<str>, (Pod, Option<String>)>) -> Vec<Pod> {
-    let mut all: BTreeMap<Arc<str>, (Pod, bool)> = BTreeMap::new();
-    for (name, (pod, on)) in known {
+fn pods(root: &At<'_, '_>, node: &str, known: BTreeMap<Key, (Pod, Option<String>)>) -> Vec<Pod> {
+    let mut all: BTreeMap<Key, (Pod, bool)> = BTreeMap::new();
+    for (key, (pod, on)) in known {
         let here = on.as_deref().is_some_and(|on| on == node);
-        all.insert(name, (pod, here));
+        all.insert(key, (pod, here));
     }
     let mut seen = std::collections::BTreeSet::new();
     for at in root.get("pods").items() {
         let plain = named(at.get("namespace").text(), &at.get("name").needed());
-        if !seen.insert(plain.name.clone()) {
-            at.get("name").fail(format!("expected each pod once, found {} again", plain.name));
+        if !seen.insert(plain.key.clone()) {
+            at.get("name").fail(format!("expected each pod once, found {} again", plain.key));
         }
-        let (pod, here) = all.entry(plain.name.clone()).or_insert((plain, true));
+        let (pod, here) = all.entry(plain.key.clone()).or_insert((plain, true));
         *here = true;
         measured(pod, &at);
     }
@@ -253,7 +254,7 @@ fn options(at: &At<'_, '_>) -> Options {
         } else {
             plain.protected_namespaces
         },
-        agent: at.get("agent").text().map(Arc::from),
+        agent: at.get("agent").text().map(Key::parse),
         taint: if word(&at.get("taintEffect"), &[("PreferNoSchedule", false), ("NoSchedule", true)], false) {
             Effect::NoSchedule
         } else {
@@ -297,7 +298,7 @@ fn state(at: &At<'_, '_>) -> State {
         };
         let rules = at.get("rules");
         Throttled {
-            pod: at.get("pod").needed().into(),
+            pod: Key::parse(&at.get("pod").needed()),
             container: at.get("container").needed().into(),
             original_us: us("originalQuotaUs"),
             written_us: us("writtenQuotaUs"),
@@ -312,7 +313,7 @@ fn state(at: &At<'_, '_>) -> State {
         let status = at.get("status");
         let code = status.int().unwrap_or(201);
         Eviction {
-            pod: at.get("pod").needed().into(),
+            pod: Key::parse(&at.get("pod").needed()),
             uid: at.get("uid").string().into(),
             at: time.time().unwrap_or_default(),
             status: u16::try_from(code).ok().filter(|code| (100..600).contains(code)).unwrap_or_else(|| {
@@ -352,12 +353,12 @@ pub fn render_state(state: &State) -> Value {
     let entry = |entry: &Throttled| {
         let rules: Vec<String> = entry.rules.iter().map(ToString::to_string).collect();
         json!({
-            "pod": &*entry.pod, "container": &*entry.container, "originalQuotaUs": entry.original_us,
+            "pod": entry.pod.to_string(), "container": &*entry.container, "originalQuotaUs": entry.original_us,
             "writtenQuotaUs": entry.written_us, "rules": rules,
         })
     };
     let eviction = |one: &Eviction| {
-        let mut out = json!({"pod": &*one.pod, "time": one.at.to_string(), "status": one.status});
+        let mut out = json!({"pod": one.pod.to_string(), "time": one.at.to_string(), "status": one.status});
         if !one.uid.is_empty() {
             out["uid"] = json!(&*one.uid);
         }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 /// The eviction of a pod, to post to its `eviction` subresource. Only this very pod: another of the same name stays.
 #[must_use]
 pub fn eviction(victim: &Victim) -> Value {
-    let (namespace, name) = victim.pod.split_once('/').unwrap_or(("default", &victim.pod));
     let mut options = json!({"gracePeriodSeconds": victim.grace_seconds});
     if !victim.uid.is_empty() {
         options["preconditions"] = json!({"uid": &*victim.uid});
@@ -14,7 +13,7 @@ pub fn eviction(victim: &Victim) -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": &*victim.pod.name, "namespace": &*victim.pod.namespace},
         "deleteOptions": options,
     })
 }

@@ -5,6 +5,7 @@ use crate::context::{Context, namespace};
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Assumed, Component};
 use loadline_core::load::recommend::Target;
+use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeSelector, Required};
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(super) fn read(root: &At<'_, '_>, target: Target, context: &Context) -> Ques
         (spec.get("resource"), spec.get("replicaRequirements"), spec.get("components"));
     let (replicas, own) = (spec.get("replicas").int32().unwrap_or_default(), wanted.get("namespace"));
     let written = own.text().or(resource.get("namespace").text());
-    let space = written.unwrap_or(&target.namespace).to_owned();
+    let space = written.unwrap_or(&target.key.namespace).to_owned();
     let components = components(&parts, &space, context);
     let of = if components.is_empty() {
         if replicas <= 0 && !wanted.is_set() {
@@ -58,8 +59,7 @@ pub fn assumed(value: &Value, context: &Context) -> Result<(Assumed, Vec<Warning
         let workload = resource.is_set().then(|| Target {
             group: group(resource.get("apiVersion").text().unwrap_or_default()).into(),
             kind: resource.get("kind").needed().into(),
-            namespace: resource.get("namespace").text().unwrap_or(&space).into(),
-            name: resource.get("name").needed().into(),
+            key: Key::new(resource.get("namespace").text().unwrap_or(&space), resource.get("name").needed()),
         });
         Assumed { namespace: space, workload, components }
     })

@@ -10,7 +10,7 @@ const NONE: &str = "No ManagedCluster matches any of the cluster predicate";
 
 /// What theirs should be for these of ours, and the rows of the document that say so.
 pub fn theirs_for(ours: &Ours, placement: &Placement, theirs: &Result) -> (Result, Vec<&'static str>) {
-    let key = (placement.key.namespace.clone(), placement.key.name.clone());
+    let key = (placement.key.namespace.to_string(), placement.key.name.to_string());
     let mut expected = ours.result(&key);
     let mut rows = Vec::new();
     if overshoots(placement, expected.selected) {
@@ -69,7 +69,7 @@ pub fn theirs_for(ours: &Ours, placement: &Placement, theirs: &Result) -> (Resul
 fn unreached(ours: &Ours, placement: &Placement) -> bool {
     let mut other = ours.clone();
     let fine = |placement: Placement| Placement { tolerations: Vec::new(), ..placement };
-    let key = (placement.key.namespace.clone(), placement.key.name.clone());
+    let key = (placement.key.namespace.to_string(), placement.key.name.to_string());
     let Code::Misconfigured(problems) = &ours.outcome(&key).code else { return false };
     if problems.iter().any(|one| one.plugin.is_empty()) {
         return false;

@@ -4,9 +4,8 @@ use super::{Group, Result, Said, Slice, key};
 use jiff::Timestamp;
 use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::{decision, fleet, placement};
-use loadline_core::place::{
-    Action, Fleet, Key, Members, OnMisconfigured, Options, Outcome, Placement, Report,
-};
+use loadline_core::object::Key;
+use loadline_core::place::{Action, Fleet, Members, OnMisconfigured, Options, Outcome, Placement, Report};
 use loadline_core::select::LabelSelector;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -116,7 +115,7 @@ impl Ours {
                     Action::None => continue,
                     Action::Create | Action::Patch => self.fleet.set_slice((*write.slice).clone()),
                     Action::Delete => {
-                        self.fleet.remove_slice(&Key::new(&write.slice.namespace, &write.slice.name));
+                        self.fleet.remove_slice(&write.slice.key);
                     }
                 }
                 quiet = false;
@@ -130,12 +129,12 @@ impl Ours {
 
     /// What was last decided.
     pub fn outcome(&self, key: &(String, String)) -> Arc<Outcome> {
-        self.fleet.outcome(&Key::new(&key.0, &key.1)).expect("decided").clone()
+        self.fleet.outcome(&Key::new(&*key.0, &*key.1)).expect("decided").clone()
     }
 
     /// What would be decided now, and why.
     pub fn report(&mut self, key: &(String, String)) -> Report {
-        let key = Key::new(&key.0, &key.1);
+        let key = Key::new(&*key.0, &*key.1);
         self.fleet.report(&key, &*JUDGE, Timestamp::now()).expect("a placement")
     }
 
@@ -148,7 +147,7 @@ impl Ours {
             .iter()
             .filter(|write| write.action != Action::Delete)
             .map(|write| Slice {
-                name: write.slice.name.clone(),
+                name: write.slice.key.name.to_string(),
                 labels: write.slice.labels.clone(),
                 clusters: write.slice.entries.iter().map(|entry| entry.cluster.to_string()).collect(),
             })
@@ -157,7 +156,7 @@ impl Ours {
         let group = |(index, group): (usize, &loadline_core::place::Group)| Group {
             index: count(index),
             name: group.name.clone(),
-            slices: group.slices.clone(),
+            slices: group.slices.iter().map(ToString::to_string).collect(),
             clusters: count(group.entries.len()),
         };
         let mut said = outcome.conditions.iter().map(|one| Said {

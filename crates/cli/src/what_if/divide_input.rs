@@ -95,7 +95,7 @@ fn named(object: &Value, binding: &Binding) -> String {
     let kind = object["kind"].as_str().unwrap_or_default();
     let space = match (part("namespace"), MEANT.contains(&kind)) {
         ("", true) => "",
-        ("", false) => binding.resource.namespace.as_str(),
+        ("", false) => &*binding.resource.key.namespace,
         (space, _) => space,
     };
     let slash = if space.is_empty() { "" } else { "/" };
@@ -154,7 +154,7 @@ fn question(asked: &Document, policies: &Policies, context: &Context, build: &mu
         }
         return Some(binding);
     }
-    let Bound { kind, namespace, name, .. } = &binding.resource;
+    let Bound { kind, key, .. } = &binding.resource;
     let labels: BTreeMap<String, String> = labels(&asked.value);
     let about: Vec<_> =
         policies.iter().filter(|(_, policy)| bound || policy.is_about(&binding.resource, &labels)).collect();
@@ -164,27 +164,20 @@ fn question(asked: &Document, policies: &Policies, context: &Context, build: &mu
     let chosen = match (about.as_slice(), policies.as_slice()) {
         ([], []) => None,
         ([], [(document, policy), ..]) => {
-            odd(
-                document,
-                format!("{} does not select {kind} {namespace}/{name}; it is used all the same", policy.name),
-            );
+            odd(document, format!("{} does not select {kind} {key}; it is used all the same", policy.name));
             Some(policy)
         }
         ([(_, policy)], _) => Some(policy),
         ([(document, policy), more @ ..], _) => {
             odd(
                 document,
-                format!(
-                    "{} more policies select {kind} {namespace}/{name}; {} is used",
-                    more.len(),
-                    policy.name
-                ),
+                format!("{} more policies select {kind} {key}; {} is used", more.len(), policy.name),
             );
             Some(policy)
         }
     };
     if chosen.is_none() && !bound {
-        let what = format!("expected a PropagationPolicy for {kind} {namespace}/{name}, found none");
+        let what = format!("expected a PropagationPolicy for {kind} {key}, found none");
         build.problems.push(asked.problem("", what));
     }
     binding.placement = chosen.map(|policy| policy.placement.clone());

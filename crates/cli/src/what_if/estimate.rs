@@ -17,6 +17,7 @@ use loadline_core::estimate::{Answer, Ask, Assumed, Component, Given, Index, Nod
 use loadline_core::load::admit::Basis;
 use loadline_core::load::estimate::nanocores;
 use loadline_core::load::{Load, Metered};
+use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{NodeId, PodFacts};
 use std::collections::BTreeMap;
@@ -174,8 +175,8 @@ impl Asked {
 
     /// Do the settings let it through whatever the load?
     fn is_exempt(&mut self) -> bool {
-        let namespace = self.question.namespace.clone();
-        let pod = self.question.pod.clone().unwrap_or(PodFacts { namespace, ..PodFacts::default() });
+        let key = Key::new(&*self.question.namespace, "");
+        let pod = self.question.pod.clone().unwrap_or(PodFacts { key, ..PodFacts::default() });
         let pod = self.cluster.view(&pod);
         self.cluster.is_exempt(&pod)
     }

@@ -50,7 +50,7 @@ fn decide(input: Input, now: jiff::Timestamp) -> PlaceResult {
     for placement in placements {
         let Some(report) = fleet.report(&placement.key, &judge, now) else { continue };
         let noted = noted.get(&placement.key).cloned().unwrap_or_default();
-        let there = |write: &Write| slices.get(&(write.slice.namespace.clone(), write.slice.name.clone()));
+        let there = |write: &Write| slices.get(&write.slice.key);
         results.push(result(report, &placement, &there, noted, now));
     }
     PlaceResult::new(results, warnings)

@@ -4,7 +4,8 @@ use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
 use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
-use loadline_core::place::{Fleet, Key, Options};
+use loadline_core::object::Key;
+use loadline_core::place::{Fleet, Options};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub const KINDS: [Kind; 10] = [
 pub struct Input {
     pub fleet: Fleet,
     /// What is published, as it was written, by namespace and name.
-    pub slices: BTreeMap<(String, String), Value>,
+    pub slices: BTreeMap<Key, Value>,
     /// What was odd about each placement.
     pub noted: BTreeMap<Key, Vec<String>>,
     /// What was odd about everything else.
@@ -81,7 +82,7 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
         let first = decision::read(&document.value);
         if let Some((slice, warnings)) = build.wanted(&mut document, first, decision::read) {
             build.warn(&document, warnings);
-            input.slices.insert((slice.namespace.clone(), slice.name.clone()), document.value);
+            input.slices.insert(slice.key.clone(), document.value);
             input.fleet.set_slice(slice);
         }
     }

@@ -68,7 +68,7 @@ pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Prob
         let first = pod::read(&document.value);
         if let Some(((pod, node), warnings)) = build.wanted(&mut document, first, pod::read) {
             build.warn(&document, warnings);
-            known.pods.insert(pod.name.clone(), (pod, node));
+            known.pods.insert(pod.key.clone(), (pod, node));
         }
     }
     for mut document in build.once(take("PodDisruptionBudget")) {

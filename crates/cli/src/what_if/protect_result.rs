@@ -229,12 +229,12 @@ fn steps(steps: &Steps) -> StepsResult {
         credited: steps
             .credited
             .iter()
-            .map(|one| json!({"pod": &*one.pod, "reason": one.reason.as_str(), "release": by_metric(&one.release)}))
+            .map(|one| json!({"pod": one.pod.to_string(), "reason": one.reason.as_str(), "release": by_metric(&one.release)}))
             .collect(),
         blocked: steps
             .blocked
             .iter()
-            .map(|one| json!({"pod": &*one.pod, "reason": one.reason.as_str()}))
+            .map(|one| json!({"pod": one.pod.to_string(), "reason": one.reason.as_str()}))
             .collect(),
         deferred: steps.deferred,
         protected: steps.protected.iter().map(|(pod, why)| (pod.to_string(), why.as_str())).collect(),

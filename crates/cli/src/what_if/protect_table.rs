@@ -115,7 +115,7 @@ fn steps(steps: &Steps, wide: bool) -> String {
     }
     if wide {
         for (metric, pods) in &steps.order {
-            let shown: Vec<&str> = pods.iter().take(SHOWN).map(|pod| &**pod).collect();
+            let shown: Vec<String> = pods.iter().take(SHOWN).map(ToString::to_string).collect();
             let more = if pods.len() > SHOWN { ", …" } else { "" };
             let _ = writeln!(text, "  order by {metric}: {}{more}", shown.join(", "));
         }

@@ -57,7 +57,7 @@ fn decide(world: World, independent: bool, shown: usize) -> ScheduleResult {
         let mut nodes = report.nodes;
         nodes.sort_by_key(|node| (!node.fits, Reverse(node.total)));
         PodResult {
-            pod: pod.full_name(),
+            pod: pod.key.to_string(),
             node,
             message,
             hidden: nodes.len().saturating_sub(shown),
@@ -75,7 +75,7 @@ fn preempt(cluster: &mut Cluster, pod: &Arc<PodView>) -> Option<Preemption> {
     let plan = cluster.preempt(pod)?;
     Some(Preemption {
         node: cluster.snapshot()[plan.node].name.to_string(),
-        victims: plan.victims.iter().map(|victim| victim.full_name()).collect(),
+        victims: plan.victims.iter().map(|victim| victim.key.to_string()).collect(),
         budget_violations: plan.budget_violations,
     })
 }
@@ -145,7 +145,7 @@ fn load_result(
         incoming: amount(incoming),
         allocatable: line.allocatable.map(amount),
         target: line.target.map(Ratio::to_f64),
-        pending_pods: arriving.map(|pod| pod.name.clone()).collect(),
+        pending_pods: arriving.map(|pod| pod.key.to_string()).collect(),
         sources: sources.map(|one| (format!("{}.{resource}", one.container), one.get(resource))).collect(),
         basis: line.basis,
         percent: expected.zip(line.allocatable).and_then(|(used, of)| percent(used, of)),

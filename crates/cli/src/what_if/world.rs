@@ -13,6 +13,7 @@ use loadline_core::cluster::{Cluster, Options};
 use loadline_core::ledger::{Ignored, PodMetrics, Sample, Taken};
 use loadline_core::load::policy::Rules;
 use loadline_core::load::recommend::Target;
+use loadline_core::object::Key;
 use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -122,10 +123,9 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
     let waiting = build.pods(take("Pod"), &context, &mut cluster, tell);
     build.node_samples(&take("NodeMetrics"), &mut cluster);
     for document in pod_metrics {
-        if let Some((namespace, name, sample)) =
-            build.may(&document, metrics::pod(&document.value).map(|m| (m, vec![])))
+        if let Some((pod, sample)) = build.may(&document, metrics::pod(&document.value).map(|m| (m, vec![])))
         {
-            cluster.pod_sample(&namespace, &name, sample);
+            cluster.pod_sample(&pod, sample);
         }
     }
     for document in take("Event") {
@@ -302,12 +302,12 @@ impl Build {
                 continue;
             };
             if facts.uid.is_empty() {
-                facts.uid = format!("{}/{}", facts.namespace, facts.name);
+                facts.uid = facts.key.to_string().into();
             }
             tell(News::Pod(&facts));
             if let Some(node) = &facts.node {
                 if cluster.snapshot().find_node(node).is_none() && !facts.phase.is_over() {
-                    lost.push(format!("{}/{} on {node}", facts.namespace, facts.name));
+                    lost.push(format!("{} on {node}", facts.key));
                 }
                 cluster.set_pod(&facts);
                 self.warn(&document, warnings);
@@ -327,8 +327,7 @@ impl Build {
                 let facts = &waiting.facts;
                 (std::cmp::Reverse(facts.priority), facts.created.unwrap_or(Timestamp::MAX))
             };
-            let name = |waiting: &Waiting| (waiting.facts.namespace.clone(), waiting.facts.name.clone());
-            key(a).cmp(&key(b)).then_with(|| name(a).cmp(&name(b)))
+            key(a).cmp(&key(b)).then_with(|| a.facts.key.cmp(&b.facts.key))
         });
         waiting
     }
@@ -376,8 +375,8 @@ fn name(value: &Value) -> (String, String) {
 
 fn bind(event: &Value, cluster: &mut Cluster) {
     let Some(binding) = event::binding(event) else { return };
-    let (namespace, name) = (&binding.pod_namespace, &binding.pod_name);
-    let known = cluster.uid(namespace, name).map(ToString::to_string);
-    let uid = binding.pod_uid.clone().or(known).unwrap_or_else(|| format!("{namespace}/{name}"));
+    let pod = Key::new(&*binding.pod_namespace, &*binding.pod_name);
+    let known = cluster.uid(&pod).map(ToString::to_string);
+    let uid = binding.pod_uid.clone().or(known).unwrap_or_else(|| pod.to_string());
     cluster.bound(&uid, &binding.node, binding.at);
 }

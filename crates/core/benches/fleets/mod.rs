@@ -1,6 +1,7 @@
 //! Clusters to count in.
 
 use loadline_core::estimate::{Ask, Component, Index};
+use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::node::Required;
 use loadline_core::view::{NodeFacts, Phase, PodFacts};
@@ -69,9 +70,8 @@ impl Fleet {
 /// A pod on a node.
 pub fn pod(p: u32, node: u32) -> PodFacts {
     PodFacts {
-        namespace: "default".into(),
-        name: format!("pod-{p}"),
-        uid: format!("{p:08x}-0000-4000-8000-000000000000"),
+        key: Key::new("default", format!("pod-{p}")),
+        uid: format!("{p:08x}-0000-4000-8000-000000000000").into(),
         requests: list(&[("cpu", format!("{}m", 250 * (1 + node % 3))), ("memory", "512Mi".into())]),
         phase: Phase::Running,
         node: Some(format!("node-{node}")),

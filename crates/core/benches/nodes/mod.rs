@@ -1,6 +1,7 @@
 //! Nodes with too much load, to plan for.
 
 use jiff::{SignedDuration, Timestamp};
+use loadline_core::object::Key;
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::{Action, Evict, NodeQos, Policy, Rule};
 use loadline_core::qos::scope::Scope;
@@ -114,8 +115,7 @@ fn pod(at: usize, all: usize) -> Pod {
         ..Container::default()
     };
     Pod {
-        name: format!("batch/pod-{at:04}").into(),
-        namespace: "batch".into(),
+        key: Key::new("batch", format!("pod-{at:04}")),
         uid: format!("uid-{at}").into(),
         labels: Labels::plain(&BTreeMap::from([("app".into(), format!("app-{}", at % 20))])),
         priority: i32::try_from(mixed % 3).unwrap_or_default() * 100,

@@ -5,9 +5,10 @@
 //! tolerations, counts from 1 to 50, and all.
 
 use jiff::Timestamp;
+use loadline_core::object::Key;
 use loadline_core::place::{
-    Action, Amounts, Cluster, Configuration, Coordinate, Effect, Fleet, Key, Members, NoCel, Options,
-    Placement, Predicate, Scores, Taint, Toleration,
+    Action, Amounts, Cluster, Configuration, Coordinate, Effect, Fleet, Members, NoCel, Options, Placement,
+    Predicate, Scores, Taint, Toleration,
 };
 use loadline_core::select::LabelSelector;
 

@@ -6,6 +6,7 @@ use loadline_core::ledger::Sample;
 use loadline_core::load::Load;
 use loadline_core::load::estimate::Asks;
 use loadline_core::load::policy::Rules;
+use loadline_core::object::Key;
 use loadline_core::requests::NonZero;
 use loadline_core::select::label::{Op, Requirement};
 use loadline_core::select::node::{NodeSelector, Preferred, Required, Term, WeightedTerm};
@@ -79,11 +80,11 @@ fn app(name: &str) -> Selector {
 }
 
 /// A pod of so many millicores and MiB.
-fn pod(name: String, app: &str, cpu_milli: i64, mib: i64) -> PodFacts {
+fn pod(name: &str, app: &str, cpu_milli: i64, mib: i64) -> PodFacts {
     let load = Load::new(cpu_milli * 1_000_000, mib << 20);
     PodFacts {
-        namespace: format!("team-{}", app.len() % 3),
-        uid: format!("uid-{name}"),
+        key: Key::new(format!("team-{}", app.len() % 3), name),
+        uid: format!("uid-{name}").into(),
         labels: map([("app", app.to_owned()), ("pod-template-hash", "5d8f7".into())]),
         requests: [
             ("cpu".to_owned(), format!("{cpu_milli}m").parse().expect("a quantity")),
@@ -93,14 +94,13 @@ fn pod(name: String, app: &str, cpu_milli: i64, mib: i64) -> PodFacts {
         nonzero: NonZero { cpu_milli, memory_bytes: mib << 20 },
         asks: Arc::new(Asks { effective: load, ..Asks::default() }),
         preempts: true,
-        name,
         ..PodFacts::default()
     }
 }
 
 /// The next replica of one workload.
 pub fn same(i: usize, wants: &Arc<Wants>) -> PodFacts {
-    PodFacts { wants: wants.clone(), ..pod(format!("same-{i}"), "same", 100, 128) }
+    PodFacts { wants: wants.clone(), ..pod(&format!("same-{i}"), "same", 100, 128) }
 }
 
 /// A pod like no other: its own size and labels, a demand and a liking about nodes, spread over zones and hosts,
@@ -126,10 +126,10 @@ pub fn different(i: usize) -> PodFacts {
         honor_affinity: true,
         honor_taints: false,
     };
-    let mut facts = pod(format!("different-{i}"), &name, 50 + turn(i, 97), 64 + turn(i, 89));
+    let mut facts = pod(&format!("different-{i}"), &name, 50 + turn(i, 97), 64 + turn(i, 89));
     facts.labels.insert("serial".into(), i.to_string());
     let away = PodTerm {
-        namespaces: vec![facts.namespace.as_str().into()],
+        namespaces: vec![facts.key.namespace.clone()],
         namespace_selector: None,
         selector: app(&name),
         topology_key: HOST.into(),
@@ -152,7 +152,7 @@ pub fn cluster(nodes: usize) -> Cluster {
         let facts = node(i);
         cluster.set_node(&facts);
         for j in 0..4 {
-            let mut facts = pod(format!("old-{i}-{j}"), &format!("app-{}", (i * 4 + j) % APPS), 500, 1024);
+            let mut facts = pod(&format!("old-{i}-{j}"), &format!("app-{}", (i * 4 + j) % APPS), 500, 1024);
             facts.node = Some(format!("node-{i:05}"));
             facts.phase = Phase::Running;
             facts.started = Some(now() - SignedDuration::from_mins(60));

@@ -10,6 +10,7 @@ use crate::load::score::LoadScore;
 use crate::load::settings::Mode;
 use crate::load::term::Term;
 use crate::load::{Both, Load, Metered};
+use crate::object::Key;
 use crate::view::{NodeId, PodView, Snapshot};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -17,8 +18,7 @@ use std::sync::Arc;
 /// One pod that is expected to use more than is measured of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingPod {
-    /// `namespace/name`.
-    pub name: String,
+    pub key: Key,
     /// How much more, per resource.
     pub load: Load,
 }
@@ -170,9 +170,9 @@ impl Cluster {
             return Vec::new();
         }
         let pods = &at[node].pods;
-        let found = pods.iter().filter_map(|p| Some((p.full_name(), left.remove(&Uid::new(&p.uid))?)));
-        let mut out: Vec<PendingPod> = found.map(|(name, load)| PendingPod { name, load }).collect();
-        out.sort_by(|a, b| a.name.cmp(&b.name));
+        let found = pods.iter().filter_map(|p| Some((p.key.clone(), left.remove(&Uid::new(&p.uid))?)));
+        let mut out: Vec<PendingPod> = found.map(|(key, load)| PendingPod { key, load }).collect();
+        out.sort_by(|a, b| a.key.cmp(&b.key));
         out
     }
 }

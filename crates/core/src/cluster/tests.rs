@@ -334,7 +334,7 @@ fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() 
     };
     assert_eq!(pending(&mut cluster), 4_000_000_000, "by request");
     cluster.recommend(Recommendation {
-        target: Target::of("default", facts.owner.as_ref().unwrap()),
+        target: Target::of(&facts.key.namespace, facts.owner.as_ref().unwrap()),
         containers: [("main".into(), Advice { cpu_nano: Some(1_500_000_000), memory_bytes: None })].into(),
         success: true,
         message: None,

@@ -78,8 +78,8 @@ fn groups<'a>(input: &Input<'a>, term: &'a PodTerm) -> impl Iterator<Item = &'a 
 impl Hard {
     pub fn new(input: &Input<'_>, pod: &PodView, places: &mut Places) -> Self {
         let at = input.cluster;
-        let labels = at.namespace_labels(&pod.namespace);
-        let speaks = |t: &PodTerm| t.selector.matches(&pod.labels) && t.covers(&pod.namespace, &labels);
+        let labels = at.namespace_labels(&pod.key.namespace);
+        let speaks = |t: &PodTerm| t.selector.matches(&pod.labels) && t.covers(&pod.key.namespace, &labels);
         let mut out = Self::default();
 
         for group in at.groups().repelling(&pod.labels) {
@@ -131,11 +131,12 @@ impl Hard {
     /// As if there were one more (`by` 1) or one fewer (`by` -1) pod like the other on the node. It must have
     /// been counted when this was made.
     pub fn shift(&mut self, input: &Input<'_>, pod: &PodView, other: &PodView, node: usize, by: i32) {
-        let spoken_of = |t: &PodTerm| speaks_of(input, t, &other.namespace, &other.labels);
+        let spoken_of = |t: &PodTerm| speaks_of(input, t, &other.key.namespace, &other.labels);
         if !self.kept.is_empty() && !other.wants.anti_affinity.required.is_empty() {
-            let labels = input.cluster.namespace_labels(&pod.namespace);
+            let labels = input.cluster.namespace_labels(&pod.key.namespace);
             let terms = other.wants.anti_affinity.required.iter();
-            for term in terms.filter(|t| t.selector.matches(&pod.labels) && t.covers(&pod.namespace, &labels))
+            for term in
+                terms.filter(|t| t.selector.matches(&pod.labels) && t.covers(&pod.key.namespace, &labels))
             {
                 for (_, counted) in self.kept.iter_mut().filter(|(key, _)| *key == term.topology_key) {
                     counted.shift(node, by);
@@ -201,13 +202,13 @@ impl Soft {
                 any |= out.add(input, places, &term.topology_key, group, weight);
             }
         }
-        let labels = at.namespace_labels(&pod.namespace);
+        let labels = at.namespace_labels(&pod.key.namespace);
         for group in at.groups().opinionated(&pod.labels) {
             let needs = group.affinity().required.iter().map(|t| (NEEDED, t));
             let for_it = group.affinity().preferred.iter().map(|(w, t)| (*w, t));
             let against = group.anti_affinity().preferred.iter().map(|(w, t)| (-w, t));
             for (weight, term) in needs.chain(for_it).chain(against) {
-                if term.selector.matches(&pod.labels) && term.covers(&pod.namespace, &labels) {
+                if term.selector.matches(&pod.labels) && term.covers(&pod.key.namespace, &labels) {
                     any |= out.add(input, places, &term.topology_key, group, weight);
                 }
             }

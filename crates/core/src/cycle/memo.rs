@@ -181,7 +181,7 @@ impl Shape {
         let (a, b) = (&*self.pod, &**of.pod);
         self.exempt == of.exempt
             && self.with_load == of.with_load
-            && a.namespace == b.namespace
+            && a.key.namespace == b.key.namespace
             && a.estimate == b.estimate
             && a.nonzero == b.nonzero
             && a.requests == b.requests

@@ -142,7 +142,7 @@ fn is_awaiting(pod: &PodView, curable: &[&NodeView]) -> bool {
 
 /// The more important is the larger.
 fn importance(pod: &PodView) -> impl Ord + '_ {
-    (pod.priority, Reverse((start(pod), &pod.namespace, &pod.name, &pod.uid)))
+    (pod.priority, Reverse((start(pod), &pod.key, &pod.uid)))
 }
 
 fn start(pod: &PodView) -> Timestamp {
@@ -191,12 +191,14 @@ impl<'a> Budgets<'a> {
         let Self { all, allowed, known } = self;
         let mut left: Option<Vec<i64>> = None;
         let mut one = |pod: &PodView| {
-            let covering = known.entry((pod.namespace.clone(), pod.labels.clone())).or_insert_with(|| {
-                let covers = |b: &Budget| b.namespace == pod.namespace && b.selector.matches(&pod.labels);
-                (0..all.len()).filter(|i| covers(&all[*i])).collect()
-            });
+            let covering =
+                known.entry((pod.key.namespace.clone(), pod.labels.clone())).or_insert_with(|| {
+                    let covers =
+                        |b: &Budget| b.key.namespace == pod.key.namespace && b.selector.matches(&pod.labels);
+                    (0..all.len()).filter(|i| covers(&all[*i])).collect()
+                });
             let mut over = false;
-            for i in covering.iter().filter(|i| !all[**i].disrupted.contains(&pod.name)) {
+            for i in covering.iter().filter(|i| !all[**i].disrupted.contains(&pod.key.name)) {
                 let left = &mut left.get_or_insert_with(|| allowed.clone())[*i];
                 *left = left.saturating_sub(1);
                 over |= *left < 0;

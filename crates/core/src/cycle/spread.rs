@@ -94,7 +94,7 @@ fn count(
         }
     }
     if counts_anybody(constraint) {
-        for group in at.groups().of_namespace(&pod.namespace, &constraint.selector) {
+        for group in at.groups().of_namespace(&pod.key.namespace, &constraint.selector) {
             if group.is_terminating() {
                 continue;
             }
@@ -146,7 +146,7 @@ impl Hard {
         by: i64,
     ) {
         let whole = self.0.iter().all(|c| c.places.place(node).is_some());
-        if !whole || other.terminating || other.namespace != pod.namespace {
+        if !whole || other.terminating || other.key.namespace != pod.key.namespace {
             return;
         }
         for (constraint, c) in pod.wants.spread.iter().filter(|s| s.hard).zip(&mut self.0) {

@@ -40,8 +40,7 @@ pub fn binding(replicas: i32, requests: &[(&str, &str)], division: Division) -> 
         resource: Bound {
             api_version: "apps/v1".into(),
             kind: "Deployment".into(),
-            namespace: "default".into(),
-            name: "web".into(),
+            key: Key::new("default", "web"),
             uid: String::new(),
         },
         replicas,

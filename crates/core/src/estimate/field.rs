@@ -8,6 +8,7 @@ use super::{Ask, Assumed, Component, Given, NodeAnswer, Room, Unwanted};
 use crate::explain::Reason;
 use crate::load::recommend::Target;
 use crate::load::{Load, Metered};
+use crate::object::Key;
 use crate::resources::{Amounts, List, Names, Resource};
 use crate::select::Toleration;
 use crate::select::node::Required;
@@ -96,7 +97,7 @@ impl<'v> Field<'v> {
         if given.pending {
             let mut pods: Vec<_> = view.pending.iter().flatten().collect();
             pods.sort_by(|a, b| {
-                b.priority.cmp(&a.priority).then(a.created.cmp(&b.created)).then(a.name.cmp(&b.name))
+                b.priority.cmp(&a.priority).then(a.created.cmp(&b.created)).then(a.key.cmp(&b.key))
             });
             for pod in pods {
                 let load = pod_load(&pod.requests);
@@ -308,13 +309,11 @@ fn there(view: &View, assumed: &Assumed) -> Vec<(Amounts, u32)> {
     match (&assumed.workload, assumed.components.as_slice()) {
         (Some(workload), _) => view.owners.pods(workload),
         (None, [Component { name, .. }]) if !name.is_empty() => {
-            let (namespace, name): (Arc<str>, Arc<str>) =
-                (assumed.namespace.as_str().into(), name.as_str().into());
+            let key = Key::new(assumed.namespace.as_str(), name.as_str());
             let target = |(group, kind): (&str, &str)| Target {
                 group: group.into(),
                 kind: kind.into(),
-                namespace: namespace.clone(),
-                name: name.clone(),
+                key: key.clone(),
             };
             KINDS.into_iter().flat_map(|kind| view.owners.pods(&target(kind))).collect()
         }

@@ -8,6 +8,7 @@ use super::view::{NONE, Node, Pending, View};
 use super::{Quota, Room};
 use crate::ledger::Uid;
 use crate::load::recommend::Target;
+use crate::object::Key;
 use crate::resources::{Amounts, Names, Resource};
 use crate::view::{NodeFacts, Owner, PodFacts, Texts};
 use rustc_hash::FxHashMap;
@@ -52,7 +53,7 @@ pub struct Index {
     waiting: usize,
     owners: Owners,
     parents: FxHashMap<Arc<Target>, Arc<Target>>,
-    quotas: Arc<BTreeMap<String, Vec<Arc<Quota>>>>,
+    quotas: Arc<BTreeMap<Arc<str>, Vec<Arc<Quota>>>>,
     order: Arc<OnceLock<Vec<u32>>>,
     present: usize,
     /// How many nodes' rooms are known.
@@ -133,7 +134,7 @@ impl Index {
             return;
         }
         let requests = self.amounts(&facts.requests).with(Resource::PODS, 1);
-        let owner = facts.owner.as_ref().map(|owner| Arc::new(Target::of(&facts.namespace, owner)));
+        let owner = facts.owner.as_ref().map(|owner| Arc::new(Target::of(&facts.key.namespace, owner)));
         let place = match node {
             Some(node) => {
                 let slot = self.slot(node);
@@ -204,20 +205,20 @@ impl Index {
 
     /// A quota is there, as its object says now.
     pub fn set_quota(&mut self, quota: Quota) {
-        let quotas = Arc::make_mut(&mut self.quotas).entry(quota.namespace.clone()).or_default();
-        match quotas.binary_search_by(|known| known.name.cmp(&quota.name)) {
+        let quotas = Arc::make_mut(&mut self.quotas).entry(quota.key.namespace.clone()).or_default();
+        match quotas.binary_search_by(|known| known.key.name.cmp(&quota.key.name)) {
             Ok(at) => quotas[at] = Arc::new(quota),
             Err(at) => quotas.insert(at, Arc::new(quota)),
         }
     }
 
     /// A quota is gone.
-    pub fn remove_quota(&mut self, namespace: &str, name: &str) {
+    pub fn remove_quota(&mut self, key: &Key) {
         let all = Arc::make_mut(&mut self.quotas);
-        if let Some(quotas) = all.get_mut(namespace) {
-            quotas.retain(|quota| quota.name != name);
+        if let Some(quotas) = all.get_mut(&key.namespace) {
+            quotas.retain(|quota| quota.key.name != key.name);
             if quotas.is_empty() {
-                all.remove(namespace);
+                all.remove(&key.namespace);
             }
         }
     }
@@ -225,7 +226,7 @@ impl Index {
     /// Who controls a workload: pods of a `ReplicaSet` are pods of its `Deployment`. `None` if nobody does, or the
     /// workload is gone.
     pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
-        let parent = by.map(|owner| Arc::new(Target::of(&workload.namespace, &owner)));
+        let parent = by.map(|owner| Arc::new(Target::of(&workload.key.namespace, &owner)));
         let known = self.parents.get(&workload);
         if known == parent.as_ref() {
             return;
@@ -366,7 +367,7 @@ fn is_owner(known: Option<&Target>, now: Option<&Owner>) -> bool {
     match (known, now) {
         (None, None) => true,
         (Some(known), Some(now)) => {
-            known.name == now.name && known.kind == now.kind && known.group == now.group
+            known.key.name == now.name && known.kind == now.kind && known.group == now.group
         }
         _ => false,
     }

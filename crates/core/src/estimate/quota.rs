@@ -12,6 +12,7 @@
 
 use super::view::{View, held};
 use super::{Ask, Assumed, Component, UNCONSTRAINED};
+use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::resources::{List, is_extended};
 use std::collections::BTreeMap;
@@ -19,8 +20,7 @@ use std::collections::BTreeMap;
 /// A `ResourceQuota`, as far as it counts replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    pub namespace: String,
-    pub name: String,
+    pub key: Key,
     /// What may be used (`status.hard`).
     pub hard: List,
     /// What is used (`status.used`).
@@ -162,7 +162,7 @@ impl Quota {
         let (count, resource) = best?;
         let allows = held(i64::try_from(count).unwrap_or(i64::MAX));
         (allows < UNCONSTRAINED).then(|| Bound {
-            quota: self.name.clone(),
+            quota: self.key.name.to_string(),
             resource: resource.to_owned(),
             allows,
         })
@@ -206,13 +206,7 @@ mod tests {
     use crate::view::build::node;
 
     fn quota(hard: &[(&str, &str)], used: &[(&str, &str)]) -> Quota {
-        Quota {
-            namespace: "default".into(),
-            name: "q".into(),
-            hard: list(hard),
-            used: list(used),
-            scopes: vec![],
-        }
+        Quota { key: Key::new("default", "q"), hard: list(hard), used: list(used), scopes: vec![] }
     }
 
     fn index(quotas: Vec<Quota>) -> Index {
@@ -317,15 +311,17 @@ mod tests {
         let full = quota(&[("cpu", "1")], &[("cpu", "1")]);
         let nowhere = Ask { namespace: String::new(), ..ask(&[("cpu", "1")]) };
         assert_eq!(bound(vec![full.clone()], &nowhere), None);
-        assert_eq!(bound(vec![Quota { namespace: String::new(), ..full.clone() }], &nowhere), None);
+        assert_eq!(bound(vec![Quota { key: Key::new("", "q"), ..full.clone() }], &nowhere), None);
         let elsewhere = Ask { namespace: "other".into(), ..ask(&[("cpu", "1")]) };
         assert_eq!(bound(vec![full], &elsewhere), None);
     }
 
     #[test]
     fn the_tightest_quota_binds_and_is_named() {
-        let named =
-            |name: &str, hard: &str| Quota { name: name.into(), ..quota(&[("cpu", hard)], &[("cpu", "0")]) };
+        let named = |name: &str, hard: &str| Quota {
+            key: Key::new("default", name),
+            ..quota(&[("cpu", hard)], &[("cpu", "0")])
+        };
         let index = index(vec![named("b", "3"), named("a", "7"), named("c", "3")]);
         let answer = index.publish().replicas(&ask(&[("cpu", "1")]), &Given::default()).expect("wanted");
         assert_eq!((answer.most, answer.by_nodes), (3, 100));

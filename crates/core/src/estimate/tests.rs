@@ -4,6 +4,7 @@ mod random;
 mod slow;
 
 use super::*;
+use crate::object::Key;
 use crate::select::node::NodeSelector;
 use crate::select::taint::Effect;
 use crate::view::Owner;
@@ -276,8 +277,7 @@ fn sets_without_pods_are_not_limited_by_nodes() {
     assert_eq!(all.sets(&[]), UNCONSTRAINED);
     assert_eq!(all.sets(&[component("a", 0, ask(&[("cpu", "1")]))]), UNCONSTRAINED);
     let quota = Quota {
-        namespace: "default".into(),
-        name: "q".into(),
+        key: Key::new("default", "q"),
         hard: list(&[("cpu", "1")]),
         used: list(&[("cpu", "1")]),
         scopes: vec![],
@@ -315,8 +315,7 @@ fn what_is_assumed_takes_its_room_once() {
     let deployment = |name: &str| Target {
         group: "apps".into(),
         kind: "Deployment".into(),
-        namespace: "default".into(),
-        name: name.into(),
+        key: Key::new("default", name),
     };
     let assumed = |count, workload| Assumed {
         namespace: "default".into(),

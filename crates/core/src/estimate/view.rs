@@ -7,6 +7,7 @@ use super::kinds::{Kind, Kinds, Open};
 use super::owners::Owners;
 use super::rows::{Block, Blocks, SIZE, free};
 use super::{Answer, Ask, Component, Given, NodeAnswer, Quota, Room, UNCONSTRAINED, Unwanted, quota};
+use crate::object::Key;
 use crate::resources::{Amounts, Names, Resource};
 use crate::view::{PodFacts, Wants};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ impl Node {
 /// A pod without a node.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub name: (String, String),
+    pub key: Key,
     pub priority: i32,
     pub created: Option<jiff::Timestamp>,
     pub requests: Amounts,
@@ -44,7 +45,7 @@ pub(super) struct Pending {
 impl Pending {
     pub fn of(facts: &PodFacts, requests: Amounts) -> Self {
         Self {
-            name: (facts.namespace.clone(), facts.name.clone()),
+            key: facts.key.clone(),
             priority: facts.priority,
             created: facts.created,
             requests,
@@ -64,7 +65,7 @@ pub struct View {
     pub(super) rooms: Option<Chunks<Option<Arc<Room>>>>,
     pub(super) pending: Chunks<Option<Arc<Pending>>>,
     pub(super) owners: Owners,
-    pub(super) quotas: Arc<BTreeMap<String, Vec<Arc<Quota>>>>,
+    pub(super) quotas: Arc<BTreeMap<Arc<str>, Vec<Arc<Quota>>>>,
     /// Nodes in the order in which they are filled, worked out when first asked for.
     pub(super) order: Arc<OnceLock<Vec<u32>>>,
     pub(super) node_count: usize,

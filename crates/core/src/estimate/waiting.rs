@@ -7,6 +7,7 @@
 //! Little is kept: of templates a fingerprint, of pods only those without a node. A clone shares everything, so that
 //! readers have one that never changes.
 
+use crate::object::Key;
 use crate::select::Selector;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 /// A Deployment, as far as its pods are found through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
+    pub key: Key,
     /// Its identity.
     pub uid: Arc<str>,
     /// Which pods are its own.
@@ -28,8 +28,7 @@ pub struct Deployment {
 /// A `ReplicaSet`, as far as it stands between a Deployment and its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
+    pub key: Key,
     /// Its identity.
     pub uid: Arc<str>,
     /// The identity of its controller.
@@ -85,32 +84,31 @@ impl Waiting {
 
     /// A Deployment is there, as its object says now.
     pub fn set_deployment(&mut self, deployment: Deployment) {
-        let known = self.space(&deployment.namespace).and_then(|s| s.deployments.get(&deployment.name));
-        if known != Some(&deployment) {
-            let space = self.make(&deployment.namespace);
-            space.deployments.insert(deployment.name.clone(), deployment);
+        let Key { namespace, name } = deployment.key.clone();
+        if self.space(&namespace).and_then(|s| s.deployments.get(&name)) != Some(&deployment) {
+            self.make(&namespace).deployments.insert(name, deployment);
         }
     }
 
     /// A Deployment is gone.
-    pub fn remove_deployment(&mut self, namespace: &str, name: &str) {
-        if self.space(namespace).is_some_and(|s| s.deployments.contains_key(name)) {
-            self.change(namespace, |space| space.deployments.remove(name));
+    pub fn remove_deployment(&mut self, key: &Key) {
+        if self.space(&key.namespace).is_some_and(|s| s.deployments.contains_key(&key.name)) {
+            self.change(&key.namespace, |space| space.deployments.remove(&key.name));
         }
     }
 
     /// A `ReplicaSet` is there, as its object says now.
     pub fn set_replica_set(&mut self, set: ReplicaSet) {
-        if self.space(&set.namespace).and_then(|s| s.sets.get(&set.name)) != Some(&set) {
-            let space = self.make(&set.namespace);
-            space.sets.insert(set.name.clone(), set);
+        let Key { namespace, name } = set.key.clone();
+        if self.space(&namespace).and_then(|s| s.sets.get(&name)) != Some(&set) {
+            self.make(&namespace).sets.insert(name, set);
         }
     }
 
     /// A `ReplicaSet` is gone.
-    pub fn remove_replica_set(&mut self, namespace: &str, name: &str) {
-        if self.space(namespace).is_some_and(|s| s.sets.contains_key(name)) {
-            self.change(namespace, |space| space.sets.remove(name));
+    pub fn remove_replica_set(&mut self, key: &Key) {
+        if self.space(&key.namespace).is_some_and(|s| s.sets.contains_key(&key.name)) {
+            self.change(&key.namespace, |space| space.sets.remove(&key.name));
         }
     }
 
@@ -138,19 +136,14 @@ impl Waiting {
     /// How many pods of a Deployment have been waiting in vain for longer than `threshold`; `None` if there is no such
     /// Deployment. A negative threshold is none.
     #[must_use]
-    pub fn unschedulable(
-        &self,
-        namespace: &str,
-        name: &str,
-        threshold: SignedDuration,
-        now: Timestamp,
-    ) -> Option<i32> {
-        let space = self.space(namespace)?;
-        let deployment = space.deployments.get(name)?;
+    pub fn unschedulable(&self, key: &Key, threshold: SignedDuration, now: Timestamp) -> Option<i32> {
+        let space = self.space(&key.namespace)?;
+        let deployment = space.deployments.get(&key.name)?;
         let own = |set: &&ReplicaSet| {
             set.owner.as_ref() == Some(&deployment.uid) && set.template == deployment.template
         };
-        let Some(newest) = space.sets.values().filter(own).min_by_key(|set| (set.created, &set.name)) else {
+        let Some(newest) = space.sets.values().filter(own).min_by_key(|set| (set.created, &set.key.name))
+        else {
             return Some(0);
         };
         let threshold = threshold.max(SignedDuration::ZERO);

@@ -4,6 +4,7 @@
 //! nearest one something was recommended for counts. Everything is answered from memory.
 
 use super::Metered;
+use crate::object::Key;
 use crate::select::Lookup;
 use crate::view::Owner;
 use jiff::Timestamp;
@@ -22,19 +23,17 @@ pub struct Target {
     pub group: Arc<str>,
     /// `Deployment`, `StatefulSet`, …
     pub kind: Arc<str>,
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
+    pub key: Key,
 }
 
 impl Target {
     /// The workload that owns something in that namespace.
     #[must_use]
-    pub fn of(namespace: &str, owner: &Owner) -> Self {
+    pub fn of(namespace: &Arc<str>, owner: &Owner) -> Self {
         Self {
             group: owner.group.clone(),
             kind: owner.kind.clone(),
-            namespace: namespace.into(),
-            name: owner.name.clone(),
+            key: Key::new(namespace.clone(), owner.name.clone()),
         }
     }
 
@@ -51,7 +50,7 @@ impl Target {
 impl fmt::Display for Target {
     /// `Deployment shop/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        write!(f, "{} {}", self.kind, self.key)
     }
 }
 
@@ -165,7 +164,7 @@ impl Index {
     /// The recommendation for a pod of that namespace and controller, with those labels.
     pub fn find<L: Lookup + ?Sized>(
         &self,
-        namespace: &str,
+        namespace: &Arc<str>,
         controller: Option<&Owner>,
         labels: &L,
     ) -> Option<&Recommendation> {
@@ -191,12 +190,11 @@ impl Index {
         if (&*set.group, &*set.kind) != ("apps", "ReplicaSet") {
             return None;
         }
-        let name = set.name.strip_suffix(labels.value("pod-template-hash")?)?.strip_suffix('-')?;
+        let name = set.key.name.strip_suffix(labels.value("pod-template-hash")?)?.strip_suffix('-')?;
         let maker = |(group, kind): (&str, &str)| Target {
             group: group.into(),
             kind: kind.into(),
-            namespace: set.namespace.clone(),
-            name: name.into(),
+            key: Key::new(set.key.namespace.clone(), name),
         };
         let known = |t: &Target| self.advice.contains_key(t) || self.controllers.contains_key(t);
         [("apps", "Deployment"), ("argoproj.io", "Rollout")].into_iter().map(maker).find(known)

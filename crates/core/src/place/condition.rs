@@ -4,8 +4,10 @@ use super::facts::Slice;
 use super::prepare::{PREDICATE, Problem, TAINTS};
 use super::spec::Placement;
 use super::write::{Action, Write};
+use crate::object::Key;
 use jiff::Timestamp;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Is everybody placed?
 pub const SATISFIED: &str = "PlacementSatisfied";
@@ -164,7 +166,7 @@ pub struct Event {
     /// One sentence.
     pub note: String,
     /// The name of the slice it is about, if any.
-    pub slice: Option<String>,
+    pub slice: Option<Arc<str>>,
 }
 
 /// The longest list of points in an event; notes of more than 1024 bytes are refused.
@@ -193,7 +195,7 @@ pub(super) fn events<'a>(
             reason,
             action,
             note: note(placement, slice, done) + more,
-            slice: Some(slice.name.clone()),
+            slice: Some(slice.key.name.clone()),
         };
         match action {
             Action::None => continue,
@@ -219,7 +221,7 @@ pub(super) fn events<'a>(
                 reason: "ScoreUpdate",
                 action: "ScoreUpdated",
                 note: note.clone(),
-                slice: Some(slice.name.clone()),
+                slice: Some(slice.key.name.clone()),
             });
         }
     }
@@ -227,8 +229,8 @@ pub(super) fn events<'a>(
 }
 
 fn note(placement: &Placement, slice: &Slice, done: &str) -> String {
-    let super::spec::Key { namespace, name } = &placement.key;
-    format!("Decision {} is {done} with placement {name} in namespace {namespace}", slice.name)
+    let Key { namespace, name } = &placement.key;
+    format!("Decision {} is {done} with placement {name} in namespace {namespace}", slice.key.name)
 }
 
 /// `a:1 b:2 `, cut where it gets too long.

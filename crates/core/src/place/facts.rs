@@ -1,6 +1,7 @@
 //! What is known of a fleet: clusters, the sets they are in, who may use these, scores, and what was published.
 
 use super::amount::Amounts;
+use crate::object::Key;
 use crate::select::LabelSelector;
 use jiff::Timestamp;
 use std::any::Any;
@@ -160,9 +161,7 @@ impl Scores {
 /// A part of a published selection (`PlacementDecision`), with at most [`Slice::MOST`] clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Where it is.
-    pub namespace: String,
-    pub name: String,
+    pub key: Key,
     pub labels: BTreeMap<String, String>,
     /// The clusters.
     pub entries: Vec<Entry>,

@@ -9,9 +9,10 @@ use super::facts::{Cluster, Members, SET_LABEL, Scores, Slice};
 use super::index::{Id, Index, at};
 use super::prepare::{Prepared, Reads, Rule, prepare, rules};
 use super::report::Report;
-use super::spec::{Key, Placement};
+use super::spec::Placement;
 use super::verdict::Verdicts;
 use super::{Judge, ScoreBook};
+use crate::object::Key;
 use crate::select::LabelSelector;
 use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
@@ -125,7 +126,7 @@ pub struct Fleet {
     pub(super) scores: ScoreBook,
     slices: BTreeMap<Key, Arc<Slice>>,
     /// Names of slices by the placement they belong to.
-    owned: BTreeMap<Key, BTreeSet<String>>,
+    owned: BTreeMap<Key, BTreeSet<Arc<str>>>,
     /// How often each cluster is in a slice.
     pub(super) counts: Vec<u32>,
     placements: BTreeMap<Key, Row>,
@@ -217,7 +218,7 @@ impl Fleet {
         let change = Change::between(old.unwrap_or(&none), new.unwrap_or(&none));
         for row in self.placements.values_mut().filter(|row| !row.touched) {
             let placement = &row.placement;
-            let Some(bound) = self.bindings.get(&placement.key.namespace) else { continue };
+            let Some(bound) = self.bindings.get(&*placement.key.namespace) else { continue };
             let (mut was, mut is) = (false, false);
             for (set, (before, after)) in &around {
                 if bound.contains(*set) && listed(placement, set) {
@@ -258,7 +259,7 @@ impl Fleet {
     /// A namespace may use a set.
     pub fn bind(&mut self, namespace: &str, set: &str) {
         if self.bindings.entry(namespace.to_owned()).or_default().insert(set.to_owned()) {
-            self.touch(|placement| placement.key.namespace == namespace, None);
+            self.touch(|placement| &*placement.key.namespace == namespace, None);
         }
     }
 
@@ -266,7 +267,7 @@ impl Fleet {
     pub fn unbind(&mut self, namespace: &str, set: &str) {
         let Some(bound) = self.bindings.get_mut(namespace) else { return };
         if bound.remove(set) {
-            self.touch(|placement| placement.key.namespace == namespace, None);
+            self.touch(|placement| &*placement.key.namespace == namespace, None);
         }
     }
 
@@ -274,7 +275,7 @@ impl Fleet {
     /// also to placements that do not want it: they say whether there is none or only none they want.
     fn touch(&mut self, which: impl Fn(&Placement) -> bool, bound: Option<&str>) {
         for row in self.placements.values_mut() {
-            let bindings = self.bindings.get(&row.placement.key.namespace);
+            let bindings = self.bindings.get(&*row.placement.key.namespace);
             let may = bound.is_none_or(|set| bindings.is_some_and(|bindings| bindings.contains(set)));
             row.touched |= may && which(&row.placement);
         }
@@ -316,7 +317,7 @@ impl Fleet {
             .collect();
         for row in self.placements.values_mut() {
             let Row { placement, prepared: Prepared { reads, .. }, touched, .. } = row;
-            let Some(bound) = self.bindings.get(&placement.key.namespace) else { continue };
+            let Some(bound) = self.bindings.get(&*placement.key.namespace) else { continue };
             let candidate = || around.iter().any(|set| bound.contains(*set) && listed(placement, set));
             *touched |= (reads.cel || reads.scores.contains(object)) && candidate();
         }
@@ -324,22 +325,21 @@ impl Fleet {
 
     /// A slice was published, by whomever.
     pub fn set_slice(&mut self, slice: Slice) {
-        let key = Key::new(&slice.namespace, &slice.name);
-        if self.slices.get(&key).is_some_and(|known| **known == slice) {
+        if self.slices.get(&slice.key).is_some_and(|known| **known == slice) {
             return;
         }
-        self.remove_slice(&key);
+        self.remove_slice(&slice.key);
         for entry in &slice.entries {
             let id = self.index.id(&entry.cluster);
             self.counts.resize(self.index.len(), 0);
             self.counts[at(id)] = self.counts[at(id)].saturating_add(1);
         }
         if let Some(placement) = slice.placement() {
-            let owner = Key::new(&slice.namespace, placement);
+            let owner = Key::new(slice.key.namespace.clone(), placement);
             self.touch_one(&owner);
-            self.owned.entry(owner).or_default().insert(slice.name.clone());
+            self.owned.entry(owner).or_default().insert(slice.key.name.clone());
         }
-        self.slices.insert(key, Arc::new(slice));
+        self.slices.insert(slice.key.clone(), Arc::new(slice));
     }
 
     /// A slice is gone.
@@ -351,10 +351,10 @@ impl Fleet {
             }
         }
         if let Some(placement) = slice.placement() {
-            let owner = Key::new(&slice.namespace, placement);
+            let owner = Key::new(slice.key.namespace.clone(), placement);
             self.touch_one(&owner);
             if let Some(owned) = self.owned.get_mut(&owner) {
-                owned.remove(&slice.name);
+                owned.remove(&slice.key.name);
                 if owned.is_empty() {
                     self.owned.remove(&owner);
                 }
@@ -466,8 +466,8 @@ impl Fleet {
     pub(super) fn own(&self, key: &Key) -> Vec<Arc<Slice>> {
         let names = self.owned.get(key).into_iter().flatten();
         let mut own: Vec<Arc<Slice>> =
-            names.filter_map(|name| self.slice(&Key::new(&key.namespace, name))).collect();
-        own.sort_by(|a, b| (a.name.len(), &a.name).cmp(&(b.name.len(), &b.name)));
+            names.filter_map(|name| self.slice(&Key::new(key.namespace.clone(), name.clone()))).collect();
+        own.sort_by(|a, b| (a.key.name.len(), &a.key.name).cmp(&(b.key.name.len(), &b.key.name)));
         own
     }
 

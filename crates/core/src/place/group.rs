@@ -19,7 +19,7 @@ pub struct Group {
     /// In the order they are published.
     pub entries: Vec<Entry>,
     /// The names of its slices.
-    pub slices: Vec<String>,
+    pub slices: Vec<Arc<str>>,
 }
 
 /// How many go into one group: a share is rounded up, exactly.
@@ -72,7 +72,7 @@ pub(super) fn divide(
     for group in &mut groups {
         for _ in 0..group.entries.len().div_ceil(Slice::MOST).max(1) {
             number += 1;
-            group.slices.push(placement.slice_name(number));
+            group.slices.push(placement.slice_name(number).into());
         }
     }
     groups

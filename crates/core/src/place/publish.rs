@@ -6,8 +6,8 @@ use super::decide::{Cycle, Outcome, Picks, Wake};
 use super::facts::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, Slice};
 use super::fleet::OnMisconfigured;
 use super::group::{Group, Member, divide};
-use super::spec::Key;
 use super::write::{keep, steps};
+use crate::object::Key;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Cycle<'_> {
     pub fn undecided(&self, own: &[Arc<Slice>], tally: &mut Tally, out: &mut Outcome) {
         let placement = self.placement();
         if own.is_empty() || self.fleet.options.on_misconfigured == OnMisconfigured::Clear {
-            out.groups = vec![Group { slices: vec![placement.slice_name(1)], ..Group::default() }];
+            out.groups = vec![Group { slices: vec![placement.slice_name(1).into()], ..Group::default() }];
             out.writes = steps(self.slices(&out.groups, &BTreeMap::new()), &self.there(own, &out.groups));
         } else {
             out.groups = published(own);
@@ -81,10 +81,9 @@ impl Cycle<'_> {
                 }
                 let dated = |cluster: &Arc<str>| Some((cluster.clone(), *since.get(cluster)?));
                 out.push(Slice {
-                    namespace: namespace.clone(),
-                    name: slice.clone(),
+                    key: Key::new(namespace.clone(), slice.clone()),
                     labels: [
-                        (PLACEMENT_LABEL.to_owned(), name.clone()),
+                        (PLACEMENT_LABEL.to_owned(), name.to_string()),
                         (GROUP_INDEX_LABEL.to_owned(), index.to_string()),
                         (GROUP_NAME_LABEL.to_owned(), group.name.clone()),
                     ]
@@ -99,11 +98,10 @@ impl Cycle<'_> {
 
     /// What is there: the placement's own, and others that have the name of one that is wanted.
     fn there(&self, own: &[Arc<Slice>], groups: &[Group]) -> Vec<Arc<Slice>> {
-        let known: BTreeSet<&str> = own.iter().map(|slice| slice.name.as_str()).collect();
-        let names =
-            groups.iter().flat_map(|group| &group.slices).filter(|name| !known.contains(name.as_str()));
+        let known: BTreeSet<&str> = own.iter().map(|slice| &*slice.key.name).collect();
+        let names = groups.iter().flat_map(|group| &group.slices).filter(|name| !known.contains(&***name));
         let namespace = &self.placement().key.namespace;
-        let others = names.filter_map(|name| self.fleet.slice(&Key::new(namespace, name)));
+        let others = names.filter_map(|name| self.fleet.slice(&Key::new(namespace.clone(), name.clone())));
         own.iter().cloned().chain(others).collect()
     }
 }
@@ -123,11 +121,11 @@ fn points_only(wanted: &[Slice], own: &[Arc<Slice>]) -> bool {
         }
         out
     }
-    let old: BTreeMap<&str, &Arc<Slice>> = own.iter().map(|slice| (slice.name.as_str(), slice)).collect();
-    let same = |slice: &Slice| old.get(slice.name.as_str()).is_some_and(|old| old.labels == slice.labels);
+    let old: BTreeMap<&str, &Arc<Slice>> = own.iter().map(|slice| (&*slice.key.name, slice)).collect();
+    let same = |slice: &Slice| old.get(&*slice.key.name).is_some_and(|old| old.labels == slice.labels);
     wanted.len() == own.len()
         && wanted.iter().all(same)
-        && wanted.iter().zip(own).any(|(new, _)| old.get(new.name.as_str()).is_some_and(|old| ***old != *new))
+        && wanted.iter().zip(own).any(|(new, _)| old.get(&*new.key.name).is_some_and(|old| ***old != *new))
         && members(wanted.iter()) == members(own.iter().map(|slice| &**slice))
 }
 
@@ -139,7 +137,7 @@ fn published(own: &[Arc<Slice>]) -> Vec<Group> {
         let index = label(GROUP_INDEX_LABEL).parse().unwrap_or(0);
         let group = groups.entry((index, label(GROUP_NAME_LABEL))).or_default();
         label(GROUP_NAME_LABEL).clone_into(&mut group.name);
-        group.slices.push(slice.name.clone());
+        group.slices.push(slice.key.name.clone());
         group.entries.extend(slice.entries.iter().cloned());
     }
     groups.into_values().collect()

@@ -1,30 +1,10 @@
 //! What a placement asks for, as it is written; [`super::prepare`] makes sense of it.
 
 use super::facts::Slice;
+use crate::object::Key;
 use crate::select::LabelSelector;
 use crate::select::label::Expression;
 use jiff::{SignedDuration, Timestamp};
-use std::fmt;
-
-/// Namespace and name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    pub namespace: String,
-    pub name: String,
-}
-
-impl Key {
-    /// Of these two.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
 
 /// A wish for clusters (`Placement`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +55,7 @@ impl Placement {
     /// Is this slice one of its own?
     #[must_use]
     pub fn owns(&self, slice: &Slice) -> bool {
-        slice.namespace == self.key.namespace && slice.placement() == Some(&self.key.name)
+        slice.key.namespace == self.key.namespace && slice.placement() == Some(&self.key.name)
     }
 }
 

@@ -12,6 +12,7 @@ mod spread;
 mod writes;
 
 use super::*;
+use crate::object::Key;
 use crate::select::LabelSelector;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -94,8 +95,7 @@ fn fleet(clusters: impl IntoIterator<Item = Cluster>) -> Fleet {
 fn slice(placement: &str, number: usize, clusters: &[&str]) -> Slice {
     let entry = |name: &&str| Entry { cluster: (*name).into(), ..Entry::default() };
     Slice {
-        namespace: "ns1".to_owned(),
-        name: format!("{placement}-decision-{number}"),
+        key: Key::new("ns1", format!("{placement}-decision-{number}")),
         labels: texts(&[(PLACEMENT_LABEL, placement), (GROUP_INDEX_LABEL, "0"), (GROUP_NAME_LABEL, "")]),
         entries: clusters.iter().map(entry).collect(),
         since: BTreeMap::new(),
@@ -138,7 +138,7 @@ fn write(fleet: &mut Fleet, outcome: &Outcome) {
     for step in &outcome.writes {
         match step.action {
             Action::Create | Action::Patch => fleet.set_slice((*step.slice).clone()),
-            Action::Delete => fleet.remove_slice(&Key::new(&step.slice.namespace, &step.slice.name)),
+            Action::Delete => fleet.remove_slice(&step.slice.key),
             Action::None => {}
         }
     }

@@ -47,17 +47,17 @@ pub struct Write {
 
 /// The steps from the slices that are there to those that are wanted. Every slice of either is in one of them.
 pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
-    let old: BTreeMap<&str, &Arc<Slice>> = there.iter().map(|slice| (slice.name.as_str(), slice)).collect();
-    let names: BTreeSet<String> = wanted.iter().map(|slice| slice.name.clone()).collect();
+    let old: BTreeMap<&str, &Arc<Slice>> = there.iter().map(|slice| (&*slice.key.name, slice)).collect();
+    let names: BTreeSet<Arc<str>> = wanted.iter().map(|slice| slice.key.name.clone()).collect();
     let wanted: Vec<Arc<Slice>> = wanted.into_iter().map(Arc::new).collect();
     let mut out = Vec::with_capacity(wanted.len());
     // Slices that stay as they are take nothing and give nothing.
-    let differs = |slice: &Slice| old.get(slice.name.as_str()).is_none_or(|old| old.entries != slice.entries);
+    let differs = |slice: &Slice| old.get(&*slice.key.name).is_none_or(|old| old.entries != slice.entries);
     let changed: Vec<bool> = wanted.iter().map(|slice| differs(slice)).collect();
     // Nor do those in which only points are others.
     let same = |(a, b): (&Entry, &Entry)| Arc::ptr_eq(&a.cluster, &b.cluster) || a.cluster == b.cluster;
     let stays = |slice: &Slice| {
-        old.get(slice.name.as_str()).is_some_and(|old| {
+        old.get(&*slice.key.name).is_some_and(|old| {
             old.entries.len() == slice.entries.len() && old.entries.iter().zip(&slice.entries).all(same)
         })
     };
@@ -65,7 +65,7 @@ pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
         wanted.iter().zip(&changed).map(|(slice, changed)| *changed && !stays(slice)).collect();
     for (number, union) in order(&wanted, there, &moved) {
         let new = &wanted[number];
-        let Some(old) = old.get(new.name.as_str()) else {
+        let Some(old) = old.get(&*new.key.name) else {
             out.push(Write { action: Action::Create, slice: new.clone(), status: true });
             continue;
         };
@@ -79,7 +79,7 @@ pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
             out.push(Write { action: Action::None, slice: (*old).clone(), status: false });
         }
     }
-    let unwanted = there.iter().filter(|slice| !names.contains(&slice.name));
+    let unwanted = there.iter().filter(|slice| !names.contains(&slice.key.name));
     out.extend(unwanted.map(|slice| Write { action: Action::Delete, slice: slice.clone(), status: false }));
     out
 }
@@ -108,11 +108,11 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], moved: &[bool]) -> Vec<(us
         return (0..wanted.len()).map(|number| (number, false)).collect();
     }
     let position: BTreeMap<&str, usize> =
-        wanted.iter().enumerate().map(|(number, slice)| (slice.name.as_str(), number)).collect();
+        wanted.iter().enumerate().map(|(number, slice)| (&*slice.key.name, number)).collect();
     // Who has a cluster now. Slices that go are deleted last and hold on to theirs until then.
     let mut holders: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
     for slice in there {
-        let number = position.get(slice.name.as_str()).copied();
+        let number = position.get(&*slice.key.name).copied();
         if number.is_some_and(|number| !moved[number]) {
             continue;
         }

@@ -69,13 +69,13 @@ impl Protection {
 pub fn protection(pod: &Pod, options: &Options) -> Option<Protection> {
     let critical = pod.priority >= CRITICAL
         || matches!(&*pod.priority_class, "system-node-critical" | "system-cluster-critical");
-    let agent = options.agent.as_ref().is_some_and(|agent| *agent == pod.name);
+    let agent = options.agent.as_ref().is_some_and(|agent| *agent == pod.key);
     [
         (pod.origin == Origin::Mirror, Protection::MirrorPod),
         (pod.origin == Origin::File, Protection::StaticPod),
         (critical, Protection::CriticalPriority),
         (agent, Protection::Agent),
-        (options.protected_namespaces.contains(&pod.namespace), Protection::ProtectedNamespace),
+        (options.protected_namespaces.contains(&pod.key.namespace), Protection::ProtectedNamespace),
         (pod.ended, Protection::TerminalPhase),
         (pod.deleted.is_some(), Protection::Terminating),
         (pod.of_daemon_set(), Protection::DaemonSet),

@@ -4,13 +4,13 @@ use super::gap::Category;
 use super::phase::Phase;
 use super::plan::{Plan, RuleReport};
 use super::pod::Quota;
-use std::sync::Arc;
+use crate::object::Key;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The pod it is about, `namespace/name`; none: the node.
-    pub pod: Option<Arc<str>>,
+    /// The pod it is about; none: the node.
+    pub pod: Option<Key>,
     pub warning: bool,
     /// In one word.
     pub reason: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
         Some(Event { pod: None, warning, reason, message, changed: rule.changed })
     };
     let mut out: Vec<Event> = plan.rules.iter().filter_map(of_rule).collect();
-    let of_pod = |pod: &Arc<str>, warning, reason, message| Event {
+    let of_pod = |pod: &Key, warning, reason, message| Event {
         pod: Some(pod.clone()),
         warning,
         reason,

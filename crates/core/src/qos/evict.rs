@@ -191,7 +191,7 @@ impl Work<'_> {
         let actions = candidate.allowed.ones().map(|n| &self.lines.actions[n]);
         let grace = actions.filter_map(|action| action.evict?.grace_seconds).min();
         self.steps.victims.push(Victim {
-            pod: pod.name.clone(),
+            pod: pod.key.clone(),
             uid: pod.uid.clone(),
             metric: self.lines.targets[target].metric.name,
             rule: bound.rule.clone(),
@@ -215,8 +215,8 @@ impl Work<'_> {
     pub(super) fn blocked(&mut self, c: usize, rails: &Rails) -> bool {
         let pod = self.candidates[c].pod;
         let Some(reason) = self.block(pod, rails) else { return false };
-        if !self.steps.blocked.iter().any(|known| known.pod == pod.name) {
-            self.steps.blocked.push(Blocked { pod: pod.name.clone(), reason });
+        if !self.steps.blocked.iter().any(|known| known.pod == pod.key) {
+            self.steps.blocked.push(Blocked { pod: pod.key.clone(), reason });
         }
         true
     }
@@ -254,7 +254,7 @@ impl Work<'_> {
 }
 
 fn covers(budget: &Budget, pod: &Pod) -> bool {
-    budget.namespace == pod.namespace && budget.selector.matches(&pod.labels)
+    budget.key.namespace == pod.key.namespace && budget.selector.matches(&pod.labels)
 }
 
 /// Who made it, if anybody who can be told from others did.
@@ -263,5 +263,5 @@ fn owner(pod: &Pod) -> Option<Arc<str>> {
     if !owner.uid.is_empty() {
         return Some(owner.uid.clone());
     }
-    (!owner.name.is_empty()).then(|| format!("{}/{}/{}", pod.namespace, owner.kind, owner.name).into())
+    (!owner.name.is_empty()).then(|| format!("{}/{}/{}", pod.key.namespace, owner.kind, owner.name).into())
 }

@@ -3,6 +3,7 @@
 use super::pod::{Container, Pod, Quota};
 use super::policy::RuleName;
 use super::state::Throttled;
+use crate::object::Key;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ struct Entry {
 /// Everything that is slowed down, found by pod and container.
 pub(super) struct Held<'s> {
     entries: Vec<Entry>,
-    places: FxHashMap<(&'s str, &'s str), usize>,
+    places: FxHashMap<(&'s Key, &'s str), usize>,
 }
 
 impl<'s> Held<'s> {
     /// What earlier cycles left.
     pub(super) fn new(from: &'s [Throttled]) -> Self {
         let entry = |throttled: &Throttled| Entry { throttled: throttled.clone(), fresh: false, over: false };
-        let place = |(at, one): (usize, &'s Throttled)| ((&*one.pod, &*one.container), at);
+        let place = |(at, one): (usize, &'s Throttled)| ((&one.pod, &*one.container), at);
         Self {
             entries: from.iter().map(entry).collect(),
             places: from.iter().enumerate().map(place).collect(),
@@ -35,11 +36,11 @@ impl<'s> Held<'s> {
     /// Notes that a container is lowered.
     pub(super) fn lower(&mut self, pod: &'s Pod, container: &'s Container, us: i64, rules: &[Arc<RuleName>]) {
         let live = container.quota.us().unwrap_or(-1);
-        let key = (&*pod.name, &*container.name);
+        let key = (&pod.key, &*container.name);
         let Some(at) = self.places.get(&key).copied() else {
             self.places.insert(key, self.entries.len());
             let throttled = Throttled {
-                pod: pod.name.clone(),
+                pod: pod.key.clone(),
                 container: container.name.clone(),
                 original_us: live,
                 written_us: us,
@@ -68,13 +69,13 @@ impl<'s> Held<'s> {
 
     /// The container, if it could be raised.
     pub(super) fn to_raise(&self, pod: &Pod, container: &Container) -> Option<&Throttled> {
-        let entry = &self.entries[*self.places.get(&(&*pod.name, &*container.name))?];
+        let entry = &self.entries[*self.places.get(&(&pod.key, &*container.name))?];
         (!entry.fresh && !entry.over).then_some(&entry.throttled)
     }
 
     /// Notes that a container is raised; with nothing left to write, that it has everything back.
     pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<Quota>) {
-        let Some(at) = self.places.get(&(&*pod.name, &*container.name)) else { return };
+        let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { return };
         let entry = &mut self.entries[*at];
         match quota.and_then(Quota::us) {
             Some(us) => entry.throttled.written_us = us,
@@ -87,10 +88,10 @@ impl<'s> Held<'s> {
         if !self.any_to_raise() {
             return;
         }
-        let pods: FxHashMap<&str, &Pod> = pods.map(|pod| (&*pod.name, pod)).collect();
+        let pods: FxHashMap<&Key, &Pod> = pods.map(|pod| (&pod.key, pod)).collect();
         for entry in self.entries.iter_mut().filter(|entry| !entry.fresh) {
             let Throttled { pod, container, written_us, .. } = &entry.throttled;
-            let containers = pods.get(&**pod).map(|pod| pod.containers.iter()).into_iter().flatten();
+            let containers = pods.get(pod).map(|pod| pod.containers.iter()).into_iter().flatten();
             let Some(found) = containers.into_iter().find(|one| one.name == *container) else {
                 entry.over = true;
                 continue;

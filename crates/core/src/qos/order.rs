@@ -1,7 +1,7 @@
 //! Who comes first? The first in the list is the first to be acted on.
 //!
 //! Users of the elastic part of the resource, then the lower priority, then the lower class (or class before priority),
-//! then whoever the metric puts first, then the younger, then the name: the order is total.
+//! then whoever the metric puts first, then the younger, then the key: the order is total.
 
 use super::metric::Metric;
 use super::pod::Pod;
@@ -35,7 +35,7 @@ pub fn sorted(pods: &[&Pod], metric: Option<&Metric>, order: Order) -> Vec<usize
             .cmp(tier_b)
             .then_with(|| by.map_or(Ordering::Equal, |compare| compare(a, b)))
             .then_with(|| age(a).cmp(&age(b)))
-            .then_with(|| a.name.cmp(&b.name))
+            .then_with(|| a.key.cmp(&b.key))
     });
     ranked.into_iter().map(|(_, i)| i).collect()
 }

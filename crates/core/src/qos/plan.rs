@@ -14,6 +14,7 @@ use super::policy::{Policy, RuleName, Strategy};
 use super::snapshot::{Missing, Snapshot};
 use super::state::{Eviction, Leaving, State, Throttled};
 use super::taint::{self, Closed};
+use crate::object::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,8 +59,7 @@ impl From<Missing> for Mode {
 pub struct Write {
     /// Down or up.
     pub category: Category,
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     pub container: Arc<str>,
     /// What to write.
     pub quota: Quota,
@@ -78,8 +78,7 @@ pub struct Write {
 /// A pod to evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     /// Its identity, if known.
     pub uid: Arc<str>,
     pub metric: &'static str,
@@ -97,8 +96,7 @@ pub struct Victim {
 /// A pod whose usage counts as gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credited {
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     /// Why.
     pub reason: Leaving,
     /// What it releases, by metric.
@@ -108,8 +106,7 @@ pub struct Credited {
 /// A pod that could go and stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     /// Why.
     pub reason: Block,
 }
@@ -148,7 +145,7 @@ pub struct Steps {
     /// How sure evicting is.
     pub mode_evict: Option<Mode>,
     /// Who may be acted on, by metric, the first first.
-    pub order: BTreeMap<&'static str, Vec<Arc<str>>>,
+    pub order: BTreeMap<&'static str, Vec<Key>>,
     /// Quotas to write, in order.
     pub writes: Vec<Write>,
     /// Pods to evict, in order.
@@ -160,7 +157,7 @@ pub struct Steps {
     /// Did a limit cut the plan short?
     pub deferred: bool,
     /// Pods that are not touched.
-    pub protected: BTreeMap<Arc<str>, Protection>,
+    pub protected: BTreeMap<Key, Protection>,
     /// Gaps that stay open.
     pub unclosed: Vec<Unclosed>,
     /// What acting on everybody would do.
@@ -279,7 +276,7 @@ impl<'s> Work<'s> {
                     release.insert(target.metric.name, freed);
                 }
             }
-            self.steps.credited.push(Credited { pod: candidate.pod.name.clone(), reason, release });
+            self.steps.credited.push(Credited { pod: candidate.pod.key.clone(), reason, release });
         }
     }
 
@@ -306,7 +303,7 @@ impl<'s> Work<'s> {
             let may = |c: &&usize| {
                 let candidate = &self.candidates[**c];
                 if up {
-                    return self.snapshot.state.throttled.iter().any(|t| t.pod == candidate.pod.name);
+                    return self.snapshot.state.throttled.iter().any(|t| t.pod == candidate.pod.key);
                 }
                 let targets = self.lines.targets.iter().filter(|t| Arc::ptr_eq(&t.metric, &metric));
                 candidate.leaving.is_none()
@@ -316,8 +313,8 @@ impl<'s> Work<'s> {
                         may_go && t.bound_for(&candidate.allowed).is_some()
                     })
             };
-            let names = order.iter().filter(may).map(|c| self.candidates[*c].pod.name.clone()).collect();
-            self.steps.order.insert(metric.name, names);
+            let keys = order.iter().filter(may).map(|c| self.candidates[*c].pod.key.clone()).collect();
+            self.steps.order.insert(metric.name, keys);
         }
     }
 
@@ -329,7 +326,7 @@ impl<'s> Work<'s> {
         self.evict();
         self.throttle_up(rules);
         self.unclosed();
-        let protected = |c: &Candidate<'_>| Some((c.pod.name.clone(), c.protection?));
+        let protected = |c: &Candidate<'_>| Some((c.pod.key.clone(), c.protection?));
         self.steps.protected = self.candidates.iter().filter_map(protected).collect();
         self.steps.targets = self.lines.targets;
         self.steps.suppressed = self.lines.suppressed;

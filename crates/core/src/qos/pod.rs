@@ -1,6 +1,7 @@
 //! What is known of a pod on the node: who it is, what it uses, how it is held.
 
 use super::level::Level;
+use crate::object::Key;
 use crate::view::{Labels, Owner};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -149,10 +150,8 @@ pub enum Origin {
 /// A pod on the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
-    /// `namespace/name`.
-    pub name: Arc<str>,
-    pub namespace: Arc<str>,
-    /// Its identity, where known: another pod may have had the name before.
+    pub key: Key,
+    /// Its identity, where known: another pod may have had the key before.
     pub uid: Arc<str>,
     pub labels: Labels,
     /// How important it is.

@@ -64,7 +64,7 @@ impl Scoped {
 impl What {
     fn has(&self, pod: &Pod) -> bool {
         match self {
-            Self::Namespace(names) => names.iter().any(|name| **name == *pod.namespace),
+            Self::Namespace(names) => names.iter().any(|name| **name == *pod.key.namespace),
             Self::Class(names) => names.iter().any(|name| name == pod.class.as_str()),
             Self::Priority(ranges) => {
                 let priority = i64::from(pod.priority);
@@ -116,6 +116,7 @@ fn range(text: &str) -> Result<(i64, i64), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Key;
     use crate::qos::pod::Class;
     use crate::view::Labels;
     use std::collections::BTreeMap;
@@ -130,8 +131,7 @@ mod tests {
 
     fn pod() -> Pod {
         Pod {
-            namespace: "batch".into(),
-            name: "batch/a".into(),
+            key: Key::new("batch", "a"),
             priority: -100,
             class: Class::BestEffort,
             labels: Labels::plain(&BTreeMap::from([("app".into(), "a".into())])),

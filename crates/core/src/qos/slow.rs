@@ -77,7 +77,7 @@ impl Work<'_> {
             released += lowered.release;
             self.steps.writes.push(Write {
                 category: Category::ThrottleDown,
-                pod: pod.name.clone(),
+                pod: pod.key.clone(),
                 container: container.name.clone(),
                 quota: Quota::Us(lowered.quota_us),
                 period_us: container.period_us,

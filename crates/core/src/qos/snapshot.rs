@@ -3,6 +3,7 @@
 use super::level::Level;
 use super::pod::{Node, Pod};
 use super::state::State;
+use crate::object::Key;
 use crate::select::taint::Effect;
 use crate::view::{Budget, Labels};
 use jiff::Timestamp;
@@ -88,8 +89,8 @@ pub struct Options {
     pub grace_cycles: u64,
     /// Whose pods are never touched.
     pub protected_namespaces: Vec<Arc<str>>,
-    /// The agent's own pod, `namespace/name`.
-    pub agent: Option<Arc<str>>,
+    /// The agent's own pod.
+    pub agent: Option<Key>,
     /// How new pods are kept away.
     pub taint: Effect,
     /// Every rule is a preview.

@@ -2,6 +2,7 @@
 
 use super::pod::Pod;
 use super::policy::RuleName;
+use crate::object::Key;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +29,7 @@ pub struct RuleState {
 /// A container that was slowed down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttled {
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     pub container: Arc<str>,
     /// What it had, as the kernel writes it.
     pub original_us: i64,
@@ -42,8 +42,7 @@ pub struct Throttled {
 /// A pod that was asked to go, and what the API server said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// The pod, `namespace/name`.
-    pub pod: Arc<str>,
+    pub pod: Key,
     /// Its identity, if known.
     pub uid: Arc<str>,
     /// When.
@@ -78,7 +77,7 @@ impl Eviction {
     /// Is it about this very pod?
     #[must_use]
     pub fn is_of(&self, pod: &Pod) -> bool {
-        self.pod == pod.name && (self.uid.is_empty() || pod.uid.is_empty() || self.uid == pod.uid)
+        self.pod == pod.key && (self.uid.is_empty() || pod.uid.is_empty() || self.uid == pod.uid)
     }
 
     /// Until when it counts as relief on its way.

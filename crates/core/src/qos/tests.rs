@@ -15,6 +15,7 @@ use super::policy::{Action, Evict, NodeQos, Policy, Rule};
 use super::scope::Scope;
 use super::throttle::Step;
 use super::*;
+use crate::object::Key;
 use crate::select::label::Expression;
 use crate::view::Labels;
 use jiff::{SignedDuration, Timestamp};
@@ -31,12 +32,15 @@ fn mc(millicores: f64) -> Level {
 
 const GI: i64 = 1 << 30;
 
+fn key(name: &str) -> Key {
+    Key::new("default", name)
+}
+
 /// A pod of one container of that name that uses so many cores, without limits.
 fn pod(name: &str, cores: f64) -> Pod {
     let usage = Some(mc(cores * 1000.0));
     Pod {
-        name: format!("default/{name}").into(),
-        namespace: "default".into(),
+        key: key(name),
         uid: format!("uid-{name}").into(),
         class: Class::BestEffort,
         started: Some(t(-3600)),
@@ -149,8 +153,8 @@ fn victims(plan: &Plan) -> Vec<&str> {
     plan.steps.victims.iter().map(|v| short(&v.pod)).collect()
 }
 
-fn short(pod: &str) -> &str {
-    pod.strip_prefix("default/").unwrap_or(pod)
+fn short(pod: &Key) -> &str {
+    &pod.name
 }
 
 fn phases(plan: &Plan) -> Vec<&'static str> {

@@ -7,6 +7,7 @@
 use super::{Live, NodeFacts, Owner, Phase, PodFacts, Snapshot, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
+use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::requests::{ASSUMED, NonZero};
 use crate::select::node::{NodeSelector, Preferred, Required, WeightedTerm};
@@ -31,9 +32,8 @@ pub fn node(name: &str) -> Node {
 #[must_use]
 pub fn pod(name: &str) -> Pod {
     Pod(PodFacts {
-        namespace: "default".into(),
-        name: name.into(),
-        uid: format!("uid-{name}"),
+        key: Key::new("default", name),
+        uid: format!("uid-{name}").into(),
         preempts: true,
         ..PodFacts::default()
     })
@@ -156,7 +156,7 @@ impl Pod {
     /// In another namespace.
     #[must_use]
     pub fn namespace(mut self, name: &str) -> Self {
-        self.0.namespace = name.into();
+        self.0.key.namespace = name.into();
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::Labels;
 use crate::load::estimate::Asks;
+use crate::object::Key;
 use crate::requests::NonZero;
 use crate::resources::List;
 use crate::select::node::{Preferred, Required};
@@ -192,10 +193,9 @@ pub struct NodeFacts {
 /// What is known of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodFacts {
-    pub namespace: String,
-    pub name: String,
-    /// Its identity.
-    pub uid: String,
+    pub key: Key,
+    /// Its identity; empty if not known.
+    pub uid: Arc<str>,
     pub labels: BTreeMap<String, String>,
     /// Its effective requests, see [`crate::requests`].
     pub requests: List,
@@ -229,8 +229,7 @@ pub struct PodFacts {
 /// How many of some pods may be disrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
+    pub key: Key,
     /// Which pods; one without conditions means all of the namespace.
     pub selector: Selector,
     /// How many more may go now.

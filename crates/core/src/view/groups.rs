@@ -259,7 +259,7 @@ impl Groups {
 
 fn key(pod: &PodView) -> Key {
     Key {
-        namespace: pod.namespace.clone(),
+        namespace: pod.key.namespace.clone(),
         labels: pod.labels.clone(),
         affinity: pod.wants.affinity.clone(),
         anti_affinity: pod.wants.anti_affinity.clone(),

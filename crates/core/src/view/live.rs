@@ -3,6 +3,7 @@
 use super::snapshot::{NodeView, PodView, Snapshot};
 use super::{Labels, NamespaceFacts, NodeFacts, NodeId, Phase, PodFacts, Texts};
 use crate::load::Load;
+use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::requests::NonZero;
 use crate::resources::{Amounts, Resource};
@@ -132,17 +133,10 @@ impl Live {
         if resources > self.now.columns.free.len() {
             Arc::make_mut(&mut self.now.columns).grow(width, resources);
         }
-        let namespace = self.texts.share(&facts.namespace);
-        let name: Arc<str> = facts.name.as_str().into();
-        // Objects written by hand have no uid; their name is identity enough then.
-        let uid = if facts.uid.is_empty() {
-            format!("{namespace}/{name}").into()
-        } else {
-            facts.uid.as_str().into()
-        };
+        // Objects written by hand have no uid; their key is identity enough then.
+        let uid = if facts.uid.is_empty() { facts.key.to_string().into() } else { facts.uid.clone() };
         PodView {
-            namespace,
-            name,
+            key: Key { namespace: self.texts.share(&facts.key.namespace), name: facts.key.name.clone() },
             uid,
             labels: Labels::new(&facts.labels, &mut self.texts),
             requests,

@@ -5,6 +5,7 @@ use super::labels::Index as LabelIndex;
 use super::{HostPort, Labels, NodeId, Owner, Phase, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
+use crate::object::Key;
 use crate::requests::NonZero;
 use crate::resources::{Amounts, Names, Resource};
 use crate::select::Taint;
@@ -57,8 +58,7 @@ impl NodeView {
 /// A pod as decisions see it.
 #[derive(Clone, Debug)]
 pub struct PodView {
-    pub namespace: Arc<str>,
-    pub name: Arc<str>,
+    pub key: Key,
     /// Its identity: a pod of the same name later is another pod.
     pub uid: Arc<str>,
     pub labels: Labels,
@@ -90,14 +90,6 @@ pub struct PodView {
     pub nominated: Option<Arc<str>>,
     /// What it wants of its node.
     pub wants: Arc<Wants>,
-}
-
-impl PodView {
-    /// `namespace/name`.
-    #[must_use]
-    pub fn full_name(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
 }
 
 /// One number per node, side by side: what a scan over all nodes reads.

@@ -23,7 +23,7 @@ fn a_node_knows_what_its_pods_take_and_what_is_left() {
     assert_eq!(free.get(gpu), -1, "more was promised than there is, and it shows");
     assert_eq!(at.columns().free_of(gpu)[n1.id.index()], -1, "and the column says the same");
     assert_eq!(n1.nonzero.cpu_milli, 1600, "1500 + 100 assumed");
-    let on_n1: Vec<&str> = at.pods_on(n1.id).map(|p| &*p.name).collect();
+    let on_n1: Vec<&str> = at.pods_on(n1.id).map(|p| &*p.key.name).collect();
     assert_eq!(on_n1, ["web", "gpu"]);
     assert_eq!(at.nodes().map(|n| &*n.name).collect::<Vec<_>>(), ["n1", "n2"], "by name; n9 is not there");
     assert!(at.find_node("n9").is_none());

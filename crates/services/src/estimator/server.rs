@@ -242,8 +242,7 @@ impl Server {
             let text = format!("resource: expected an apps Deployment, found {target} of {:?}", target.group);
             return Err(Status::unimplemented(text.chars().take(1000).collect::<String>()));
         }
-        let waiting =
-            known.waiting.unschedulable(&target.namespace, &target.name, threshold, Timestamp::now());
+        let waiting = known.waiting.unschedulable(&target.key, threshold, Timestamp::now());
         let not_found = || {
             let text = format!("{target} is not in cluster {:?}", request.cluster);
             Status::not_found(text.chars().take(1000).collect::<String>())

@@ -100,7 +100,7 @@ impl State {
                 let change = self.deployments.apply(event, now);
                 self.is_new |= !change.is_empty();
                 for (meta, ()) in &change.deleted {
-                    self.waiting.remove_deployment(&meta.key.namespace, &meta.key.name);
+                    self.waiting.remove_deployment(&meta.key);
                 }
                 if let Some(deployment) = change.facts() {
                     self.waiting.set_deployment(deployment);
@@ -113,7 +113,7 @@ impl State {
                 let change = quotas.apply(event, now);
                 self.is_new |= !change.is_empty();
                 for (meta, ()) in &change.deleted {
-                    self.index.remove_quota(&meta.key.namespace, &meta.key.name);
+                    self.index.remove_quota(&meta.key);
                 }
                 if let Some(quota) = change.facts() {
                     self.index.set_quota(quota);
@@ -180,13 +180,8 @@ impl State {
         let change = self.replica_sets.apply(event, now);
         self.is_new |= !change.is_empty();
         for (meta, ()) in &change.deleted {
-            self.waiting.remove_replica_set(&meta.key.namespace, &meta.key.name);
-            let target = Target {
-                group: "apps".into(),
-                kind: "ReplicaSet".into(),
-                namespace: meta.key.namespace.clone(),
-                name: meta.key.name.clone(),
-            };
+            self.waiting.remove_replica_set(&meta.key);
+            let target = Target { group: "apps".into(), kind: "ReplicaSet".into(), key: meta.key.clone() };
             self.index.controlled(target, None);
         }
         if let Some((set, target, owner)) = change.facts() {

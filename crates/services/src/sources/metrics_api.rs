@@ -74,9 +74,7 @@ async fn measure(connection: &Connection, options: Options) -> Measurements {
     if options.of == Of::Nodes {
         return Ok(Measured { nodes: nodes.await?, pods: Vec::new() });
     }
-    let pods = list(connection, POD_METRICS, timeout, |value| {
-        metrics::pod(value).map(|(namespace, name, sample)| (Key::new(namespace, name), sample))
-    });
+    let pods = list(connection, POD_METRICS, timeout, metrics::pod);
     let (nodes, pods) = tokio::join!(nodes, pods);
     let pods = pods.inspect_err(|problem| tracing::debug!(problem, "no measurements of pods"));
     Ok(Measured { nodes: nodes?, pods: pods.unwrap_or_default() })

@@ -321,7 +321,7 @@ impl Desk {
         // Pods first: what they used is taken off their node once they are gone.
         for value in pods {
             match api::metrics::pod(value) {
-                Ok((namespace, name, sample)) => self.cluster.pod_sample(&namespace, &name, sample),
+                Ok((pod, sample)) => self.cluster.pod_sample(&pod, sample),
                 Err(error) => tracing::debug!(%error, "left out a measurement"),
             }
         }
@@ -366,7 +366,8 @@ impl Desk {
             let node = self.cluster.snapshot()[plan.node].name.clone();
             // Who is on the way out already is only waited for.
             let victims = plan.victims.iter().filter(|victim| !victim.terminating);
-            let victims = victims.map(|v| (Key::new(&*v.namespace, &*v.name), v.uid.clone())).collect();
+            let victims =
+                victims.map(|v| (Key::new(&*v.key.namespace, &*v.key.name), v.uid.clone())).collect();
             return Some(Act::Preempt { pod, node, victims, why, help });
         };
         let node = self.cluster.snapshot()[id].name.clone();

@@ -4,6 +4,7 @@ use super::guest::Guest;
 use crate::cluster::{Cluster, Node};
 use crate::node::{Figures, Kubelets, PodFigures, Shape};
 use jiff::Timestamp;
+use loadline_core::object::Key;
 use loadline_core::qos::{self, Level, Options, Quota, Series, Snapshot, State};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::Labels;
@@ -21,7 +22,7 @@ pub struct Look<'a> {
     /// CPU in millicores and memory in bytes, by node.
     nodes: HashMap<String, (i64, i64)>,
     /// By `namespace/name`.
-    pods: HashMap<String, PodFigures>,
+    pods: HashMap<Key, PodFigures>,
     guests: HashMap<String, Vec<Arc<Guest>>>,
 }
 
@@ -45,7 +46,7 @@ impl<'a> Look<'a> {
             cluster,
             kubelets,
             nodes: nodes.into_iter().map(|node| (node.name, amounts(&node.usage))).collect(),
-            pods: pods.into_iter().map(|pod| (format!("{}/{}", pod.namespace, pod.name), pod)).collect(),
+            pods: pods.into_iter().map(|pod| (Key::new(&*pod.namespace, &*pod.name), pod)).collect(),
             guests: by_node,
         }
     }
@@ -95,7 +96,7 @@ impl<'a> Look<'a> {
     fn measured(&self, guest: &Guest) -> qos::Pod {
         let mut pod = guest.pod.clone();
         let here = self.cluster.pods.get(&guest.meta.key).filter(|here| here.meta.uid == guest.meta.uid);
-        let used = self.pods.get(&*pod.name);
+        let used = self.pods.get(&pod.key);
         for container in &mut pod.containers {
             let mut known = here.iter().flat_map(|here| here.containers.iter().chain(&here.init_containers));
             let known = known.find(|known| *known.name == *container.name);

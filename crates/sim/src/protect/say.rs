@@ -5,6 +5,7 @@ use super::guest::Guest;
 use crate::cluster::{Meta, Node};
 use crate::node::milli;
 use crate::tell::{About, Event};
+use loadline_core::object::Key;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
@@ -27,7 +28,7 @@ impl Agents {
     pub(super) fn tell_writes(&self, node: &Node, plan: &Plan, snapshot: &Snapshot) {
         let on = &node.meta.key;
         for write in &plan.steps.writes {
-            let pod = snapshot.pods.iter().find(|pod| pod.name == write.pod);
+            let pod = snapshot.pods.iter().find(|pod| pod.key == write.pod);
             let container = pod.and_then(|pod| pod.containers.iter().find(|c| c.name == write.container));
             let from = container.map_or(Quota::Unknown, |container| container.quota);
             if from == write.quota {
@@ -68,7 +69,7 @@ impl Agents {
         node: &Node,
         guests: &[Arc<Guest>],
         plan: &Plan,
-        blocked: &mut BTreeSet<Arc<str>>,
+        blocked: &mut BTreeSet<Key>,
     ) {
         for event in plan.events().iter().filter(|event| event.changed) {
             match (event.reason, &event.pod) {
@@ -85,7 +86,7 @@ impl Agents {
     }
 
     fn tell_event(&self, node: &Node, guests: &[Arc<Guest>], event: &event::Event) {
-        let of_pod = |name: &Arc<str>| guests.iter().find(|guest| guest.pod.name == *name);
+        let of_pod = |key: &Key| guests.iter().find(|guest| guest.pod.key == *key);
         let (kind, meta): (_, &Meta) = match &event.pod {
             None => ("Node", &node.meta),
             Some(pod) => match of_pod(pod) {

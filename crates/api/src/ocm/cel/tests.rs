@@ -1,8 +1,7 @@
 use super::*;
 use jiff::Timestamp;
-use loadline_core::place::{
-    Fleet, Key as PlacementKey, Members, Options, Placement, Predicate, Report, Scores,
-};
+use loadline_core::object::Key as PlacementKey;
+use loadline_core::place::{Fleet, Members, Options, Placement, Predicate, Report, Scores};
 use loadline_core::select::LabelSelector;
 
 fn noon() -> Timestamp {

@@ -3,6 +3,7 @@ use crate::cycle::memo::Places;
 use crate::cycle::prepare::prepare;
 use crate::cycle::{Changes, decide};
 use crate::load::board::Closed;
+use crate::object::Key;
 use crate::select::Selector;
 use crate::view::build::{self, World, node, pod, world};
 use crate::view::{Hold, HostPort, PodAffinity, PodFacts, PodTerm, Spread, Volume, Wants};
@@ -30,13 +31,7 @@ fn add(mut world: World, facts: &PodFacts) -> World {
 }
 
 fn budget(selects: Selector, allowed: i64) -> Budget {
-    Budget {
-        namespace: "default".into(),
-        name: "budget".into(),
-        selector: selects,
-        allowed,
-        disrupted: Vec::new(),
-    }
+    Budget { key: Key::new("default", "budget"), selector: selects, allowed, disrupted: Vec::new() }
 }
 
 fn term(selects: &str, key: &str) -> PodTerm {
@@ -53,7 +48,7 @@ type Named = Option<(String, Vec<String>, u32, u32)>;
 
 fn named(cluster: &Snapshot, plan: Option<Plan>) -> Named {
     plan.map(|p| {
-        let victims = p.victims.iter().map(|v| v.name.to_string()).collect();
+        let victims = p.victims.iter().map(|v| v.key.name.to_string()).collect();
         (cluster[p.node].name.to_string(), victims, p.budget_violations, p.considered)
     })
 }
@@ -182,7 +177,7 @@ fn who_can_stay_stays_the_budgeted_first_then_the_important() {
     // One node of 4 cores; the new pod asks for 2.
     let guard = |allowed| vec![budget(selector("app=guarded"), allowed)];
     let leaving = vec![Budget { disrupted: vec!["guarded".into()], ..budget(selector("app=guarded"), 0) }];
-    let elsewhere = vec![Budget { namespace: "other".into(), ..budget(Selector::everything(), 0) }];
+    let elsewhere = vec![Budget { key: Key::new("other", "budget"), ..budget(Selector::everything(), 0) }];
     let cases: [Sparing; 12] = [
         (
             "4 - 2 fits beside one: the more important stays",

@@ -3,6 +3,7 @@
 use super::slow::{self, Slow};
 use super::{affine, list};
 use crate::estimate::{Ask, Assumed, Component, Given, Index, UNCONSTRAINED, View};
+use crate::object::Key;
 use crate::select::taint::{Effect, Operator};
 use crate::select::{Taint, Toleration};
 use crate::view::{NodeFacts, Phase, PodFacts};
@@ -66,9 +67,8 @@ fn amounts() -> impl Strategy<Value = crate::resources::List> {
 fn pod() -> impl Strategy<Value = PodFacts> {
     (0..12_usize, option::weighted(0.9, 0..7_usize), amounts(), 0..10_u8, 0..3_i32).prop_map(
         |(name, node, requests, phase, priority)| PodFacts {
-            namespace: "default".into(),
-            name: format!("p{name}"),
-            uid: format!("uid-{name}"),
+            key: Key::new("default", format!("p{name}")),
+            uid: format!("uid-{name}").into(),
             requests,
             priority,
             phase: if phase == 0 { Phase::Failed } else { Phase::Running },
@@ -145,7 +145,7 @@ fn run(events: &[Event]) -> (Index, Slow, Vec<(View, Slow)>) {
             }
             Event::Pod(facts) => {
                 index.set_pod(facts);
-                slow.pods.insert(facts.uid.clone(), facts.clone());
+                slow.pods.insert(facts.uid.to_string(), facts.clone());
             }
             Event::PodGone(uid) => {
                 index.remove_pod(uid);
@@ -205,7 +205,7 @@ proptest! {
         // The last word on each object, then all of them in some order, and once more in another.
         let mut last = Slow::default();
         last.nodes.extend(nodes.into_iter().map(|n| (n.name.clone(), n)));
-        last.pods.extend(pods.into_iter().map(|p| (p.uid.clone(), p)));
+        last.pods.extend(pods.into_iter().map(|p| (p.uid.to_string(), p)));
         let mut events: Vec<Event> = last.nodes.values().cloned().map(Event::Node).collect();
         events.extend(last.pods.values().cloned().map(Event::Pod));
         let count = events.len().max(1);

@@ -13,15 +13,18 @@ fn app(value: &str) -> Selector {
     Selector::all(vec![is])
 }
 
+fn key(name: &str) -> Key {
+    Key::new("shop", name)
+}
+
 fn deployment(name: &str, template: u64) -> Deployment {
     let uid = format!("d-{name}").into();
-    Deployment { namespace: "shop".into(), name: name.into(), uid, selector: app(name), template }
+    Deployment { key: key(name), uid, selector: app(name), template }
 }
 
 fn replica_set(name: &str, owner: &str, created: i64, template: u64) -> ReplicaSet {
     ReplicaSet {
-        namespace: "shop".into(),
-        name: name.into(),
+        key: key(name),
         uid: format!("rs-{name}").into(),
         owner: Some(format!("d-{owner}").into()),
         created: Some(at(created)),
@@ -49,7 +52,7 @@ fn rolled_out() -> Waiting {
 }
 
 fn ask(waiting: &Waiting, threshold: i64) -> Option<i32> {
-    waiting.unschedulable("shop", "web", SignedDuration::from_secs(threshold), at(NOW))
+    waiting.unschedulable(&key("web"), SignedDuration::from_secs(threshold), at(NOW))
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn the_oldest_replica_set_with_the_template_is_the_newest_generation() {
     assert_eq!(ask(&waiting, 0), Some(1), "new is older than twin");
     waiting.set_replica_set(replica_set("twin", "web", 20, 2));
     assert_eq!(ask(&waiting, 0), Some(1), "of the same age, the first by name");
-    waiting.remove_replica_set("shop", "new");
+    waiting.remove_replica_set(&key("new"));
     assert_eq!(ask(&waiting, 0), Some(1), "only twin is left, with pod b");
     waiting.set_replica_set(replica_set("twin", "stranger", 20, 2));
     assert_eq!(ask(&waiting, 0), Some(0), "controlled by another");
@@ -92,8 +95,8 @@ fn no_such_deployment_is_none_and_one_without_replica_sets_is_zero() {
     assert_eq!(ask(&waiting, 0), None);
     waiting.set_deployment(deployment("web", 1));
     assert_eq!(ask(&waiting, 0), Some(0));
-    assert_eq!(waiting.unschedulable("other", "web", SignedDuration::ZERO, at(NOW)), None);
-    waiting.remove_deployment("shop", "web");
+    assert_eq!(waiting.unschedulable(&Key::new("other", "web"), SignedDuration::ZERO, at(NOW)), None);
+    waiting.remove_deployment(&key("web"));
     assert_eq!(ask(&waiting, 0), None);
 }
 
@@ -101,7 +104,7 @@ fn no_such_deployment_is_none_and_one_without_replica_sets_is_zero() {
 fn thresholds_beyond_the_end_of_time_are_never_passed() {
     let mut waiting = rolled_out();
     waiting.set_pod(pod("a", "new", "web", 0));
-    let answer = waiting.unschedulable("shop", "web", SignedDuration::MAX, Timestamp::MAX);
+    let answer = waiting.unschedulable(&key("web"), SignedDuration::MAX, Timestamp::MAX);
     assert_eq!(answer, Some(0));
 }
 
@@ -125,9 +128,9 @@ fn nothing_is_kept_of_a_namespace_that_is_empty_again() {
     waiting.set_pod(pod("a", "new", "web", 0));
     assert_eq!(waiting.pod_count(), 1);
     waiting.remove_pod("shop", "a");
-    waiting.remove_deployment("shop", "web");
-    waiting.remove_replica_set("shop", "old");
-    waiting.remove_replica_set("shop", "new");
+    waiting.remove_deployment(&key("web"));
+    waiting.remove_replica_set(&key("old"));
+    waiting.remove_replica_set(&key("new"));
     assert!(waiting.spaces.is_empty());
 }
 
@@ -166,15 +169,15 @@ impl Plain {
     fn hear(&mut self, event: &Event) {
         match event.clone() {
             Event::Deployment(new) => {
-                self.deployments.retain(|d| d.name != new.name);
+                self.deployments.retain(|d| d.key != new.key);
                 self.deployments.push(new);
             }
-            Event::NoDeployment(name) => self.deployments.retain(|d| *d.name != *name),
+            Event::NoDeployment(name) => self.deployments.retain(|d| *d.key.name != *name),
             Event::Set(new) => {
-                self.sets.retain(|s| s.name != new.name);
+                self.sets.retain(|s| s.key != new.key);
                 self.sets.push(new);
             }
-            Event::NoSet(name) => self.sets.retain(|s| *s.name != *name),
+            Event::NoSet(name) => self.sets.retain(|s| *s.key.name != *name),
             Event::Pod(new) => {
                 self.pods.retain(|p| p.uid != new.uid);
                 self.pods.push(new);
@@ -185,9 +188,9 @@ impl Plain {
 
     /// Step by step, as the rule is told.
     fn unschedulable(&self, name: &str, threshold: i64, now: i64) -> Option<i32> {
-        let deployment = self.deployments.iter().find(|d| &*d.name == name)?;
+        let deployment = self.deployments.iter().find(|d| &*d.key.name == name)?;
         let mut sets: Vec<&ReplicaSet> = self.sets.iter().collect();
-        sets.sort_by_key(|set| (set.created, set.name.clone()));
+        sets.sort_by_key(|set| (set.created, set.key.name.clone()));
         sets.retain(|set| set.owner.as_deref() == Some(&*deployment.uid));
         sets.retain(|set| set.template == deployment.template);
         let mut count = 0;
@@ -215,9 +218,9 @@ proptest! {
             plain.hear(event);
             match event.clone() {
                 Event::Deployment(new) => waiting.set_deployment(new),
-                Event::NoDeployment(name) => waiting.remove_deployment("shop", &name),
+                Event::NoDeployment(name) => waiting.remove_deployment(&key(&name)),
                 Event::Set(new) => waiting.set_replica_set(new),
-                Event::NoSet(name) => waiting.remove_replica_set("shop", &name),
+                Event::NoSet(name) => waiting.remove_replica_set(&key(&name)),
                 Event::Pod(new) => waiting.set_pod(new),
                 Event::NoPod(uid) => waiting.remove_pod("shop", &uid),
             }
@@ -225,7 +228,7 @@ proptest! {
         for name in ["a", "b", "c"] {
             let threshold_time = SignedDuration::from_secs(threshold);
             prop_assert_eq!(
-                waiting.unschedulable("shop", name, threshold_time, at(now)),
+                waiting.unschedulable(&key(name), threshold_time, at(now)),
                 plain.unschedulable(name, threshold, now)
             );
         }

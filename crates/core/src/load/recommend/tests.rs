@@ -1,7 +1,7 @@
 use super::*;
 
 fn target(group: &str, kind: &str, name: &str) -> Target {
-    Target { group: group.into(), kind: kind.into(), namespace: "shop".into(), name: name.into() }
+    Target { group: group.into(), kind: kind.into(), key: Key::new("shop", name) }
 }
 
 fn owner(group: &str, kind: &str, name: &str) -> Owner {
@@ -23,7 +23,7 @@ fn hash(value: &str) -> BTreeMap<String, String> {
 }
 
 fn found<'a>(index: &'a Index, namespace: &str, owner: &Owner) -> Option<&'a str> {
-    index.find(namespace, Some(owner), &hash("5d9")).map(|r| &*r.name)
+    index.find(&namespace.into(), Some(owner), &hash("5d9")).map(|r| &*r.name)
 }
 
 // A4
@@ -51,7 +51,7 @@ fn the_nearest_controller_with_a_recommendation_wins() {
         assert_eq!(found(&index, "shop", &from), want, "{why}");
     }
     assert_eq!(found(&index, "other", &owner("batch", "Job", "night-1")), None, "another namespace");
-    assert!(index.find("shop", None, &hash("5d9")).is_none(), "nobody made it");
+    assert!(index.find(&"shop".into(), None, &hash("5d9")).is_none(), "nobody made it");
     index.controlled(target("batch", "Job", "night-2"), None);
     assert_eq!(found(&index, "shop", &owner("batch", "Job", "night-2")), None, "the job is gone");
 }
@@ -100,7 +100,7 @@ fn a_template_hash_leads_from_the_set_to_its_maker() {
     }
     let index = index([advice("a", target("apps", "Deployment", "web"))]);
     let no_label = BTreeMap::<String, String>::new();
-    assert!(index.find("shop", Some(&owner("apps", "ReplicaSet", "web-5d9")), &no_label).is_none());
+    assert!(index.find(&"shop".into(), Some(&owner("apps", "ReplicaSet", "web-5d9")), &no_label).is_none());
     assert_eq!(found(&index, "shop", &owner("apps", "StatefulSet", "web-5d9")), None, "only for such sets");
 }
 

@@ -31,7 +31,7 @@ fn named_groups_come_first_and_all_are_cut_to_size() {
     let outcome = decided(&mut fleet, &wish);
     // Row A16: slices count from 1, groups from 0.
     assert_eq!(shown(&outcome), ["0 west 10 in 1", "1 east 10 in 2", "2  150 in 3,4", "3  150 in 5,6"]);
-    let second = &outcome.writes.iter().find(|write| write.slice.name == "p-decision-4").unwrap().slice;
+    let second = &outcome.writes.iter().find(|write| &*write.slice.key.name == "p-decision-4").unwrap().slice;
     assert_eq!(second.entries.len(), 50);
     // Row A17: spelled so.
     let labels = [

@@ -156,7 +156,9 @@ fn apply(fleet: &mut Fleet, event: &Event, now: &mut i64) {
         Event::Slice { of, number, clusters } => {
             let Key { namespace, name } = owner(*of);
             let names: Vec<&str> = clusters.iter().map(|name| CLUSTERS[*name]).collect();
-            fleet.set_slice(Slice { namespace, ..slice(&name, *number, &names) });
+            let mut slice = slice(&name, *number, &names);
+            slice.key.namespace = namespace;
+            fleet.set_slice(slice);
         }
         Event::NoSlice(of, number) => {
             let Key { namespace, name } = owner(*of);
@@ -284,7 +286,7 @@ proptest! {
             prop_assert_eq!(fleet.due(at(now)).count(), 0);
             let known: Vec<Key> = fleet.placements().map(|placement| placement.key.clone()).collect();
             // What others have is no reason to decide anew.
-            for key in known.into_iter().filter(|key| key.name != BALANCED) {
+            for key in known.into_iter().filter(|key| &*key.name != BALANCED) {
                 let fresh = fleet.report(&key, &judge, at(now)).unwrap().outcome;
                 let kept = fleet.outcome(&key).unwrap();
                 prop_assert_eq!(timeless(kept), timeless(&fresh), "{} after {:?}", key, event);
@@ -341,7 +343,7 @@ fn a_cluster_no_predicate_matches_touches_nobody() {
 fn touched(fleet: &mut Fleet, change: impl FnOnce(&mut Fleet)) -> Vec<String> {
     fleet.decide(&NoCel, noon());
     change(fleet);
-    fleet.due(noon()).map(|key| key.name.clone()).collect()
+    fleet.due(noon()).map(|key| key.name.to_string()).collect()
 }
 
 #[test]

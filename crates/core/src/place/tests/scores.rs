@@ -52,8 +52,11 @@ fn what_a_placement_selected_itself_does_not_count_against_it() {
 fn clusters_nobody_may_select_count_for_balance_all_the_same() {
     let mut fleet = fleet([cluster("a")]);
     // Not labelled, in another namespace, and of a cluster that is not there: counted twice.
-    let foreign =
-        Slice { namespace: "other".into(), labels: BTreeMap::new(), ..slice("x", 1, &["gone", "gone", "a"]) };
+    let foreign = Slice {
+        key: Key::new("other", "x-decision-1"),
+        labels: BTreeMap::new(),
+        ..slice("x", 1, &["gone", "gone", "a"])
+    };
     fleet.set_slice(foreign);
     let report = report(&mut fleet, &placement("p", None, &[]), noon());
     assert_eq!(raw(&report, "a", "Balance"), Some(0), "1 of 2");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 fn shown(outcome: &Outcome) -> Vec<String> {
     let show = |write: &Write| {
         let names: Vec<&str> = write.slice.entries.iter().map(|entry| &*entry.cluster).collect();
-        format!("{} {} {}", write.action.as_str(), write.slice.name, names.join(","))
+        format!("{} {} {}", write.action.as_str(), write.slice.key.name, names.join(","))
     };
     outcome.writes.iter().map(show).collect()
 }
@@ -152,20 +152,20 @@ proptest! {
         let before = names(&mut there.iter().map(|slice| &**slice));
         let after = names(&mut wanted.iter());
         let stay: BTreeSet<_> = before.intersection(&after).cloned().collect();
-        let mut now: BTreeMap<String, Slice> = there.iter().map(|slice| (slice.name.clone(), (**slice).clone())).collect();
+        let mut now: BTreeMap<String, Slice> = there.iter().map(|slice| (slice.key.name.to_string(), (**slice).clone())).collect();
         let mut deleting = false;
         for step in super::super::write::steps(wanted.clone(), &there) {
             match step.action {
                 Action::Create | Action::Patch => {
                     prop_assert!(!deleting, "deletions come last");
                     // A new object is there without a status first.
-                    now.insert(step.slice.name.clone(), (*step.slice).clone());
+                    now.insert(step.slice.key.name.to_string(), (*step.slice).clone());
                 }
                 Action::Delete => {
                     deleting = true;
-                    now.remove(&step.slice.name);
+                    now.remove(&*step.slice.key.name);
                 }
-                Action::None => prop_assert_eq!(now.get(&step.slice.name), Some(&*step.slice)),
+                Action::None => prop_assert_eq!(now.get(&*step.slice.key.name), Some(&*step.slice)),
             }
             let seen = names(&mut now.values());
             prop_assert!(stay.is_subset(&seen), "{:?} missing", stay.difference(&seen));

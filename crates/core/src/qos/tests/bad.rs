@@ -56,7 +56,7 @@ fn pods_without_anything_known_are_left_alone() {
         vec![rule("t", "cpu_total_usage", 5000, "squeeze"), rule("e", "cpu_total_usage", 6000, "drop")],
         vec![throttle("squeeze", 20, 10), evict("drop")],
     );
-    let nothing = Pod { name: "default/x".into(), namespace: "default".into(), ..Pod::default() };
+    let nothing = Pod { key: key("x"), ..Pod::default() };
     let plan = plan(&policy, &snapshot(&[("cpu_total_usage", 8000.0)], vec![nothing]));
     assert!(writes(&plan).is_empty() && victims(&plan).is_empty());
     assert_eq!(plan.steps.unclosed.len(), 2);

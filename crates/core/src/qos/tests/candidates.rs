@@ -10,7 +10,7 @@ use crate::view::Owner;
 #[test]
 fn some_pods_are_never_touched_and_some_never_evicted() {
     let daemon = Owner { group: "apps".into(), kind: "DaemonSet".into(), name: "d".into(), uid: "d".into() };
-    let options = Options { agent: Some("default/agent".into()), ..Options::default() };
+    let options = Options { agent: Some(key("agent")), ..Options::default() };
     for (expected, pod) in [
         (Some(Protection::MirrorPod), Pod { origin: Origin::Mirror, ..pod("a", 1.0) }),
         (Some(Protection::StaticPod), Pod { origin: Origin::File, ..pod("a", 1.0) }),
@@ -21,7 +21,7 @@ fn some_pods_are_never_touched_and_some_never_evicted() {
             Pod { priority_class: "system-node-critical".into(), ..pod("a", 1.0) },
         ),
         (Some(Protection::Agent), pod("agent", 1.0)),
-        (Some(Protection::ProtectedNamespace), Pod { namespace: "kube-system".into(), ..pod("a", 1.0) }),
+        (Some(Protection::ProtectedNamespace), Pod { key: Key::new("kube-system", "a"), ..pod("a", 1.0) }),
         (Some(Protection::TerminalPhase), Pod { ended: true, deleted: Some(t(0)), ..pod("a", 1.0) }),
         (Some(Protection::Terminating), Pod { deleted: Some(t(0)), opted_out: true, ..pod("a", 1.0) }),
         (Some(Protection::DaemonSet), Pod { owner: Some(daemon.clone()), ..pod("a", 1.0) }),
@@ -62,12 +62,8 @@ fn the_first_difference_decides() {
             Pod { elastic_cpu: Some(mc(4000.0)), started: Some(t(-9000)), ..elastic.clone() },
             Pod { elastic_cpu: Some(mc(2000.0)), ..elastic.clone() },
         ),
-        ("the younger", Pod { started: Some(t(-1)), name: "default/z".into(), ..base() }, base()),
-        (
-            "who has not started is the youngest",
-            Pod { started: None, name: "default/z".into(), ..base() },
-            base(),
-        ),
+        ("the younger", Pod { started: Some(t(-1)), key: key("z"), ..base() }, base()),
+        ("who has not started is the youngest", Pod { started: None, key: key("z"), ..base() }, base()),
     ];
     let catalogue = Catalogue::default();
     let cpu = catalogue.find("cpu_total_usage").unwrap();

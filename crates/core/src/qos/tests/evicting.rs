@@ -61,7 +61,7 @@ fn who_is_on_the_way_out_counts_already() {
     );
     now.pods[0].deleted = Some(t(20));
     now.state.evictions.push(Eviction {
-        pod: "default/e".into(),
+        pod: key("e"),
         uid: "uid-e".into(),
         at: t(-10),
         status: 201,
@@ -91,7 +91,7 @@ fn who_is_on_the_way_out_counts_already() {
 fn another_pod_of_the_same_name_is_another_pod() {
     let mut now = snapshot(&[("cpu_total_usage", 6500.0)], vec![pod("a", 2.0)]);
     now.state.evictions.push(Eviction {
-        pod: "default/a".into(),
+        pod: key("a"),
         uid: "before".into(),
         at: t(-10),
         status: 201,
@@ -116,13 +116,8 @@ type Case = (&'static str, Vec<Eviction>, &'static [&'static str], Option<Block>
 // R29.
 #[test]
 fn what_the_api_server_said_counts() {
-    let asked = |status, at| Eviction {
-        pod: "default/a".into(),
-        uid: Arc::default(),
-        at: t(at),
-        status,
-        grace_seconds: None,
-    };
+    let asked =
+        |status, at| Eviction { pod: key("a"), uid: Arc::default(), at: t(at), status, grace_seconds: None };
     let cases: [Case; 7] = [
         ("refused by a budget: not now", vec![asked(429, -10)], &["b"], Some(Block::DisruptionBudget), 0),
         ("and asked again later", vec![asked(429, -31)], &["a"], None, 0),
@@ -160,8 +155,7 @@ fn budget(allowed: i64, app: &str) -> Budget {
         ..LabelSelector::default()
     };
     Budget {
-        namespace: "default".into(),
-        name: app.into(),
+        key: key(app),
         selector: selector.selector().expect("a valid selector"),
         allowed,
         disrupted: vec![],
@@ -194,7 +188,7 @@ fn limits_cut_the_plan_short_and_say_so() {
     let pods: Vec<Pod> = (0..8).map(|i| pod(&format!("p{i}"), 0.5)).collect();
     let now = snapshot(&[("cpu_total_usage", 8000.0)], pods);
     let evicted = |ago: i64| Eviction {
-        pod: "default/x".into(),
+        pod: key("x"),
         uid: Arc::default(),
         at: t(-ago),
         status: 201,

@@ -103,7 +103,7 @@ fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
             .sum();
         let key = (highest, taken.len(), excess, work, taken.clone());
         if best.as_ref().is_none_or(|(known, _)| key < *known) {
-            best = Some((key, taken.iter().map(|i| pods[order[*i]].name.to_string()).collect()));
+            best = Some((key, taken.iter().map(|i| pods[order[*i]].key.to_string()).collect()));
         }
     }
     best.map(|(_, names)| names)

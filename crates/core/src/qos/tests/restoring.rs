@@ -21,7 +21,7 @@ fn held(used: f64, pods: &[(&str, f64, i64)]) -> Snapshot {
         let mut one = pod(who, *cores);
         one.containers[0].quota = Quota::Us(*quota);
         now.state.throttled.push(Throttled {
-            pod: one.name.clone(),
+            pod: one.key.clone(),
             container: "main".into(),
             original_us: -1,
             written_us: *quota,
@@ -162,7 +162,7 @@ fn live(policy: &Policy, wants: &[f64], rest: f64, cycles: usize) -> Vec<(f64, u
         now.series = vec![Series { at: now.now, ..series("cpu_total_usage", used) }];
         let plan = plan(policy, &now);
         for write in &plan.steps.writes {
-            let pod = now.pods.iter_mut().find(|pod| pod.name == write.pod).expect("a pod of ours");
+            let pod = now.pods.iter_mut().find(|pod| pod.key == write.pod).expect("a pod of ours");
             pod.containers[0].quota = write.quota;
         }
         let lowered = plan.steps.writes.iter().filter(|w| w.category == Category::ThrottleDown).count();
@@ -180,7 +180,7 @@ fn everything_comes_back_when_the_load_is_gone() {
     let mut last = plan(&policy, &now);
     for cycle in 0..60 {
         for write in &last.steps.writes {
-            let pod = now.pods.iter_mut().find(|pod| pod.name == write.pod).unwrap();
+            let pod = now.pods.iter_mut().find(|pod| pod.key == write.pod).unwrap();
             pod.containers[0].quota = write.quota;
         }
         now = next(&now, &last, 10, &[("cpu_total_usage", 1000.0)]);

@@ -191,7 +191,7 @@ fn a_pod_serves_only_the_rules_whose_action_may_touch_it() {
     let before: Vec<f64> = plan.steps.writes.iter().map(|w| w.before.unwrap().to_f64()).collect();
     // For batch 1.1 × (6500 − 5000) = 1650, less the 400 of web.
     assert_eq!(before, [550.0, 1250.0]);
-    assert_eq!(plan.steps.protected["default/other"].as_str(), "NotAllowed");
+    assert_eq!(plan.steps.protected[&key("other")].as_str(), "NotAllowed");
 }
 
 // §13 and R31.

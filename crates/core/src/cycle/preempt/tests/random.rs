@@ -188,7 +188,7 @@ impl Scene {
     fn plan(&self, built: &Built) -> Named {
         let input = built.input(self.load);
         let releases = |p: &PodView, _: NodeId| {
-            let i: usize = p.name[1..].parse().expect("pods are numbered");
+            let i: usize = p.key.name[1..].parse().expect("pods are numbered");
             Load::new(released(&self.pods[i]), 0)
         };
         named(
