@@ -44,7 +44,7 @@ fn same(nodes: usize) -> World {
     let wants = Arc::default();
     let mut pods: Vec<_> = (0..33).map(|i| cluster.view(&worlds::same(i, &wants))).collect();
     let first = pods.remove(0);
-    let _ = cluster.schedule(&first);
+    let _ = cluster.decide(&first).reserve();
     (cluster, pods)
 }
 
@@ -53,13 +53,13 @@ fn different(nodes: usize) -> World {
     let mut cluster = worlds::cluster(nodes);
     let mut pods: Vec<_> = (0..9).map(|i| cluster.view(&worlds::different(i))).collect();
     let first = pods.remove(0);
-    let _ = cluster.schedule(&first);
+    let _ = cluster.decide(&first).reserve();
     (cluster, pods)
 }
 
 fn schedule((mut cluster, pods): World) -> World {
     for pod in &pods {
-        let _ = black_box(cluster.schedule(pod));
+        let _ = black_box(cluster.decide(pod).reserve());
     }
     (cluster, pods)
 }

@@ -28,7 +28,7 @@ fn measure(cluster: &mut Cluster, next: impl Fn(usize) -> PodFacts) -> f64 {
         for i in from..from + count {
             let facts = next(i);
             let pod = cluster.view(&facts);
-            if cluster.schedule(&pod).node.is_some() {
+            if cluster.decide(&pod).reserve().node.is_some() {
                 placed.push_back(pod.uid.clone());
             }
             if placed.len() > 1000

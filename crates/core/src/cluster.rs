@@ -1,21 +1,23 @@
 //! The one notion of the cluster everybody reads: who is where, what is used, what is on its way.
 //!
 //! [`Cluster`] folds events in, one by one: nodes, pods, measurements, recommendations, bindings. It decides on
-//! what it knows at that moment, and charges a decision before the next: [`Cluster::schedule`] decides and reserves
-//! in one step, so no two decisions use the same room.
+//! what it knows at that moment, and charges a decision before the next: [`Cluster::decide`] holds on to the account
+//! until the decision is reserved or dropped, so no two decisions use the same room.
 //!
 //! Time comes in through [`Cluster::advance`] alone. What expires by time (annotations, samples, reservations, hot
 //! values) is looked at again exactly then.
 
+mod decided;
 mod loads;
 mod report;
 mod rooms;
 
+pub use decided::Decided;
 pub use loads::NodeLoad;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
 pub use rooms::Mark;
 
-use crate::cycle::{self, Changes, Decision, Input, Memo, Plan, Weights};
+use crate::cycle::{Changes, Input, Memo, Weights};
 use crate::ledger::{self, Assigned, Ignored, Ledger, PodMetrics, Sample, Taken, Uid};
 use crate::load::Load;
 use crate::load::admit::AHEAD;
@@ -152,7 +154,7 @@ impl Cluster {
         let lost: Vec<Arc<str>> =
             self.assumed.keys().filter(|uid| self.ledger.place(Uid::new(uid)).is_none()).cloned().collect();
         for uid in lost {
-            self.withdraw(&uid);
+            self.unreserve(&uid);
         }
     }
 
@@ -330,7 +332,7 @@ impl Cluster {
             let uid = Uid::new(&pod.uid);
             let assigned = Assigned { node, estimate: pod.estimate, started: pod.started };
             if self.assumed.contains_key(&pod.uid) {
-                self.ledger.withdraw(uid);
+                self.ledger.unreserve(uid);
                 self.ledger.reserve(uid, assigned, self.now);
             } else if self.ledger.place(uid).is_some() {
                 self.ledger.assign(uid, assigned);
@@ -358,12 +360,6 @@ impl Cluster {
         exempt(&self.rules, &Who { namespace: &pod.key.namespace, labels: &pod.labels, daemon: pod.daemon })
     }
 
-    /// Where a pod goes, as things are. Charges nothing.
-    pub fn decide(&mut self, pod: &Arc<PodView>) -> Decision {
-        let Asked { input, memo, .. } = self.ask(pod);
-        cycle::decide(&input, pod, memo)
-    }
-
     /// Everything a question about a pod rests on, up to date.
     fn ask(&mut self, pod: &PodView) -> Asked<'_> {
         self.refresh();
@@ -379,17 +375,8 @@ impl Cluster {
         Asked { input, memo, ledger, budgets }
     }
 
-    /// Where a pod goes; it is charged there before anything else can be decided.
-    pub fn schedule(&mut self, pod: &Arc<PodView>) -> Decision {
-        let decision = self.decide(pod);
-        if let Some(node) = decision.node {
-            self.reserve(pod, node);
-        }
-        decision
-    }
-
-    /// Charges a pod to a node.
-    pub fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
+    /// Charges a pod to a node; for [`Decided::reserve`] only.
+    fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
         self.live.assume(pod, node);
         self.assumed.insert(pod.uid.clone(), node);
         self.name(pod);
@@ -400,12 +387,12 @@ impl Cluster {
     }
 
     /// A pod we placed did not get there: the charge is taken back at once.
-    pub fn withdraw(&mut self, uid: &str) {
+    pub fn unreserve(&mut self, uid: &str) {
         if self.assumed.remove(uid).is_none() {
             return;
         }
         let id = Uid::new(uid);
-        self.ledger.withdraw(id);
+        self.ledger.unreserve(id);
         self.bindings.forget(id);
         if let Some(pod) = self.live.place(uid).map(|(_, pod)| pod.clone()) {
             self.unname(&pod);
@@ -413,22 +400,6 @@ impl Cluster {
         if let Some(node) = self.live.remove_pod(uid) {
             self.touch(node);
         }
-    }
-
-    /// Why no node would do, in the words of kube-scheduler.
-    pub fn message(&mut self, pod: &Arc<PodView>, decision: &Decision) -> String {
-        cycle::message(&self.ask(pod).input, pod, decision)
-    }
-
-    /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
-    pub fn preempt(&mut self, pod: &Arc<PodView>) -> Option<Plan> {
-        let Asked { input, memo, ledger, budgets } = self.ask(pod);
-        // Only load nobody has measured yet surely goes with the pod.
-        let releases = |pod: &PodView, node: NodeId| {
-            let uid = Uid::new(&pod.uid);
-            ledger.pending(node).find(|(u, _)| *u == uid).map_or(Load::ZERO, |(_, load)| load)
-        };
-        cycle::preempt(&input, pod, budgets, Some(&releases), memo)
     }
 
     /// When something will change by time alone, such as a reservation that expires.

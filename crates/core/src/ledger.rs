@@ -159,7 +159,7 @@ impl Ledger {
     }
 
     /// Binding failed: the reservation is gone at once. A pod seen bound is left alone.
-    pub fn withdraw(&mut self, uid: Uid) {
+    pub fn unreserve(&mut self, uid: Uid) {
         if let Some(place) = self.pods.find(uid).filter(|p| self.pods[*p].is_reserved()) {
             self.forget(place);
         }

@@ -225,7 +225,7 @@ proptest! {
         for (i, _) in found.steps.victims.iter().enumerate() {
             prop_assert!(found.closed.cools_until.is_some_and(|until| until >= at(0) + SignedDuration::from_secs(300)));
             let view = cluster.view(&asking(&format!("again-{i}")).cpu("100m").memory("64Mi").facts());
-            let decision = cluster.decide(&view);
+            let decision = cluster.decide(&view).decision().clone();
             let here = cluster.snapshot().find_node("n1").map(|node| node.id);
             if cooling {
                 prop_assert_ne!(decision.node, here);

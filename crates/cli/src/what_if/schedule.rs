@@ -10,14 +10,13 @@ use crate::documents;
 use crate::out::{self, Output, Refused};
 use anyhow::Result;
 use loadline_core::cluster::{Cluster, NodeReport, PendingPod, ResourceReport};
+use loadline_core::cycle::Plan;
 use loadline_core::load::Metered;
 use loadline_core::load::estimate::Estimate;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::term::Term;
 use loadline_core::quantity::Quantity;
-use loadline_core::view::PodView;
 use std::cmp::Reverse;
-use std::sync::Arc;
 
 /// Reads, decides and prints.
 ///
@@ -45,15 +44,15 @@ fn decide(world: World, independent: bool, shown: usize) -> ScheduleResult {
     let decide_one = |Waiting { facts, warnings: own }| {
         let pod = cluster.view(&facts);
         let estimate = cluster.estimate(&facts);
-        let report = cluster.report(&pod);
-        let decision = &report.decision;
-        let message = decision.node.is_none().then(|| cluster.message(&pod, decision));
-        let preemption = if decision.node.is_none() { preempt(&mut cluster, &pod) } else { None };
-        if let (Some(node), false) = (decision.node, independent) {
-            cluster.reserve(&pod, node);
+        let mut decided = cluster.decide(&pod);
+        let report = decided.report();
+        let node = decided.node().map(|node| node.name.to_string());
+        let message = node.is_none().then(|| decided.message());
+        let plan = if node.is_none() { decided.preempt() } else { None };
+        if !independent {
+            decided.reserve();
         }
-        let node = report.nodes.iter().find(|node| Some(node.node) == decision.node);
-        let node = node.map(|node| node.name.to_string());
+        let preemption = plan.map(|plan| preemption(&mut cluster, &plan));
         let mut nodes = report.nodes;
         nodes.sort_by_key(|node| (!node.fits, Reverse(node.total)));
         PodResult {
@@ -71,13 +70,12 @@ fn decide(world: World, independent: bool, shown: usize) -> ScheduleResult {
 }
 
 /// Who would have to go for this pod.
-fn preempt(cluster: &mut Cluster, pod: &Arc<PodView>) -> Option<Preemption> {
-    let plan = cluster.preempt(pod)?;
-    Some(Preemption {
+fn preemption(cluster: &mut Cluster, plan: &Plan) -> Preemption {
+    Preemption {
         node: cluster.snapshot()[plan.node].name.to_string(),
         victims: plan.victims.iter().map(|victim| victim.key.to_string()).collect(),
         budget_violations: plan.budget_violations,
-    })
+    }
 }
 
 fn node_result(node: NodeReport, estimate: &Estimate) -> NodeResult {

@@ -75,9 +75,8 @@ pub struct Report {
 }
 
 impl Cluster {
-    /// Everything known and found about a pod, without charging anything.
-    pub fn report(&mut self, pod: &Arc<PodView>) -> Report {
-        let decision = self.decide(pod);
+    /// Everything known and found about a pod for which this was decided just now.
+    pub(super) fn report(&mut self, pod: &PodView, decision: Decision) -> Report {
         let exempt = self.is_exempt(pod);
         let examined = cycle::examine(&self.ask(pod).input, pod);
         let at = self.live.snapshot().clone();

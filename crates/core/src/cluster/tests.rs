@@ -40,7 +40,7 @@ fn sample(seconds: i64, cpu_milli: i64) -> Sample {
 /// Schedules a pod; says where.
 fn place(cluster: &mut Cluster, pod: Pod) -> Option<String> {
     let view = cluster.view(&pod.facts());
-    let node = cluster.schedule(&view).node?;
+    let node = cluster.decide(&view).reserve().node?;
     Some(cluster.snapshot()[node].name.to_string())
 }
 
@@ -61,10 +61,10 @@ fn a_burst_fills_a_node_up_to_its_target_and_no_further() {
         assert_eq!(placed.iter().flatten().filter(|n| *n == name).count(), 6, "{name}");
     }
     let last = cluster.view(&pod("late").cpu("500m").memory("1Gi").facts());
-    let decision = cluster.decide(&last);
-    assert_eq!(decision.refused[Rule::Line.index()], 2);
+    let mut decided = cluster.decide(&last);
+    assert_eq!(decided.decision().refused[Rule::Line.index()], 2);
     assert_eq!(
-        cluster.message(&last, &decision),
+        decided.message(),
         "0/2 nodes are available: 2 node(s) would pass the load line."
     );
 }
@@ -127,7 +127,7 @@ fn a_decision_that_is_not_carried_out_is_taken_back_at_once_or_after_fifteen_min
     let full = || pod("a").cpu("5").memory("1Gi");
     assert!(place(&mut cluster, full()).is_some());
     assert_eq!(place(&mut cluster, pod("b").cpu("1").memory("1Gi")), None);
-    cluster.withdraw("uid-a");
+    cluster.unreserve("uid-a");
     assert!(place(&mut cluster, pod("b").cpu("5").memory("1Gi")).is_some());
     cluster.advance(at(15 * 60 - 1));
     assert_eq!(place(&mut cluster, pod("c").cpu("1").memory("1Gi")), None);
@@ -154,7 +154,7 @@ fn pods_of_daemon_sets_pass_whatever_the_load_and_count_as_load() {
     let mut facts = pod("d").cpu("100m").memory("1Gi").facts();
     facts.daemon = true;
     let view = cluster.view(&facts);
-    assert!(cluster.schedule(&view).node.is_some());
+    assert!(cluster.decide(&view).reserve().node.is_some());
     let id = cluster.live.id("n1").unwrap();
     assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).pending, 100_000_000);
 }
@@ -204,7 +204,7 @@ fn a_report_gives_every_term_and_what_would_have_to_change() {
     cluster.set_node(&big("n1").facts());
     cluster.sample("n1", sample(0, 6000));
     let view = cluster.view(&pod("a").cpu("1").memory("1Gi").facts());
-    let report = cluster.report(&view);
+    let report = cluster.decide(&view).report();
     let n1 = &report.nodes[0];
     assert!(!n1.fits);
     assert_eq!(
@@ -231,8 +231,9 @@ fn a_pending_pod_may_be_pushed_off_the_line_a_measured_one_may_not() {
         cluster.advance(at(measured));
         cluster.sample("n1", sample(measured - 50, if measured == 0 { 0 } else { 4000 }));
         let high = cluster.view(&pod("high").cpu("2").memory("1Gi").priority(10).facts());
-        assert_eq!(cluster.decide(&high).node, None, "{why}: 4 + 2 > 5");
-        assert_eq!(cluster.preempt(&high).is_some(), helps, "{why}");
+        let mut decided = cluster.decide(&high);
+        assert_eq!(decided.decision().node, None, "{why}: 4 + 2 > 5");
+        assert_eq!(decided.preempt().is_some(), helps, "{why}");
     }
 }
 
@@ -269,10 +270,10 @@ fn a_pod_that_others_were_evicted_for_has_its_room() {
         ("higher: does not wait for lower ones", 20, true),
     ] {
         let view = cluster.view(&pod("other").cpu("2").memory("1Gi").priority(priority).facts());
-        assert_eq!(cluster.decide(&view).node.is_some(), fits, "{why}");
+        assert_eq!(cluster.decide(&view).node().is_some(), fits, "{why}");
     }
     let view = cluster.view(&first);
-    assert!(cluster.schedule(&view).node.is_some(), "its own promise is not in its way");
+    assert!(cluster.decide(&view).reserve().node.is_some(), "its own promise is not in its way");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_pod_placed_by_another_scheduler_counts_when_it_is_seen_bound() {
 }
 
 #[test]
-fn a_reservation_holds_until_it_is_bound_withdrawn_or_too_old() {
+fn a_reservation_holds_until_it_is_bound_taken_back_or_too_old() {
     let books = || {
         let mut ledger = measured(Rules::default(), load(1000, 1024));
         let until = ledger.reserve(Uid(1), on(N, load(500, 64), Some(0)), t(101));
@@ -129,14 +129,14 @@ fn a_reservation_holds_until_it_is_bound_withdrawn_or_too_old() {
     assert_eq!((pods(&ledger), ledger.next_expiry()), (0, None), "too old");
 
     let mut ledger = books();
-    ledger.withdraw(Uid(1));
+    ledger.unreserve(Uid(1));
     assert_eq!((pods(&ledger), ledger.next_expiry()), (0, None), "binding failed");
 
     let mut ledger = books();
     ledger.assign(Uid(1), on(N, load(400, 64), None));
     ledger.advance(t(9_000));
-    ledger.withdraw(Uid(1));
-    assert_eq!(ledger.figures(N).pending, load(400, 64), "bound: no expiry, nothing to withdraw");
+    ledger.unreserve(Uid(1));
+    assert_eq!(ledger.figures(N).pending, load(400, 64), "bound: no expiry, nothing to take back");
     assert_eq!(ledger.reserve(Uid(1), on(M, load(1, 1), None), t(9_000)), Reserved::Bound(N));
     assert_eq!((pods(&ledger), ledger.figures(M).pods, ledger.next_expiry()), (1, 0, None));
 
@@ -165,7 +165,7 @@ fn saying_the_same_again_changes_nothing() {
     assert_eq!(ledger.changed().collect::<Vec<_>>(), [N], "once, whatever happened");
     ledger.assign(Uid(1), pod);
     ledger.node(N);
-    ledger.withdraw(Uid(1));
+    ledger.unreserve(Uid(1));
     ledger.remove(Uid(2), t(0));
     ledger.pod_sample(Uid(2), sample(100, 15, load(1, 1)));
     ledger.sample(N, sample(100, 15, load(7, 7)));

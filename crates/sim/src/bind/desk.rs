@@ -11,11 +11,11 @@ use super::{COOLING, Pending, SCHEDULERS, Tally};
 use crate::cluster::{Key, Meta};
 use jiff::Timestamp;
 use loadline_api::{self as api, Context};
-use loadline_core::cluster::{Cluster, Options};
-use loadline_core::cycle::{Decision, Parts, Plan, Rule, Weights};
+use loadline_core::cluster::{Cluster, Decided, Options};
+use loadline_core::cycle::{Decision, Parts, Rule, Weights};
 use loadline_core::load::policy::Rules;
 use loadline_core::load::term::AHEAD;
-use loadline_core::view::{Budget, Hold, PodFacts, PodView, Texts};
+use loadline_core::view::{Budget, Hold, PodFacts, Texts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -358,11 +358,14 @@ impl Desk {
         }
         let pod = self.queue.next(now.at)?;
         let view = self.cluster.view(&pod.facts);
-        let decision = self.cluster.decide(&view);
-        let Some(id) = decision.node else {
-            let help = help(&decision);
-            let why = self.cluster.message(&view, &decision);
-            let Some(plan) = self.preempt(&view) else { return Some(Act::Refuse { pod, why, help }) };
+        let mut decided = self.cluster.decide(&view);
+        let Some(node) = decided.node().map(|node| node.name.clone()) else {
+            let help = help(decided.decision());
+            let why = decided.message();
+            // Not asked if nobody is less important: it would take long to find out.
+            let lower = self.priorities.first_key_value().is_some_and(|(lowest, _)| *lowest < view.priority);
+            let plan = if lower { decided.preempt() } else { None };
+            let Some(plan) = plan else { return Some(Act::Refuse { pod, why, help }) };
             let node = self.cluster.snapshot()[plan.node].name.clone();
             // Who is on the way out already is only waited for.
             let victims = plan.victims.iter().filter(|victim| !victim.terminating);
@@ -370,20 +373,13 @@ impl Desk {
                 victims.map(|v| (Key::new(&*v.key.namespace, &*v.key.name), v.uid.clone())).collect();
             return Some(Act::Preempt { pod, node, victims, why, help });
         };
-        let node = self.cluster.snapshot()[id].name.clone();
-        let words = self.words(&pod, &view, &decision, &node, now);
-        if let Some(words) = words {
+        let avoided = avoided(&mut decided, &mut self.quiet_until, now);
+        decided.reserve();
+        if let Some(words) = words(&pod, &node, avoided, now) {
             self.said.push(("scheduler", pod.meta.key.to_string(), words));
         }
         self.tally.onto_hot += u64::from(self.heat.is_hot(&node));
-        self.cluster.reserve(&view, id);
         Some(Act::Bind { pod, node })
-    }
-
-    /// Who would have to go for this pod. Not asked if nobody is less important: it would take long to find out.
-    fn preempt(&mut self, view: &Arc<PodView>) -> Option<Plan> {
-        let lowest = *self.priorities.first_key_value()?.0;
-        if lowest < view.priority { self.cluster.preempt(view) } else { None }
     }
 
     /// What became of an act.
@@ -396,7 +392,7 @@ impl Desk {
                     self.set(Kind::Pod, Object::clone(answer), now);
                 }
                 // Nothing happens if it turned out to be bound.
-                self.cluster.withdraw(&pod.meta.uid);
+                self.cluster.unreserve(&pod.meta.uid);
                 self.fail(pod, now);
             }
             Done::Refused { pod, help, .. } => {
@@ -414,50 +410,46 @@ impl Desk {
             self.queue.fail(&pod.meta.key, now.at);
         }
     }
+}
 
-    /// What to say of a decision; nothing of most. Must be asked before the pod is charged.
-    fn words(
-        &mut self,
-        pod: &Pending,
-        view: &Arc<PodView>,
-        decision: &Decision,
-        node: &str,
-        now: Now,
-    ) -> Option<String> {
-        let avoided = self.avoided(view, decision, now);
-        let waited = pod.told.is_some().then(|| match pod.facts.created {
-            Some(created) => format!("to {node} after {} s", now.clock.duration_since(created).as_secs()),
-            None => format!("to {node} at last"),
-        });
-        match (waited, avoided) {
-            (None, None) => None,
-            (Some(waited), None) => Some(waited),
-            (None, Some((score, why))) => Some(format!("to {node}, load score {score}; {why}")),
-            (Some(waited), Some((score, why))) => Some(format!("{waited}, load score {score}; {why}")),
-        }
+/// What to say of a decision; nothing of most.
+fn words(pod: &Pending, node: &str, avoided: Option<(i64, String)>, now: Now) -> Option<String> {
+    let waited = pod.told.is_some().then(|| match pod.facts.created {
+        Some(created) => format!("to {node} after {} s", now.clock.duration_since(created).as_secs()),
+        None => format!("to {node} at last"),
+    });
+    match (waited, avoided) {
+        (None, None) => None,
+        (Some(waited), None) => Some(waited),
+        (None, Some((score, why))) => Some(format!("to {node}, load score {score}; {why}")),
+        (Some(waited), Some((score, why))) => Some(format!("{waited}, load score {score}; {why}")),
     }
+}
 
-    /// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
-    fn avoided(&mut self, view: &Arc<PodView>, decision: &Decision, now: Now) -> Option<(i64, String)> {
-        let by_load = LOAD_RULES.iter().any(|rule| decision.refused[rule.index()] > 0);
-        if !by_load || self.quiet_until.is_some_and(|until| now.at < until) {
-            return None;
-        }
-        self.quiet_until = Some(now.at + WORDS_EVERY);
-        let report = self.cluster.report(view);
-        let by_requests = |parts: &Parts| Parts { load: None, ..*parts }.total(&Weights::default());
-        let taken = report.nodes.iter().find(|n| Some(n.node) == decision.node)?;
-        let better = report
-            .nodes
-            .iter()
-            .filter(|n| n.rule.is_some_and(|rule| LOAD_RULES.contains(&rule)))
-            .max_by_key(|n| by_requests(&n.parts))
-            .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts));
-        // It may be a victim's successor.
-        let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Rule::Cooling)))?;
-        let why = better.reasons.first()?;
-        Some((taken.load_score?.r#final, format!("{} avoided: {why}", better.name)))
+/// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
+fn avoided(
+    decided: &mut Decided<'_>,
+    quiet_until: &mut Option<Instant>,
+    now: Now,
+) -> Option<(i64, String)> {
+    let by_load = LOAD_RULES.iter().any(|rule| decided.decision().refused[rule.index()] > 0);
+    if !by_load || quiet_until.is_some_and(|until| now.at < until) {
+        return None;
     }
+    *quiet_until = Some(now.at + WORDS_EVERY);
+    let report = decided.report();
+    let by_requests = |parts: &Parts| Parts { load: None, ..*parts }.total(&Weights::default());
+    let taken = report.nodes.iter().find(|n| Some(n.node) == report.decision.node)?;
+    let better = report
+        .nodes
+        .iter()
+        .filter(|n| n.rule.is_some_and(|rule| LOAD_RULES.contains(&rule)))
+        .max_by_key(|n| by_requests(&n.parts))
+        .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts));
+    // It may be a victim's successor.
+    let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Rule::Cooling)))?;
+    let why = better.reasons.first()?;
+    Some((taken.load_score?.r#final, format!("{} avoided: {why}", better.name)))
 }
 
 /// What could help a pod that was refused like this.

@@ -13,7 +13,7 @@ enum Event {
     RemoveNode(u32),
     Assign(u128, Assigned),
     Reserve(u128, Assigned, i64),
-    Withdraw(u128),
+    Unreserve(u128),
     Remove(u128, i64),
     Sample(u32, Sample),
     PodSample(u128, Sample),
@@ -29,7 +29,7 @@ fn apply(ledger: &mut Ledger, event: Event) {
         Event::Reserve(uid, pod, now) => {
             ledger.reserve(Uid(uid), pod, t(now));
         }
-        Event::Withdraw(uid) => ledger.withdraw(Uid(uid)),
+        Event::Unreserve(uid) => ledger.unreserve(Uid(uid)),
         Event::Remove(uid, at) => ledger.remove(Uid(uid), t(at)),
         Event::Sample(n, sample) => {
             ledger.sample(NodeId(n), sample);
@@ -92,7 +92,7 @@ impl Books {
                     self.pods.insert(uid, Pod { on: Assigned { started: None, ..on }, expiry, sample });
                 }
             }
-            Event::Withdraw(uid) => self.pods.retain(|u, p| *u != uid || p.expiry.is_none()),
+            Event::Unreserve(uid) => self.pods.retain(|u, p| *u != uid || p.expiry.is_none()),
             Event::Remove(uid, at) => {
                 let Some(pod) = self.pods.remove(&uid) else { return };
                 let proof = pod.sample.filter(|s| s.at >= t(at) - secs(300));
@@ -205,7 +205,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => node.clone().prop_map(Event::RemoveNode),
         6 => (uid.clone(), assigned()).prop_map(|(u, a)| Event::Assign(u, a)),
         3 => (uid.clone(), assigned(), 0..900_i64).prop_map(|(u, a, now)| Event::Reserve(u, a, now)),
-        1 => uid.clone().prop_map(Event::Withdraw),
+        1 => uid.clone().prop_map(Event::Unreserve),
         // Ends less than five minutes apart: which are forgotten before the first sample depends on the order.
         3 => (uid.clone(), 300..600_i64).prop_map(|(u, at)| Event::Remove(u, at)),
         6 => (node.clone(), samples()).prop_map(|(n, s)| Event::Sample(n, s)),

@@ -1,0 +1,109 @@
+//! A decision that is not charged yet, and the only way to charge one.
+
+use super::{Asked, Cluster, Report};
+use crate::cycle::{self, Decision, Plan};
+use crate::ledger::Uid;
+use crate::load::Load;
+use crate::view::{NodeId, NodeView, PodView};
+use std::sync::Arc;
+
+/// Where a pod goes, as things are, from [`Cluster::decide`].
+///
+/// The account cannot change while this is there, so what it says holds until it is [reserved](Self::reserve), or
+/// dropped by those who only asked.
+///
+/// ```
+/// # use loadline_core::cluster::{Cluster, Options};
+/// # use loadline_core::view::PodFacts;
+/// # let mut cluster = Cluster::new(Options::default(), jiff::Timestamp::UNIX_EPOCH);
+/// let pod = cluster.view(&PodFacts::default());
+/// let mut decided = cluster.decide(&pod);
+/// if decided.node().is_none() {
+///     assert_eq!(decided.message(), "no nodes available to schedule pods");
+/// }
+/// decided.reserve();
+/// ```
+///
+/// Nothing is reserved without a decision:
+///
+/// ```compile_fail
+/// # use loadline_core::cluster::{Cluster, Options};
+/// # use loadline_core::view::{NodeId, PodFacts};
+/// # let mut cluster = Cluster::new(Options::default(), jiff::Timestamp::UNIX_EPOCH);
+/// let pod = cluster.view(&PodFacts::default());
+/// cluster.reserve(&pod, NodeId(0));
+/// ```
+///
+/// nor on one that does not hold any more:
+///
+/// ```compile_fail
+/// # use loadline_core::cluster::{Cluster, Options};
+/// # use loadline_core::view::{NodeFacts, PodFacts};
+/// # let mut cluster = Cluster::new(Options::default(), jiff::Timestamp::UNIX_EPOCH);
+/// let pod = cluster.view(&PodFacts::default());
+/// let decided = cluster.decide(&pod);
+/// cluster.set_node(&NodeFacts::default());
+/// decided.reserve();
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is charged before it is reserved"]
+pub struct Decided<'c> {
+    cluster: &'c mut Cluster,
+    pod: &'c Arc<PodView>,
+    decision: Decision,
+}
+
+impl Cluster {
+    /// Where a pod goes, as things are. Charges nothing before it is told to.
+    pub fn decide<'c>(&'c mut self, pod: &'c Arc<PodView>) -> Decided<'c> {
+        let Asked { input, memo, .. } = self.ask(pod);
+        let decision = cycle::decide(&input, pod, memo);
+        Decided { cluster: self, pod, decision }
+    }
+}
+
+impl Decided<'_> {
+    #[must_use]
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// The node; `None` if none will do.
+    #[must_use]
+    pub fn node(&self) -> Option<&NodeView> {
+        self.decision.node.map(|id| self.cluster.live.node(id))
+    }
+
+    /// Everything known and found about the pod, node by node.
+    #[must_use]
+    pub fn report(&mut self) -> Report {
+        self.cluster.report(self.pod, self.decision.clone())
+    }
+
+    /// Why no node would do, in the words of kube-scheduler.
+    #[must_use]
+    pub fn message(&mut self) -> String {
+        cycle::message(&self.cluster.ask(self.pod).input, self.pod, &self.decision)
+    }
+
+    /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
+    #[must_use]
+    pub fn preempt(&mut self) -> Option<Plan> {
+        let Asked { input, memo, ledger, budgets } = self.cluster.ask(self.pod);
+        // Only load nobody has measured yet surely goes with the pod.
+        let releases = |pod: &PodView, node: NodeId| {
+            let uid = Uid::new(&pod.uid);
+            ledger.pending(node).find(|(u, _)| *u == uid).map_or(Load::ZERO, |(_, load)| load)
+        };
+        cycle::preempt(&input, self.pod, budgets, Some(&releases), memo)
+    }
+
+    /// Charges the pod to its node, if there is one, before anything else can be decided. It stays charged until it is
+    /// seen bound, [taken back](Cluster::unreserve), or its time is over.
+    pub fn reserve(self) -> Decision {
+        if let Some(node) = self.decision.node {
+            self.cluster.reserve(self.pod, node);
+        }
+        self.decision
+    }
+}
