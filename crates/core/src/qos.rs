@@ -8,7 +8,8 @@
 //!
 //! [`plan`] is one cycle of that, as a value: a [`Snapshot`] of what was measured and remembered in, a [`Plan`] with
 //! every step, its reason and what it is expected to release out. It touches nothing, so the same call serves the live
-//! loop, a preview and a question on the command line. The [`State`] it leaves is the next snapshot's.
+//! loop, a preview and a question on the command line. Once it is told what came of it ([`Plan::settle`]), it gives the
+//! [`State`] of the next snapshot.
 //!
 //! | question | module |
 //! |---|---|
@@ -39,6 +40,7 @@ mod pod;
 pub mod policy;
 mod restore;
 pub mod scope;
+mod settle;
 mod slow;
 mod snapshot;
 mod state;
@@ -49,8 +51,9 @@ pub use evict::Block;
 pub use level::Level;
 pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};
 pub use pod::{Class, Container, Node, Origin, PERIOD_US, Pod, Quota};
+pub use settle::Results;
 pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};
-pub use state::{Eviction, Leaving, RuleState, State, Throttled};
+pub use state::{Eviction, Leaving, Reply, RuleState, State, Throttled};
 
 #[cfg(test)]
 mod tests;

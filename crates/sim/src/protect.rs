@@ -29,9 +29,9 @@ use asked::Asked;
 use guest::Guest;
 use jiff::Timestamp;
 use loadline_api::qos::write;
-use loadline_core::object;
+use loadline_core::object::Key;
 use loadline_core::qos::policy::Policy;
-use loadline_core::qos::{self, Eviction, Plan, Snapshot, State, Victim};
+use loadline_core::qos::{self, Plan, Reply, Results, Snapshot, State, Victim};
 use look::Look;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(crate) struct Agents {
 struct Memory {
     state: State,
     /// Pods that may not go, as was told.
-    blocked: BTreeSet<object::Key>,
+    blocked: BTreeSet<Key>,
 }
 
 impl Default for Memory {
@@ -189,28 +189,30 @@ impl Agents {
         mut memory: Memory,
     ) -> Memory {
         let mut plan = qos::plan(policy, &snapshot);
+        let mut results = Results::default();
         // First the mark: who takes the place of a victim comes at once.
         if !snapshot.node.preview {
             self.close(node, &plan, snapshot.now).await;
         }
         for attempt in 1..=TRIES {
-            let all_went = self.evict(node, guests, &mut plan, &snapshot).await;
-            // What nobody was asked must not be remembered as agreed to: the last plan is one that was carried out.
+            results.replies = self.evict(node, guests, &plan, &snapshot).await;
+            let all_went = results.replies.values().all(|reply| reply.is_granted() || reply.is_gone());
             if all_went || attempt == TRIES {
                 break;
             }
             // From where this cycle began, but knowing who went and who may not.
-            snapshot.state.evictions.clone_from(&plan.state.evictions);
+            snapshot.state.evictions = plan.settle(&results).evictions;
             plan = qos::plan(policy, &snapshot);
         }
         for write in &plan.steps.writes {
-            if let Some(pod) = snapshot.pods.iter().find(|pod| pod.key == write.pod) {
-                self.kubelets.quotas().set(&pod.uid, &write.container, write.quota);
+            match snapshot.pods.iter().find(|pod| pod.key == write.pod) {
+                Some(pod) => self.kubelets.quotas().set(&pod.uid, &write.container, write.quota),
+                None => drop(results.unwritten.insert((write.pod.clone(), write.container.clone()))),
             }
         }
         self.tell_writes(node, &plan, &snapshot);
         self.tell_events(node, guests, &plan, &mut memory.blocked);
-        memory.state = plan.state;
+        memory.state = plan.settle(&results);
         memory
     }
 
@@ -225,42 +227,37 @@ impl Agents {
         }
     }
 
-    /// Asks the victims of a plan to go and puts the answers into its state. Tells whether nobody had to stay.
-    async fn evict(&self, node: &Node, guests: &[Arc<Guest>], plan: &mut Plan, snapshot: &Snapshot) -> bool {
-        let kept = plan.state.evictions.len().saturating_sub(plan.steps.victims.len());
-        // What comes after is what would be if everybody agreed.
-        plan.state.evictions.truncate(kept);
-        let mut all = true;
+    /// Asks the victims of a plan to go; says what was replied.
+    async fn evict(
+        &self,
+        node: &Node,
+        guests: &[Arc<Guest>],
+        plan: &Plan,
+        snapshot: &Snapshot,
+    ) -> BTreeMap<Key, Reply> {
+        let mut replies = BTreeMap::new();
         for victim in &plan.steps.victims {
-            let status = self.ask(victim).await;
-            let eviction = Eviction {
-                pod: victim.pod.clone(),
-                uid: victim.uid.clone(),
-                at: snapshot.now,
-                status,
-                grace_seconds: Some(victim.grace_seconds),
-            };
-            if eviction.succeeded() {
+            let reply = self.ask(victim).await;
+            if reply.is_granted() {
                 self.counts.relieved.add();
                 self.tell_evicted(node, guests, plan, victim, snapshot);
             }
-            all &= eviction.succeeded() || eviction.was_gone();
-            plan.state.evictions.push(eviction);
+            replies.insert(victim.pod.clone(), reply);
         }
-        all
+        replies
     }
 
-    /// What the API server answers.
-    async fn ask(&self, victim: &Victim) -> u16 {
-        let object::Key { namespace, name } = &victim.pod;
+    /// What the API server replies.
+    async fn ask(&self, victim: &Victim) -> Reply {
+        let Key { namespace, name } = &victim.pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
         match self.cluster.write.create_at(&path, &write::eviction(victim)).await {
-            Ok(_) => 201,
+            Ok(_) => Reply::Granted,
             Err(error) => {
-                let status = error.code().unwrap_or(500);
+                let reply = write::reply(error.code().unwrap_or(500));
                 let error = &error as &dyn std::error::Error;
                 tracing::debug!(pod = %victim.pod, error, "not evicted");
-                status
+                reply
             }
         }
     }

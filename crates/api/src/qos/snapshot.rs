@@ -1,6 +1,7 @@
 //! What was measured of a node, and what is remembered? A `NodeSnapshot`, to read; its state, to write.
 
 use super::pod::{measured, measurement, named};
+use super::write::{self, reply};
 use super::{PREVIEW, rule_name};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
@@ -316,10 +317,12 @@ fn state(at: &At<'_, '_>) -> State {
             pod: Key::parse(&at.get("pod").needed()),
             uid: at.get("uid").string().into(),
             at: time.time().unwrap_or_default(),
-            status: u16::try_from(code).ok().filter(|code| (100..600).contains(code)).unwrap_or_else(|| {
-                status.fail(format!("expected the status of an answer such as 201, found {code}"));
-                500
-            }),
+            reply: reply(u16::try_from(code).ok().filter(|code| (100..600).contains(code)).unwrap_or_else(
+                || {
+                    status.fail(format!("expected the status of an answer such as 201, found {code}"));
+                    500
+                },
+            )),
             grace_seconds: at.get("graceSeconds").int(),
         }
     };
@@ -358,7 +361,7 @@ pub fn render_state(state: &State) -> Value {
         })
     };
     let eviction = |one: &Eviction| {
-        let mut out = json!({"pod": one.pod.to_string(), "time": one.at.to_string(), "status": one.status});
+        let mut out = json!({"pod": one.pod.to_string(), "time": one.at.to_string(), "status": write::status(one.reply)});
         if !one.uid.is_empty() {
             out["uid"] = json!(&*one.uid);
         }

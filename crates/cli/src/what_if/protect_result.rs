@@ -171,7 +171,7 @@ pub fn result(snapshot: &Snapshot, plan: &Plan, warnings: Vec<String>) -> Protec
         preview: plan.preview.as_ref().map(steps),
         events: plan.events().iter().map(told).collect(),
         warnings,
-        state: snapshot::render_state(&plan.state),
+        state: snapshot::render_state(&plan.as_planned()),
     }
 }
 

@@ -63,10 +63,7 @@ fn a_burst_fills_a_node_up_to_its_target_and_no_further() {
     let last = cluster.view(&pod("late").cpu("500m").memory("1Gi").facts());
     let mut decided = cluster.decide(&last);
     assert_eq!(decided.decision().refused[Rule::Line.index()], 2);
-    assert_eq!(
-        decided.message(),
-        "0/2 nodes are available: 2 node(s) would pass the load line."
-    );
+    assert_eq!(decided.message(), "0/2 nodes are available: 2 node(s) would pass the load line.");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::order::tier;
 use super::plan::{Blocked, Mode, Victim, Work};
 use super::pod::Pod;
 use super::snapshot::{Missing, Planner};
-use super::state::later;
+use super::state::{Reply, later};
 use crate::view::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -224,7 +224,7 @@ impl Work<'_> {
     fn block(&self, pod: &Pod, rails: &Rails) -> Option<Block> {
         let now = self.snapshot.now;
         if let Some(refused) = self.snapshot.state.refused(pod, now) {
-            let budget = refused.status == 429;
+            let budget = refused.reply == Reply::Refused;
             return Some(if budget { Block::DisruptionBudget } else { Block::EvictionFailed });
         }
         let age = self.snapshot.options.min_age_seconds;

@@ -8,12 +8,31 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A container that is slowed down.
-struct Entry {
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
     throttled: Throttled,
+    /// As it was, where this cycle changes it; none if it was not slowed down before.
+    before: Option<Throttled>,
     /// Lowered in this cycle, so that it is not raised in the same.
     fresh: bool,
     /// Has everything back, is gone, or is somebody else's now.
     over: bool,
+}
+
+impl Entry {
+    pub(super) fn throttled(&self) -> &Throttled {
+        &self.throttled
+    }
+
+    /// What is remembered of it where its quota could not be changed.
+    pub(super) fn before(&self) -> Option<&Throttled> {
+        self.before.as_ref()
+    }
+
+    /// What is remembered of it after this cycle.
+    pub(super) fn after(&self) -> Option<&Throttled> {
+        (!self.over).then_some(&self.throttled)
+    }
 }
 
 /// Everything that is slowed down, found by pod and container.
@@ -25,7 +44,8 @@ pub(super) struct Held<'s> {
 impl<'s> Held<'s> {
     /// What earlier cycles left.
     pub(super) fn new(from: &'s [Throttled]) -> Self {
-        let entry = |throttled: &Throttled| Entry { throttled: throttled.clone(), fresh: false, over: false };
+        let entry =
+            |one: &Throttled| Entry { throttled: one.clone(), before: None, fresh: false, over: false };
         let place = |(at, one): (usize, &'s Throttled)| ((&one.pod, &*one.container), at);
         Self {
             entries: from.iter().map(entry).collect(),
@@ -46,10 +66,11 @@ impl<'s> Held<'s> {
                 written_us: us,
                 rules: rules.to_vec(),
             };
-            self.entries.push(Entry { throttled, fresh: true, over: false });
+            self.entries.push(Entry { throttled, before: None, fresh: true, over: false });
             return;
         };
-        let Entry { throttled: known, fresh, .. } = &mut self.entries[at];
+        let Entry { throttled: known, before, fresh, .. } = &mut self.entries[at];
+        *before = Some(known.clone());
         if known.written_us != live {
             // Somebody else changed it since: what is there now is what it had.
             known.original_us = live;
@@ -77,6 +98,7 @@ impl<'s> Held<'s> {
     pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<Quota>) {
         let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { return };
         let entry = &mut self.entries[*at];
+        entry.before = Some(entry.throttled.clone());
         match quota.and_then(Quota::us) {
             Some(us) => entry.throttled.written_us = us,
             None => entry.over = true,
@@ -106,8 +128,8 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// What the next cycle is to know.
-    pub(super) fn left(self) -> Vec<Throttled> {
-        self.entries.into_iter().filter(|entry| !entry.over).map(|entry| entry.throttled).collect()
+    /// All of it, for the next cycle to know.
+    pub(super) fn left(self) -> Vec<Entry> {
+        self.entries
     }
 }

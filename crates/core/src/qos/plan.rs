@@ -4,15 +4,16 @@ use super::candidate::{self, Candidate, Protection};
 use super::event::{self, Event};
 use super::evict::Block;
 use super::gap::{Category, Lines, Target};
-use super::held::Held;
+use super::held::{Entry, Held};
 use super::level::Level;
 use super::metric::Metric;
 use super::order::sorted;
-use super::phase::{Judged, Phase, Phases, cooled, judge};
+use super::phase::{Judged, Phase, judge};
 use super::pod::Quota;
 use super::policy::{Policy, RuleName, Strategy};
+use super::settle::Next;
 use super::snapshot::{Missing, Snapshot};
-use super::state::{Eviction, Leaving, State, Throttled};
+use super::state::Leaving;
 use super::taint::{self, Closed};
 use crate::object::Key;
 use std::collections::BTreeMap;
@@ -199,8 +200,7 @@ pub struct Plan {
     pub closed: Closed,
     /// What looks wrong.
     pub warnings: Vec<String>,
-    /// The state after the plan was carried out and every eviction was agreed to.
-    pub state: State,
+    pub(super) next: Next,
 }
 
 impl Plan {
@@ -318,7 +318,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    fn run(mut self, rules: &[&Judged<'_>]) -> (Steps, Vec<Throttled>) {
+    fn run(mut self, rules: &[&Judged<'_>]) -> (Steps, Vec<Entry>) {
         self.note_order();
         self.steps.naive = self.naive();
         self.credit_leaving();
@@ -342,15 +342,14 @@ pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
     let (previewed, acting): (Vec<&Judged<'_>>, Vec<&Judged<'_>>) =
         phases.judged.iter().partition(|rule| rule.preview);
     let still = snapshot.options.dry_run || snapshot.node.preview;
-    let (steps, throttled) = if still {
+    let (steps, held) = if still {
         // Nothing is changed, and what was is left as it is.
-        (Steps::default(), snapshot.state.throttled.clone())
+        (Steps::default(), Held::new(&snapshot.state.throttled).left())
     } else {
         Work::new(policy, snapshot, &acting).run(&acting)
     };
     let preview = (!previewed.is_empty()).then(|| Work::new(policy, snapshot, &previewed).run(&previewed).0);
     let closed = taint::closed(&phases, snapshot);
-    let state = after(&phases, snapshot, &steps, throttled);
     warnings.extend(steps.warnings.iter().cloned());
     let report = |rule: &Judged<'_>| RuleReport {
         rule: rule.line.name.clone(),
@@ -363,35 +362,6 @@ pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
         changed: rule.changed,
     };
     let rules = phases.judged.iter().map(report).collect();
-    Plan { rules, steps, preview, closed, warnings, state }
-}
-
-/// What is remembered once everything is carried out.
-fn after(phases: &Phases<'_>, snapshot: &Snapshot, steps: &Steps, throttled: Vec<Throttled>) -> State {
-    let caused = |name: &Arc<RuleName>| throttled.iter().any(|entry| entry.rules.contains(name));
-    let mut rules = BTreeMap::new();
-    for rule in &phases.judged {
-        let mut state = rule.state.clone();
-        let name = &rule.line.name;
-        // Everything it caused is undone, and it has cooled: it is as if it had never been.
-        if rule.phase == Phase::Restored && !caused(name) && cooled(&state, snapshot.now) {
-            (state.active, state.restoring, state.below) = (false, false, 0);
-        }
-        rules.insert(name.clone(), state);
-    }
-    for (name, state) in &phases.gone {
-        if caused(name) || !cooled(state, snapshot.now) {
-            rules.insert(name.clone(), state.clone());
-        }
-    }
-    let new = steps.victims.iter().map(|victim| Eviction {
-        pod: victim.pod.clone(),
-        uid: victim.uid.clone(),
-        at: snapshot.now,
-        status: 201,
-        grace_seconds: Some(victim.grace_seconds),
-    });
-    let evictions = snapshot.state.kept(snapshot.now).cloned().chain(new).collect();
-    let cycles = snapshot.state.cycles.map(|cycles| cycles.saturating_add(1));
-    State { cycles, rules, throttled, evictions }
+    let next = Next::new(phases, snapshot, held);
+    Plan { rules, steps, preview, closed, warnings, next }
 }

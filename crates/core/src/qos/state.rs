@@ -39,7 +39,36 @@ pub struct Throttled {
     pub rules: Vec<Arc<RuleName>>,
 }
 
-/// A pod that was asked to go, and what the API server said.
+/// What the API server replied when a pod was to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The pod goes.
+    Granted,
+    /// It was gone already.
+    Gone,
+    /// It was gone already, and another pod has its key.
+    Replaced,
+    /// A disruption budget has nothing left.
+    Refused,
+    /// Anything else. The number tells kinds of failures apart, and means nothing here.
+    Failed(u16),
+}
+
+impl Reply {
+    /// Does the pod go because it was asked to?
+    #[must_use]
+    pub fn is_granted(self) -> bool {
+        self == Self::Granted
+    }
+
+    /// Was there nobody to ask any more?
+    #[must_use]
+    pub fn is_gone(self) -> bool {
+        matches!(self, Self::Gone | Self::Replaced)
+    }
+}
+
+/// A pod that was asked to go, and what was replied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
     pub pod: Key,
@@ -47,8 +76,7 @@ pub struct Eviction {
     pub uid: Arc<str>,
     /// When.
     pub at: Timestamp,
-    /// The status of the answer.
-    pub status: u16,
+    pub reply: Reply,
     /// How long it was given, in seconds; the pod's own time if not remembered.
     pub grace_seconds: Option<i64>,
 }
@@ -62,18 +90,6 @@ const LONGEST_BACK_OFF_SECONDS: i64 = 480;
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 impl Eviction {
-    /// Did the API server agree?
-    #[must_use]
-    pub fn succeeded(&self) -> bool {
-        matches!(self.status, 200 | 201)
-    }
-
-    /// Was it gone already? A conflict is another pod of the same name.
-    #[must_use]
-    pub fn was_gone(&self) -> bool {
-        matches!(self.status, 404 | 409)
-    }
-
     /// Is it about this very pod?
     #[must_use]
     pub fn is_of(&self, pod: &Pod) -> bool {
@@ -82,7 +98,7 @@ impl Eviction {
 
     /// Until when it counts as relief on its way.
     fn counts_until(&self, pod: &Pod) -> Timestamp {
-        let grace = if self.was_gone() { 0 } else { self.grace_seconds.unwrap_or_else(|| pod.grace()) };
+        let grace = if self.reply.is_gone() { 0 } else { self.grace_seconds.unwrap_or_else(|| pod.grace()) };
         later(self.at, grace.saturating_add(PATIENCE_SECONDS))
     }
 }
@@ -134,16 +150,20 @@ impl State {
         if let Some(gone_by) = pod.deleted {
             return (now <= later(gone_by, PATIENCE_SECONDS)).then_some(Leaving::Terminating);
         }
-        let asked = self.evictions.iter().rev().find(|e| e.is_of(pod) && (e.succeeded() || e.was_gone()))?;
-        let kind = if asked.was_gone() { Leaving::AlreadyGone } else { Leaving::Evicted };
+        let asked = self
+            .evictions
+            .iter()
+            .rev()
+            .find(|e| e.is_of(pod) && (e.reply.is_granted() || e.reply.is_gone()))?;
+        let kind = if asked.reply.is_gone() { Leaving::AlreadyGone } else { Leaving::Evicted };
         (now <= asked.counts_until(pod)).then_some(kind)
     }
 
     /// The last refusal of a pod that is still to be respected.
     pub(super) fn refused(&self, pod: &Pod, now: Timestamp) -> Option<&Eviction> {
         let of_it = || self.evictions.iter().filter(|e| e.is_of(pod));
-        let last = of_it().max_by_key(|e| e.at).filter(|e| !e.succeeded() && !e.was_gone())?;
-        let times = of_it().filter(|e| e.status == last.status).count();
+        let last = of_it().max_by_key(|e| e.at).filter(|e| !e.reply.is_granted() && !e.reply.is_gone())?;
+        let times = of_it().filter(|e| e.reply == last.reply).count();
         let doublings = u32::try_from(times.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
         let wait = BACK_OFF_SECONDS.saturating_mul(1 << doublings).min(LONGEST_BACK_OFF_SECONDS);
         (now < later(last.at, wait)).then_some(last)
@@ -151,7 +171,7 @@ impl State {
 
     /// How many were evicted within the hour.
     pub(super) fn within_the_hour(&self, now: Timestamp) -> usize {
-        self.evictions.iter().filter(|e| e.succeeded() && now.duration_since(e.at) < HOUR).count()
+        self.evictions.iter().filter(|e| e.reply.is_granted() && now.duration_since(e.at) < HOUR).count()
     }
 
     /// The evictions still worth remembering.

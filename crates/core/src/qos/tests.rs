@@ -8,6 +8,7 @@ mod fewest;
 mod lines;
 mod new_metric;
 mod restoring;
+mod settling;
 mod throttling;
 
 use super::metric::Catalogue;
@@ -136,12 +137,7 @@ fn snapshot(samples: &[(&str, f64)], pods: Vec<Pod>) -> Snapshot {
 fn next(before: &Snapshot, plan: &Plan, seconds: i64, samples: &[(&str, f64)]) -> Snapshot {
     let now = before.now + SignedDuration::from_secs(seconds);
     let at_now = |(name, value): &(&str, f64)| Series { at: now, ..series(name, *value) };
-    Snapshot {
-        now,
-        series: samples.iter().map(at_now).collect(),
-        state: plan.state.clone(),
-        ..before.clone()
-    }
+    Snapshot { now, series: samples.iter().map(at_now).collect(), state: plan.as_planned(), ..before.clone() }
 }
 
 /// `pod quota` of every write, in order; -1 is unlimited.

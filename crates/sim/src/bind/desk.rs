@@ -427,11 +427,7 @@ fn words(pod: &Pending, node: &str, avoided: Option<(i64, String)>, now: Now) ->
 }
 
 /// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
-fn avoided(
-    decided: &mut Decided<'_>,
-    quiet_until: &mut Option<Instant>,
-    now: Now,
-) -> Option<(i64, String)> {
+fn avoided(decided: &mut Decided<'_>, quiet_until: &mut Option<Instant>, now: Now) -> Option<(i64, String)> {
     let by_load = LOAD_RULES.iter().any(|rule| decided.decision().refused[rule.index()] > 0);
     if !by_load || quiet_until.is_some_and(|until| now.at < until) {
         return None;

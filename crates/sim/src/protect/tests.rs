@@ -283,8 +283,8 @@ async fn a_budget_keeps_its_pod_and_the_next_one_goes() {
     stage.uses("shop", 59).await;
     let told = stage.cycle().await;
     let memory = &stage.agents.memory[&stage.shape.name];
-    let asked: Vec<(&str, u16)> = memory.state.evictions.iter().map(|e| (&*e.pod.name, e.status)).collect();
-    assert_eq!(asked, [("a", 429), ("b", 201)], "{told:?}");
+    let asked: Vec<(&str, Reply)> = memory.state.evictions.iter().map(|e| (&*e.pod.name, e.reply)).collect();
+    assert_eq!(asked, [("a", Reply::Refused), ("b", Reply::Granted)], "{told:?}");
     assert!(told.iter().any(|line| line.contains("default/a: stays")), "{told:?}");
     assert_eq!(stage.quotas(3).await.into_keys().collect::<Vec<_>>(), ["a", "c", "shop"]);
     assert!(stage.cycle().await.is_empty(), "81 %");
@@ -313,8 +313,8 @@ async fn who_was_not_asked_is_not_remembered_as_gone() {
     stage.uses("shop", 41).await;
     stage.cycle().await;
     let memory = &stage.agents.memory[&stage.shape.name];
-    let asked: Vec<(&str, u16)> = memory.state.evictions.iter().map(|e| (&*e.pod.name, e.status)).collect();
-    assert!(!asked.is_empty() && asked.iter().all(|(_, status)| *status == 429), "{asked:?}");
+    let asked: Vec<(&str, Reply)> = memory.state.evictions.iter().map(|e| (&*e.pod.name, e.reply)).collect();
+    assert!(!asked.is_empty() && asked.iter().all(|(_, reply)| *reply == Reply::Refused), "{asked:?}");
     assert_eq!(stage.quotas(6).await.len(), 6, "everybody is there");
 }
 
@@ -365,7 +365,7 @@ async fn a_pod_that_is_gone_already_was_not_evicted() {
     let stage = Stage::new().await;
     let name = qos::policy::RuleName { object: "o".into(), rule: "r".into() };
     let victim = Victim {
-        pod: object::Key::new("default", "gone"),
+        pod: loadline_core::object::Key::new("default", "gone"),
         uid: "u".into(),
         metric: "cpu_total_usage",
         rule: Arc::new(name),
@@ -374,9 +374,9 @@ async fn a_pod_that_is_gone_already_was_not_evicted() {
         release: BTreeMap::new(),
         grace_seconds: 1,
     };
-    assert_eq!(stage.agents.ask(&victim).await, 404);
+    assert_eq!(stage.agents.ask(&victim).await, Reply::Gone);
     stage.run("gone", 1, json!({})).await;
-    assert_eq!(stage.agents.ask(&victim).await, 409, "another one of that name");
+    assert_eq!(stage.agents.ask(&victim).await, Reply::Replaced, "another one of that name");
 }
 
 #[tokio::test]

@@ -166,12 +166,12 @@ fn a_deleted_rule_is_restored_and_its_taint_goes_when_it_has_cooled() {
     let second = plan(&without, &then);
     assert_eq!(writes(&second), [("a", -1)], "what it had, in one write");
     assert!(second.closed.present, "its cool-down is not over");
-    assert!(second.state.throttled.is_empty());
+    assert!(second.as_planned().throttled.is_empty());
     let mut later = next(&then, &second, 290, &[]);
     assert!(plan(&without, &later).closed.present, "at the last moment it is not over");
     later.now = t(301);
     let third = plan(&without, &later);
-    assert!(!third.closed.present && third.closed.taints.is_empty() && third.state.rules.is_empty());
+    assert!(!third.closed.present && third.closed.taints.is_empty() && third.as_planned().rules.is_empty());
 }
 
 // R32.
@@ -237,7 +237,7 @@ fn a_preview_says_everything_and_changes_nothing() {
         ("rule", plan(&previewed, &acting)),
     ] {
         assert!(plan.steps.writes.is_empty() && plan.steps.victims.is_empty(), "{why}");
-        assert!(!plan.closed.present && plan.state.throttled.is_empty(), "{why}");
+        assert!(!plan.closed.present && plan.as_planned().throttled.is_empty(), "{why}");
         assert_eq!(plan.rules[0].phase, Phase::Triggered, "{why}: it counts as usual");
         assert_eq!(plan.events()[0].reason, "AvoidanceTriggered", "{why}");
         let shown = plan.preview.expect("a preview");

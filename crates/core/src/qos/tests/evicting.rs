@@ -64,7 +64,7 @@ fn who_is_on_the_way_out_counts_already() {
         pod: key("e"),
         uid: "uid-e".into(),
         at: t(-10),
-        status: 201,
+        reply: Reply::Granted,
         grace_seconds: Some(30),
     });
     let policy = cpu_at(6000);
@@ -94,7 +94,7 @@ fn another_pod_of_the_same_name_is_another_pod() {
         pod: key("a"),
         uid: "before".into(),
         at: t(-10),
-        status: 201,
+        reply: Reply::Granted,
         grace_seconds: None,
     });
     assert_eq!(victims(&plan(&cpu_at(6000), &now)), ["a"]);
@@ -117,27 +117,33 @@ type Case = (&'static str, Vec<Eviction>, &'static [&'static str], Option<Block>
 #[test]
 fn what_the_api_server_said_counts() {
     let asked =
-        |status, at| Eviction { pod: key("a"), uid: Arc::default(), at: t(at), status, grace_seconds: None };
+        |reply, at| Eviction { pod: key("a"), uid: Arc::default(), at: t(at), reply, grace_seconds: None };
     let cases: [Case; 7] = [
-        ("refused by a budget: not now", vec![asked(429, -10)], &["b"], Some(Block::DisruptionBudget), 0),
-        ("and asked again later", vec![asked(429, -31)], &["a"], None, 0),
         (
-            "later still the second time",
-            vec![asked(429, -80), asked(429, -40)],
+            "refused by a budget: not now",
+            vec![asked(Reply::Refused, -10)],
             &["b"],
             Some(Block::DisruptionBudget),
             0,
         ),
-        ("gone already: credited, not counted", vec![asked(404, -10)], &[], None, 1),
-        ("another pod by now", vec![asked(409, -10)], &[], None, 1),
+        ("and asked again later", vec![asked(Reply::Refused, -31)], &["a"], None, 0),
+        (
+            "later still the second time",
+            vec![asked(Reply::Refused, -80), asked(Reply::Refused, -40)],
+            &["b"],
+            Some(Block::DisruptionBudget),
+            0,
+        ),
+        ("gone already: credited, not counted", vec![asked(Reply::Gone, -10)], &[], None, 1),
+        ("another pod by now", vec![asked(Reply::Replaced, -10)], &[], None, 1),
         (
             "forbidden: not credited, not asked at once",
-            vec![asked(403, -10)],
+            vec![asked(Reply::Failed(403), -10)],
             &["b"],
             Some(Block::EvictionFailed),
             0,
         ),
-        ("broken: the same", vec![asked(500, -10)], &["b"], Some(Block::EvictionFailed), 0),
+        ("broken: the same", vec![asked(Reply::Failed(500), -10)], &["b"], Some(Block::EvictionFailed), 0),
     ];
     for (why, evictions, expected, blocked, credited) in cases {
         let mut now = snapshot(&[("cpu_total_usage", 6500.0)], vec![pod("a", 1.0), pod("b", 0.9)]);
@@ -191,7 +197,7 @@ fn limits_cut_the_plan_short_and_say_so() {
         pod: key("x"),
         uid: Arc::default(),
         at: t(-ago),
-        status: 201,
+        reply: Reply::Granted,
         grace_seconds: None,
     };
     // 1.1 × 3000 = 3300: seven are needed.

@@ -6,16 +6,16 @@ use crate::qos::policy::RuleName;
 use crate::qos::throttle::{Room, quota};
 use proptest::prelude::*;
 
-fn squeeze() -> Policy {
+pub(super) fn squeeze() -> Policy {
     policy(vec![rule("a", "cpu_total_usage", 6000, "squeeze")], vec![throttle("squeeze", 20, 10)])
 }
 
-fn name(rule: &str) -> Arc<RuleName> {
+pub(super) fn name(rule: &str) -> Arc<RuleName> {
     Arc::new(RuleName { object: "nq".into(), rule: rule.into() })
 }
 
 /// Pods that were slowed down from unlimited to these quotas, and the rule restoring.
-fn held(used: f64, pods: &[(&str, f64, i64)]) -> Snapshot {
+pub(super) fn held(used: f64, pods: &[(&str, f64, i64)]) -> Snapshot {
     let mut now = snapshot(&[("cpu_total_usage", used)], vec![]);
     for (who, cores, quota) in pods {
         let mut one = pod(who, *cores);
@@ -54,7 +54,7 @@ fn the_most_important_comes_back_first_and_only_as_far_as_there_is_room() {
         plan.steps.order["cpu_total_usage"].iter().map(|p| short(p)).collect::<Vec<_>>(),
         ["c", "b", "a"]
     );
-    assert!(plan.state.rules[&name("a")].active, "not everything is back");
+    assert!(plan.as_planned().rules[&name("a")].active, "not everything is back");
 }
 
 // R24.
@@ -64,8 +64,8 @@ fn what_had_no_limit_gets_none_back_once_it_could_have_the_node() {
     let plan = plan(&squeeze(), &now);
     // 7000 × 1.2 = 8400, more than the 8 cores of the node; it uses 200, its quota does not hold it.
     assert_eq!(writes(&plan), [("a", -1)]);
-    assert!(plan.state.throttled.is_empty());
-    assert!(!plan.state.rules[&name("a")].active, "everything is back and it has cooled");
+    assert!(plan.as_planned().throttled.is_empty());
+    assert!(!plan.as_planned().rules[&name("a")].active, "everything is back and it has cooled");
 }
 
 // R26.
@@ -96,7 +96,7 @@ fn a_quota_somebody_else_changed_is_theirs() {
     let mut now = held(3000.0, &[("a", 1.0, 160_000)]);
     now.pods[0].containers[0].quota = Quota::Us(90_000);
     let plan = plan(&squeeze(), &now);
-    assert!(writes(&plan).is_empty() && plan.state.throttled.is_empty());
+    assert!(writes(&plan).is_empty() && plan.as_planned().throttled.is_empty());
     assert!(plan.warnings.iter().any(|w| w.contains("somebody else has changed it")), "{:?}", plan.warnings);
 }
 
@@ -104,7 +104,7 @@ fn a_quota_somebody_else_changed_is_theirs() {
 fn a_container_that_is_gone_is_forgotten() {
     let mut now = held(3000.0, &[("a", 1.0, 160_000)]);
     now.pods.clear();
-    assert!(plan(&squeeze(), &now).state.throttled.is_empty());
+    assert!(plan(&squeeze(), &now).as_planned().throttled.is_empty());
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn a_pod_that_is_slowed_down_is_not_raised_in_the_same_cycle() {
     now.series.push(series("memory_total_usage", 1.0));
     let plan = plan(&policy, &now);
     assert_eq!(writes(&plan), [("a", 128_000)]);
-    assert_eq!(plan.state.throttled[0].rules, [name("a"), name("c")]);
-    assert_eq!(plan.state.throttled[0].original_us, -1, "what it had at first");
+    assert_eq!(plan.as_planned().throttled[0].rules, [name("a"), name("c")]);
+    assert_eq!(plan.as_planned().throttled[0].original_us, -1, "what it had at first");
 }
 
 /// A node under a steady load, and pods that would use `wants` if they might.
@@ -168,7 +168,7 @@ fn live(policy: &Policy, wants: &[f64], rest: f64, cycles: usize) -> Vec<(f64, u
         let lowered = plan.steps.writes.iter().filter(|w| w.category == Category::ThrottleDown).count();
         seen.push((used, lowered));
         now.now += SignedDuration::from_secs(10);
-        now.state = plan.state;
+        now.state = plan.as_planned();
     }
     seen
 }
@@ -186,12 +186,12 @@ fn everything_comes_back_when_the_load_is_gone() {
         now = next(&now, &last, 10, &[("cpu_total_usage", 1000.0)]);
         last = plan(&policy, &now);
         if phases(&last) == ["idle"] {
-            assert!(last.state.throttled.is_empty() && cycle > 5);
+            assert!(last.as_planned().throttled.is_empty() && cycle > 5);
             assert!(now.pods.iter().all(|pod| pod.containers[0].quota == Quota::Unlimited));
             return;
         }
     }
-    panic!("not everything came back: {:?}", last.state.throttled);
+    panic!("not everything came back: {:?}", last.as_planned().throttled);
 }
 
 proptest! {

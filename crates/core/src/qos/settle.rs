@@ -1,0 +1,114 @@
+//! What is remembered of a plan? What came of it, not what was meant to.
+
+use super::held::Entry;
+use super::phase::{Phase, Phases, cooled};
+use super::plan::{Plan, Victim};
+use super::policy::RuleName;
+use super::snapshot::Snapshot;
+use super::state::{Eviction, Reply, RuleState, State, Throttled};
+use crate::object::Key;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What came of a plan when it was carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    /// What was replied for each victim; who is not in here was not asked to go.
+    pub replies: BTreeMap<Key, Reply>,
+    /// Containers, by their pod, whose quota was to be written and stayed as it was.
+    pub unwritten: BTreeSet<(Key, Arc<str>)>,
+}
+
+/// What the next state is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Next {
+    now: Timestamp,
+    cycles: Option<u64>,
+    /// Rules for this node.
+    rules: Vec<(Arc<RuleName>, Phase, RuleState)>,
+    /// Rules that are gone.
+    gone: BTreeMap<Arc<RuleName>, RuleState>,
+    held: Vec<Entry>,
+    /// Earlier ones that are still worth remembering.
+    evictions: Vec<Eviction>,
+}
+
+impl Next {
+    pub(super) fn new(phases: Phases<'_>, snapshot: &Snapshot, held: Vec<Entry>) -> Self {
+        let rules = phases.judged.into_iter().map(|rule| (rule.line.name.clone(), rule.phase, rule.state));
+        Self {
+            now: snapshot.now,
+            cycles: snapshot.state.cycles.map(|cycles| cycles.saturating_add(1)),
+            rules: rules.collect(),
+            gone: phases.gone,
+            held,
+            evictions: snapshot.state.kept(snapshot.now).cloned().collect(),
+        }
+    }
+}
+
+impl Plan {
+    /// What the next cycle is to know, given what came of this one.
+    #[must_use]
+    pub fn settle(&self, results: &Results) -> State {
+        let stayed = |entry: &Entry| {
+            let Throttled { pod, container, .. } = entry.throttled();
+            results.unwritten.contains(&(pod.clone(), container.clone()))
+                && self.steps.writes.iter().any(|write| write.pod == *pod && write.container == *container)
+        };
+        self.after(&stayed, &|victim| results.replies.get(&victim.pod).copied())
+    }
+
+    /// What the next cycle is to know if everything goes as planned: every pod goes, and every quota is written.
+    #[must_use]
+    pub fn as_planned(&self) -> State {
+        self.after(&|_| false, &|_| Some(Reply::Granted))
+    }
+
+    fn after(&self, stayed: &dyn Fn(&Entry) -> bool, replied: &dyn Fn(&Victim) -> Option<Reply>) -> State {
+        let Next { now, cycles, rules, gone, held, evictions } = &self.next;
+        let left = |entry: &Entry| if stayed(entry) { entry.before() } else { entry.after() }.cloned();
+        let throttled: Vec<Throttled> = held.iter().filter_map(left).collect();
+        let asked = self.steps.victims.iter().filter_map(|victim| {
+            Some(Eviction {
+                pod: victim.pod.clone(),
+                uid: victim.uid.clone(),
+                at: *now,
+                reply: replied(victim)?,
+                grace_seconds: Some(victim.grace_seconds),
+            })
+        });
+        State {
+            cycles: *cycles,
+            rules: after_rules(rules, gone, &throttled, *now),
+            evictions: evictions.iter().cloned().chain(asked).collect(),
+            throttled,
+        }
+    }
+}
+
+/// Where every rule is, once that is slowed down.
+fn after_rules(
+    rules: &[(Arc<RuleName>, Phase, RuleState)],
+    gone: &BTreeMap<Arc<RuleName>, RuleState>,
+    throttled: &[Throttled],
+    now: Timestamp,
+) -> BTreeMap<Arc<RuleName>, RuleState> {
+    let caused = |name: &Arc<RuleName>| throttled.iter().any(|entry| entry.rules.contains(name));
+    let mut out = BTreeMap::new();
+    for (name, phase, state) in rules {
+        let mut state = state.clone();
+        // Everything it caused is undone, and it has cooled: it is as if it had never been.
+        if *phase == Phase::Restored && !caused(name) && cooled(&state, now) {
+            (state.active, state.restoring, state.below) = (false, false, 0);
+        }
+        out.insert(name.clone(), state);
+    }
+    for (name, state) in gone {
+        if caused(name) || !cooled(state, now) {
+            out.insert(name.clone(), state.clone());
+        }
+    }
+    out
+}

@@ -1,0 +1,189 @@
+//! What is remembered is what came of a plan.
+
+use super::restoring::{held, name, squeeze};
+use super::*;
+use crate::qos::evict::Block;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn drop() -> Policy {
+    policy(vec![rule("a", "cpu_total_usage", 6000, "drop")], vec![evict("drop")])
+}
+
+/// Passed by 500; `a` alone is enough, and so is `b`.
+fn busy() -> Snapshot {
+    snapshot(&[("cpu_total_usage", 6500.0)], vec![pod("a", 1.0), pod("b", 0.9)])
+}
+
+fn replied(reply: Reply) -> Results {
+    Results { replies: [(key("a"), reply)].into(), ..Results::default() }
+}
+
+fn unwritten(pods: &[&str]) -> Results {
+    let containers = pods.iter().map(|pod| (key(pod), "main".into()));
+    Results { unwritten: containers.collect(), ..Results::default() }
+}
+
+/// `pod quota` of everything that is slowed down.
+fn slowed(state: &State) -> Vec<(&str, i64)> {
+    state.throttled.iter().map(|entry| (short(&entry.pod), entry.written_us)).collect()
+}
+
+// R29.
+#[test]
+fn what_was_replied_decides_about_the_next_cycle() {
+    for (why, reply, victims_then, blocked, credited) in [
+        ("it goes, which is enough", Reply::Granted, &[][..], None, 1),
+        ("it was gone, which is enough", Reply::Gone, &[], None, 1),
+        ("another pod has its key", Reply::Replaced, &[], None, 1),
+        ("a budget refused: another goes", Reply::Refused, &["b"], Some(Block::DisruptionBudget), 0),
+        ("it failed: another goes", Reply::Failed(1), &["b"], Some(Block::EvictionFailed), 0),
+    ] {
+        let now = busy();
+        let first = plan(&drop(), &now);
+        assert_eq!(victims(&first), ["a"]);
+        let state = first.settle(&replied(reply));
+        assert_eq!(
+            state.evictions.iter().map(|e| (short(&e.pod), e.reply)).collect::<Vec<_>>(),
+            [("a", reply)]
+        );
+        let then = plan(&drop(), &Snapshot { state, ..now });
+        assert_eq!(victims(&then), victims_then, "{why}");
+        assert_eq!(then.steps.blocked.first().map(|b| b.reason), blocked, "{why}");
+        assert_eq!(then.steps.credited.len(), credited, "{why}");
+    }
+}
+
+#[test]
+fn who_was_not_asked_is_asked_in_the_next_cycle() {
+    let now = busy();
+    let state = plan(&drop(), &now).settle(&Results::default());
+    assert_eq!(state.evictions, []);
+    assert_eq!(victims(&plan(&drop(), &Snapshot { state, ..now })), ["a"]);
+}
+
+#[test]
+fn only_who_went_counts_as_evicted_within_the_hour() {
+    let mut now = busy();
+    now.options.max_per_hour = 1;
+    for (reply, left) in [(Reply::Granted, 0), (Reply::Gone, 1), (Reply::Refused, 1), (Reply::Failed(1), 1)] {
+        let state = plan(&drop(), &now).settle(&replied(reply));
+        // Ten minutes later the pod is still there, whatever was replied, or there again, and nothing is waited for.
+        let later = Snapshot {
+            now: t(600),
+            series: vec![Series { at: t(600), ..series("cpu_total_usage", 6500.0) }],
+            state,
+            ..now.clone()
+        };
+        assert_eq!(victims(&plan(&drop(), &later)).len(), left, "{reply:?}");
+    }
+}
+
+// R29: each kind of failure is waited for on its own, twice as long each time.
+#[test]
+fn a_failure_of_another_kind_is_not_the_same_again() {
+    let failed = |kind, at| Eviction {
+        pod: key("a"),
+        uid: Arc::default(),
+        at: t(at),
+        reply: Reply::Failed(kind),
+        grace_seconds: None,
+    };
+    for (why, first, second, expected) in
+        [("twice the same: 60 seconds", 1, 1, "b"), ("each the first of its kind: 30 seconds", 1, 2, "a")]
+    {
+        let mut now = busy();
+        now.state.evictions = vec![failed(first, -80), failed(second, -40)];
+        assert_eq!(victims(&plan(&drop(), &now)), [expected], "{why}");
+    }
+}
+
+#[test]
+fn as_planned_is_everybody_goes_and_every_quota_is_written() {
+    let now = busy();
+    let evicting = plan(&drop(), &now);
+    assert_eq!(evicting.as_planned(), evicting.settle(&replied(Reply::Granted)));
+    let slowing = plan(&squeeze(), &now);
+    assert_eq!(slowing.as_planned(), slowing.settle(&Results::default()));
+    assert_eq!(slowed(&slowing.as_planned()), writes(&slowing));
+}
+
+#[test]
+fn a_quota_that_was_not_written_is_not_remembered() {
+    // 550 to release: 20 % of 2000, then 20 % of 1000; a gets 1600, b 800.
+    let now = snapshot(&[("cpu_total_usage", 6500.0)], vec![pod("a", 2.0), pod("b", 1.0)]);
+    let plan = plan(&squeeze(), &now);
+    assert_eq!(writes(&plan), [("a", 160_000), ("b", 80_000)]);
+    assert_eq!(slowed(&plan.settle(&unwritten(&["a"]))), [("b", 80_000)]);
+    assert_eq!(slowed(&plan.settle(&unwritten(&["nobody"]))), writes(&plan), "nothing of it was planned");
+}
+
+#[test]
+fn a_second_step_that_was_not_written_leaves_the_first() {
+    let mut now = held(6500.0, &[("a", 1.6, 160_000)]);
+    now.state.rules.clear();
+    let plan = plan(&squeeze(), &now);
+    // 20 % of the 1600 it uses.
+    assert_eq!(writes(&plan), [("a", 128_000)]);
+    assert_eq!(plan.settle(&unwritten(&["a"])).throttled, now.state.throttled);
+}
+
+#[test]
+fn what_was_not_given_back_is_still_owed() {
+    let steps = held(5500.0, &[("a", 1.6, 160_000), ("b", 1.2, 120_000), ("c", 0.32, 32_000)]);
+    let state = plan(&squeeze(), &steps).settle(&unwritten(&["b"]));
+    assert_eq!(slowed(&state), [("a", 174_600), ("b", 120_000), ("c", 38_400)]);
+    // The last step, after which there would be nothing left to remember.
+    let last = held(2000.0, &[("a", 0.2, 700_000)]);
+    let plan = plan(&squeeze(), &last);
+    assert_eq!(slowed(&plan.as_planned()), []);
+    let state = plan.settle(&unwritten(&["a"]));
+    assert_eq!(state.throttled, last.state.throttled);
+    assert!(state.rules[&name("a")].active, "not everything is back");
+}
+
+/// What a cycle meets: what else uses the node, and of which pods quotas cannot be written.
+fn cycle() -> impl Strategy<Value = (f64, BTreeSet<usize>)> {
+    (0.0..8000.0_f64, proptest::collection::btree_set(0..4_usize, 0..3))
+}
+
+proptest! {
+    // Otherwise the next cycle would take what it did itself, or failed to do, for somebody else's doing.
+    #[test]
+    fn what_is_remembered_is_what_the_node_has(
+        wants in proptest::collection::vec(50.0..3000.0_f64, 4),
+        cycles in proptest::collection::vec(cycle(), 1..30),
+    ) {
+        let pods = wants.iter().enumerate().map(|(i, want)| pod(&i.to_string(), want / 1000.0)).collect();
+        let mut now = snapshot(&[], pods);
+        for (rest, failing) in cycles {
+            for (pod, want) in now.pods.iter_mut().zip(&wants) {
+                let container = &mut pod.containers[0];
+                let quota = container.quota.level(container.period_us);
+                let used = quota.map_or(mc(*want), |quota| quota.min(mc(*want)));
+                (container.usage, pod.cpu) = (Some(used), Some(used));
+            }
+            let used: f64 = now.pods.iter().map(|pod| pod.cpu.unwrap().to_f64()).sum::<f64>() + rest;
+            now.series = vec![Series { at: now.now, ..series("cpu_total_usage", used) }];
+            let plan = plan(&squeeze(), &now);
+            prop_assert!(!plan.warnings.iter().any(|warning| warning.contains("somebody else")), "{:?}", plan.warnings);
+            let mut results = Results::default();
+            for write in &plan.steps.writes {
+                let pod: usize = write.pod.name.parse().unwrap();
+                if failing.contains(&pod) {
+                    results.unwritten.insert((write.pod.clone(), write.container.clone()));
+                } else {
+                    now.pods[pod].containers[0].quota = write.quota;
+                }
+            }
+            now.state = plan.settle(&results);
+            now.now += SignedDuration::from_secs(10);
+            for pod in &now.pods {
+                let entry = now.state.throttled.iter().find(|entry| entry.pod == pod.key);
+                let live = pod.containers[0].quota.us();
+                prop_assert_eq!(live, Some(entry.map_or(-1, |entry| entry.written_us)), "{}", pod.key);
+                prop_assert!(entry.is_none_or(|entry| entry.original_us == -1), "what it had is not forgotten");
+            }
+        }
+    }
+}
