@@ -15,20 +15,24 @@ use loadline_api::policy::{POLICY, SETTINGS};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
-use loadline_sim::node::{Figures, Sink};
-use loadline_sim::{Options, Scenario, bind, protect};
+use loadline_core::quantity::Quantity;
+use loadline_sim::node::{Figures, Sink, Use};
+use loadline_sim::{Options, Scenario};
 use site::Site;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time between two looks of the agents.
+const PROTECT_EVERY: Duration = Duration::from_secs(2);
 
 pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
         return compare::run(args).await;
     }
     let options = Options {
-        protect: Some(protect::Options::default()),
+        protect: Some(PROTECT_EVERY),
         scenario: args.scenario.map(|args::Scenario::Overload| Scenario::Overload),
         ..options(args)?
     };
@@ -75,7 +79,7 @@ fn options(args: &Up) -> Result<Options> {
         nodes: usize::try_from(args.nodes).unwrap_or(usize::MAX),
         seed: args.seed.unwrap_or(1),
         workloads: usize::try_from(args.workloads.unwrap_or(0)).unwrap_or(usize::MAX),
-        scheduler: Some(bind::Options { rules, ..bind::Options::default() }),
+        rules,
         ..Options::default()
     })
 }
@@ -155,21 +159,31 @@ fn metrics(server: &ApiServer) -> Sink {
         let mut known = known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut now = (BTreeSet::new(), BTreeSet::new());
         for node in &figures.nodes {
-            server.set_node_metrics(&node.name, &node.usage, sample);
+            server.set_node_metrics(&node.name, &quantities(node.used), sample);
             now.0.insert(node.name.clone());
         }
         for pod in &figures.pods {
-            server.set_pod_metrics(&pod.namespace, &pod.name, &pod.containers, sample);
-            now.1.insert((pod.namespace.clone(), pod.name.clone()));
+            let containers =
+                pod.containers.iter().map(|(name, used)| (name.clone(), quantities(*used))).collect();
+            server.set_pod_metrics(&pod.key.namespace, &pod.key.name, &containers, sample);
+            now.1.insert(pod.key.clone());
         }
         for gone in known.0.difference(&now.0) {
             server.clear_node_metrics(gone);
         }
-        for (namespace, name) in known.1.difference(&now.1) {
-            server.clear_pod_metrics(namespace, name);
+        for gone in known.1.difference(&now.1) {
+            server.clear_pod_metrics(&gone.namespace, &gone.name);
         }
         *known = now;
     })
+}
+
+/// As the metrics API has them.
+fn quantities(used: Use) -> BTreeMap<String, String> {
+    BTreeMap::from([
+        ("cpu".to_owned(), Quantity::from_milli(used.cpu_milli).to_string()),
+        ("memory".to_owned(), Quantity::from_bytes(used.memory_bytes).to_string()),
+    ])
 }
 
 #[cfg(test)]

@@ -11,10 +11,14 @@
 //! | where measurements come from | [`sources`] |
 //! | serving: TLS, limits, an orderly end | [`serve`] |
 //! | how many replicas really fit, over gRPC | [`estimator`] |
+//! | where a new pod goes | [`scheduler`] |
+//! | what keeps a node from being overrun | [`agent`] |
 
+pub mod agent;
 pub mod cluster;
 pub mod ctx;
 pub mod estimator;
+pub mod scheduler;
 pub mod serve;
 pub mod sources;
 

@@ -2,36 +2,39 @@
 
 mod meta;
 mod pod;
-mod shelf;
 mod workload;
-mod write;
 
-pub use meta::{Key, Meta, Owner};
+pub use loadline_core::object::{Key, Meta};
+pub use loadline_services::cluster::write::{Patch, Writer};
+pub use loadline_services::cluster::{Failure, SharedStore, resource};
+pub use meta::{ObjectMeta, Owner};
 pub use pod::{Container, Node, Pod};
-pub use shelf::{Kept, Shelf};
 pub use workload::{
     Amount, Budget, Condition, Deployment, DeploymentStatus, ReplicaSet, ReplicaSetStatus, Strategy,
 };
-pub use write::{Error, Patch, Writer};
 
+use loadline_services::cluster::{Connection, Watched};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// The name simulated nodes and controllers write under.
+const MANAGER: &str = "loadline-sim";
 
 /// Everything that is watched, and a way to write.
 #[derive(Debug)]
 pub struct Cluster {
     /// How to write.
     pub write: Writer,
-    /// Pods of all namespaces.
-    pub pods: Arc<Shelf<Pod>>,
-    pub nodes: Arc<Shelf<Node>>,
-    /// Replica sets of all namespaces.
-    pub sets: Arc<Shelf<ReplicaSet>>,
+    /// Pods of all namespaces, also by the identity of their controller.
+    pub pods: Arc<SharedStore<Pod>>,
+    pub nodes: Arc<SharedStore<Node>>,
+    /// Replica sets of all namespaces, also by the identity of their controller.
+    pub sets: Arc<SharedStore<ReplicaSet>>,
     /// Deployments of all namespaces.
-    pub deployments: Arc<Shelf<Deployment>>,
+    pub deployments: Arc<SharedStore<Deployment>>,
     /// Disruption budgets of all namespaces.
-    pub budgets: Arc<Shelf<Budget>>,
+    pub budgets: Arc<SharedStore<Budget>>,
 }
 
 impl Cluster {
@@ -39,10 +42,10 @@ impl Cluster {
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self {
-            write: Writer::new(client),
-            pods: Arc::default(),
+            write: Writer::new(Connection::new(client), MANAGER),
+            pods: Arc::new(SharedStore::indexed(|pod: &Pod| controller(&pod.meta))),
             nodes: Arc::default(),
-            sets: Arc::default(),
+            sets: Arc::new(SharedStore::indexed(|set: &ReplicaSet| controller(&set.meta))),
             deployments: Arc::default(),
             budgets: Arc::default(),
         }
@@ -61,13 +64,16 @@ impl Cluster {
         self.follow(&self.budgets, tasks, stop);
     }
 
-    /// Starts one watch.
-    pub(crate) fn follow<T: Kept>(
+    fn follow<W: Watched<Facts: Sync>>(
         &self,
-        kept: &Arc<Shelf<T>>,
+        store: &Arc<SharedStore<W>>,
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
     ) {
-        tasks.spawn(shelf::follow(self.write.client().clone(), kept.clone(), stop.clone()));
+        tasks.spawn(store.clone().follow(self.write.connection().clone(), stop.clone()));
     }
+}
+
+fn controller(meta: &ObjectMeta) -> Option<&Arc<str>> {
+    meta.owner.as_ref().map(|owner| &owner.uid)
 }

@@ -13,8 +13,8 @@ mod trace;
 mod usage;
 
 pub(crate) use burn::USAGE_CPU;
+pub use burn::Use;
 pub use life::{Stage, next};
-pub(crate) use quota::milli;
 pub use run::Kubelets;
 pub use shape::Shape;
 pub(crate) use trace::all as traces;

@@ -11,9 +11,11 @@
 //! | one evicted | 72 % | 2 × 5 % | 82 % and daemons: nothing more may be taken |
 //! | calm again | 25 % | 2 × 5 % → 10 % | the rest comes back, then the node is open |
 
-use crate::cluster::{Error, Key, Pod, Writer};
+use crate::cluster::{Failure, Key, Patch, Writer, resource};
 use crate::node::{Shape, USAGE_CPU};
 use crate::tell::Teller;
+use loadline_services::agent::watched::{ACTIONS, NODE_QOS, POD_QOS};
+use loadline_services::cluster::Resource;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -49,20 +51,18 @@ pub(crate) async fn play(
     tokio::select! {
         () = stop.cancelled() => {}
         played = story => if let Err(error) = played {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the scenario ends early");
+            tracing::warn!(%error, "scenario ended early");
         }
     }
 }
 
-async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Error> {
-    for (plural, object) in rules(&on) {
-        let path = format!("/apis/ensurance.crane.io/v1alpha1/{plural}");
-        write.create_at(&path, &object).await?;
+async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Failure> {
+    for (resource, object) in rules(&on) {
+        write.create(resource, "", &object).await?;
     }
-    write.create::<Pod>("default", &shop(&on)).await?;
+    write.create(resource::PODS, "default", &shop(&on)).await?;
     for name in JOBS {
-        write.create_at("/apis/apps/v1/namespaces/default/deployments", &job(name, &on)).await?;
+        write.create(resource::DEPLOYMENTS, "default", &job(name, &on)).await?;
     }
     let start = tokio::time::Instant::now();
     for (at, percent, what) in
@@ -70,7 +70,7 @@ async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Error>
     {
         tokio::time::sleep_until(start + at).await;
         let patch = json!({"metadata": {"annotations": {USAGE_CPU: share(&on, percent)}}});
-        write.patch::<Pod>(&Key::new("default", "shop"), "", &patch).await?;
+        write.patch(resource::PODS.whole(), &Key::new("default", "shop"), Patch::Merge, &patch).await?;
         let what = format!("{what}, it wants {percent}% of the CPU of {}", on.name);
         tell.notice("scenario", "default/shop", what);
     }
@@ -82,8 +82,9 @@ fn share(of: &Shape, percent: i64) -> String {
     format!("{}m", of.cpus * 10 * percent)
 }
 
-/// What is too much on the node, and what is done about it to whom. Each comes with the plural of its kind.
-pub(crate) fn rules(on: &Shape) -> [(&'static str, Value); 4] {
+/// What is too much on the node, and what is done about it to whom.
+#[must_use]
+pub fn rules(on: &Shape) -> [(Resource, Value); 4] {
     let object = |kind: &str, name: &str, spec: Value| {
         json!({
             "apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
@@ -102,10 +103,10 @@ pub(crate) fn rules(on: &Shape) -> [(&'static str, Value); 4] {
     });
     let evict = json!({"coolDownSeconds": 15, "eviction": {"terminationGracePeriodSeconds": 5}});
     [
-        ("avoidanceactions", object("AvoidanceAction", "slow-down", slow)),
-        ("avoidanceactions", object("AvoidanceAction", "evict", evict)),
+        (ACTIONS, object("AvoidanceAction", "slow-down", slow)),
+        (ACTIONS, object("AvoidanceAction", "evict", evict)),
         (
-            "podqoss",
+            POD_QOS,
             object(
                 "PodQOS",
                 "batch",
@@ -116,7 +117,7 @@ pub(crate) fn rules(on: &Shape) -> [(&'static str, Value); 4] {
             ),
         ),
         (
-            "nodeqoss",
+            NODE_QOS,
             object(
                 "NodeQOS",
                 "overload",

@@ -6,7 +6,7 @@
 //! [trace](crate::node) of a real machine and asks for what a machine of its size is given. Most use far less
 //! than that, a few nearly all of it.
 
-use crate::cluster::{Deployment, Writer};
+use crate::cluster::{Writer, resource};
 use crate::node::{Shape, dice, traces};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -45,9 +45,8 @@ pub async fn create(count: usize, nodes: usize, seed: u64, write: Writer, stop: 
 }
 
 async fn put(write: &Writer, deployment: &Value) {
-    if let Err(error) = write.create::<Deployment>("default", deployment).await {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "could not create a workload");
+    if let Err(error) = write.create(resource::DEPLOYMENTS, "default", deployment).await {
+        tracing::warn!(%error, "workload not created");
     }
 }
 

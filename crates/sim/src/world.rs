@@ -1,21 +1,31 @@
 //! How does all of it start and end together?
 
-use crate::bind::{self, Scheduler, Tally};
-use crate::cluster::{Cluster, Error};
+use crate::cluster::{Cluster, Failure};
 use crate::control::run::Controllers;
+use crate::host::SimulatedHost;
 use crate::node::{Kubelets, Sink};
-use crate::protect::{self, Agents};
+use crate::observe::{Observer, Tally};
 use crate::scenario::{self, Scenario};
-use crate::tell::{Notice, Teller};
+use crate::tell::Teller;
 use crate::workloads;
 use kube::Client;
+use loadline_core::load::policy::Rules;
 use loadline_core::view::Phase;
+use loadline_services::cluster::{Access, Recorder};
+use loadline_services::ctx::{Ctx, Notice, Notices};
+use loadline_services::sources::metrics_api;
+use loadline_services::{agent, scheduler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+/// Pods of these schedulers are given a node.
+const SCHEDULERS: [&str; 2] = ["default-scheduler", "loadline"];
+/// Notices waiting to be read.
+const WAITING_NOTICES: usize = 256;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -29,10 +39,14 @@ pub struct Options {
     /// How many workloads are created, one by one, without anybody doing anything; with any, some nodes are busy
     /// from the start.
     pub workloads: usize,
-    /// How pods are given nodes; none leaves that to somebody else.
-    pub scheduler: Option<bind::Options>,
-    /// How nodes are kept from being overrun; none leaves that to somebody else.
-    pub protect: Option<protect::Options>,
+    /// How pods are given nodes.
+    pub scheduler: Scheduler,
+    /// What is too much load.
+    pub rules: Rules,
+    /// Time between two looks at measurements.
+    pub measure: Duration,
+    /// Time between two looks of the agents that keep nodes from being overrun; none leaves that to somebody else.
+    pub protect: Option<Duration>,
     /// What is made to happen, if anything.
     pub scenario: Option<Scenario>,
     /// Time between two heartbeats of a node.
@@ -52,7 +66,9 @@ impl Default for Options {
             seed: 1,
             controllers: true,
             workloads: 0,
-            scheduler: Some(bind::Options::default()),
+            scheduler: Scheduler::LoadAware,
+            rules: Rules::default(),
+            measure: Duration::from_secs(2),
             protect: None,
             scenario: None,
             heartbeat: Duration::from_secs(10),
@@ -61,6 +77,17 @@ impl Default for Options {
             start_after: Duration::ZERO,
         }
     }
+}
+
+/// Who gives pods nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Ours, by load.
+    LoadAware,
+    /// Ours, by requests alone.
+    RequestsOnly,
+    /// Somebody else.
+    Other,
 }
 
 /// A number that only grows.
@@ -88,18 +115,10 @@ impl Count {
 pub struct Counts {
     /// Pods made by replica sets.
     pub made: Count,
-    /// Pods bound to a node.
-    pub bound: Count,
-    /// Pods that at first fitted nowhere.
-    pub unschedulable: Count,
-    /// Pods evicted for more important ones.
-    pub evicted: Count,
-    /// Containers that were slowed down to relieve their node, each time.
-    pub throttled: Count,
-    /// Containers that got something back, each time.
-    pub restored: Count,
-    /// Pods evicted to relieve their node.
-    pub relieved: Count,
+    /// What the scheduler did.
+    pub scheduler: scheduler::Metrics,
+    /// What the agents did.
+    pub agent: agent::Metrics,
     /// Pods started.
     pub started: Count,
     /// Pods that ended by themselves.
@@ -108,13 +127,43 @@ pub struct Counts {
     pub stopped: Count,
 }
 
+impl Options {
+    /// How our scheduler is started, if it is.
+    fn scheduler(&self, cluster: Access, counts: &Counts) -> Option<scheduler::Options> {
+        if self.scheduler == Scheduler::Other {
+            return None;
+        }
+        let measure = metrics_api::Options { every: self.measure, of: metrics_api::Of::NodesAndPods };
+        Some(scheduler::Options {
+            names: SCHEDULERS.map(str::to_owned).into(),
+            rules: (self.scheduler == Scheduler::LoadAware).then(|| self.rules.clone()),
+            measure,
+            metrics: counts.scheduler.clone(),
+            ..scheduler::Options::new(cluster)
+        })
+    }
+}
+
+/// Runs a component that is to run until the end.
+async fn component<E: std::error::Error>(
+    name: &'static str,
+    running: impl Future<Output = Result<(), E>>,
+    stop: CancellationToken,
+) {
+    let ended = running.await;
+    if !stop.is_cancelled() {
+        let error = ended.err().map(|error| error.to_string());
+        tracing::error!(component = name, error, "component ended");
+    }
+}
+
 /// A running simulation. [`World::stop`] ends it; dropping it ends it, too, without waiting.
 #[derive(Debug)]
 pub struct World {
     cluster: Arc<Cluster>,
     counts: Arc<Counts>,
     notices: Option<mpsc::Receiver<Notice>>,
-    tally: Option<watch::Receiver<Tally>>,
+    observer: Arc<Observer>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -123,29 +172,31 @@ impl World {
     /// Starts everything and returns when all nodes are registered.
     ///
     /// # Errors
-    /// When a node cannot be registered, or protection not be set up.
-    pub async fn start(client: Client, options: &Options, sink: Sink) -> Result<Self, Error> {
+    /// When a node cannot be registered, or the kinds of protection not be defined.
+    pub async fn start(client: Client, options: &Options, sink: Sink) -> Result<Self, Failure> {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let cluster = Arc::new(Cluster::new(client));
+        let cluster = Arc::new(Cluster::new(client.clone()));
         let counts = Arc::<Counts>::default();
-        let (tell, notices) = Teller::start(cluster.write.clone(), &mut tasks, &stop);
+        let (listener, notices) = mpsc::channel(WAITING_NOTICES);
+        let ctx = Ctx { notices: Notices::to(listener), ..Ctx::new("loadline", stop.clone()) };
+        let (events, recording) =
+            Recorder::new(cluster.write.clone(), "loadline-sim", "loadline", stop.clone());
+        tasks.spawn(recording);
+        let tell = Teller { events, notices: ctx.notices.clone() };
         // Everybody listens before anything is watched, so nobody misses anything.
-        let kubelets = Kubelets::new(cluster.clone(), options, sink, tell.clone(), counts.clone());
-        let scheduler = options
-            .scheduler
-            .as_ref()
-            .map(|options| Scheduler::new(cluster.write.clone(), options, tell.clone(), counts.clone()));
-        let agents = options.protect.as_ref().map(|options| {
-            Agents::new(cluster.clone(), kubelets.clone(), options, tell.clone(), counts.clone())
-        });
+        let observer = Observer::new(&cluster, options.rules.clone(), tell.clone());
+        let kubelets =
+            Kubelets::new(cluster.clone(), options, (sink, observer.clone()), tell.clone(), counts.clone());
         let controllers =
             options.controllers.then(|| Controllers::new(cluster.clone(), tell.clone(), counts.clone()));
         cluster.follow_pods(&mut tasks, &stop);
         cluster.nodes.ready().await;
         cluster.pods.ready().await;
         kubelets.start(&mut tasks, &stop).await?;
-        let tally = scheduler.map(|scheduler| scheduler.start(&mut tasks, &stop));
+        if let Some(options) = options.scheduler(Access::Client(client.clone()), &counts) {
+            tasks.spawn(component("scheduler", scheduler::run(ctx.clone(), options), stop.clone()));
+        }
         if let Some(controllers) = controllers {
             cluster.follow_workloads(&mut tasks, &stop);
             cluster.sets.ready().await;
@@ -153,8 +204,20 @@ impl World {
             cluster.budgets.ready().await;
             controllers.start(&mut tasks, &stop);
         }
-        if let Some(agents) = agents {
-            agents.start(&mut tasks, &stop).await?;
+        if let Some(every) = options.protect {
+            for definition in agent::definitions() {
+                cluster.write.define(&definition).await?;
+            }
+            let host = Arc::new(SimulatedHost::new(cluster.clone(), kubelets));
+            let metrics = counts.agent.clone();
+            let options = agent::Options {
+                cluster: Access::Client(client),
+                nodes: agent::Nodes::All,
+                every,
+                host,
+                metrics,
+            };
+            tasks.spawn(component("agent", agent::run(ctx, options), stop.clone()));
         }
         if let Some(scenario) = options.scenario {
             let write = cluster.write.clone();
@@ -163,7 +226,7 @@ impl World {
         let write = cluster.write.clone();
         let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);
         tasks.spawn(workloads::create(count, nodes, seed, write, stop.clone()));
-        Ok(Self { cluster, counts, notices: Some(notices), tally, tasks, stop })
+        Ok(Self { cluster, counts, notices: Some(notices), observer, tasks, stop })
     }
 
     /// What happened so far.
@@ -172,10 +235,10 @@ impl World {
         &self.counts
     }
 
-    /// What came of scheduling so far; nothing if somebody else does it.
+    /// What came of scheduling so far, whoever does it.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        self.tally.as_ref().map(|tally| tally.borrow().clone()).unwrap_or_default()
+        self.observer.tally()
     }
 
     /// What is in the cluster, as the watches told last.
@@ -201,7 +264,7 @@ impl World {
         self.stop.cancel();
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(%error, "a task ended badly");
+                tracing::error!(%error, "task ended badly");
             }
         }
     }

@@ -10,20 +10,15 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use loadline_apiserver::ApiServer;
-use loadline_sim::{Options, World, bind, protect};
+use loadline_sim::{Options, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 async fn start(server: &ApiServer) -> World {
     let sink = metered(server);
     let often = Duration::from_millis(50);
-    let options = Options {
-        nodes: 1,
-        figures: often,
-        scheduler: Some(bind::Options { measure: often, ..bind::Options::default() }),
-        protect: Some(protect::Options { every: often }),
-        ..Options::default()
-    };
+    let options =
+        Options { nodes: 1, figures: often, measure: often, protect: Some(often), ..Options::default() };
     World::start(Client::new(server.clone(), "default"), &options, sink).await.unwrap()
 }
 

@@ -13,7 +13,8 @@ use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
 use loadline_apiserver::ApiServer;
 use loadline_sim::node::{Figures, Sink};
-use loadline_sim::{Options, World, bind};
+use loadline_sim::world::Scheduler;
+use loadline_sim::{Options, World};
 use loadline_testkit::{ControlPlane, WORKLOADS};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -160,7 +161,7 @@ async fn live_a_little(stage: &Stage) {
 async fn workloads_live_on_the_in_memory_server() {
     let stage = Stage::ours(5).await;
     live_a_little(&stage).await;
-    assert!(stage.world.counts().bound.get() >= 9);
+    assert!(stage.world.counts().scheduler.bound.get() >= 9);
     stage.world.stop().await;
 }
 
@@ -187,7 +188,7 @@ async fn workloads_live_on_a_real_server_with_our_nodes_and_controllers() {
 #[tokio::test]
 async fn pods_wait_until_a_node_has_room() {
     // By requests alone: load would keep a pod off that wants a whole node.
-    let scheduler = Some(bind::Options { aware: false, ..bind::Options::default() });
+    let scheduler = Scheduler::RequestsOnly;
     let client = Client::new(ApiServer::default(), "default");
     let stage = Stage::new(client, Options { nodes: 1, scheduler, ..Options::default() }).await;
     let pod = |name: &str, cpu: &str| {
@@ -246,7 +247,7 @@ async fn what_pods_use_is_reported() {
     })
     .await;
     assert_eq!(figures.nodes.len(), 2);
-    assert!(figures.pods.iter().all(|pod| pod.containers["web"].contains_key("memory")));
+    assert!(figures.pods.iter().all(|pod| pod.containers["web"].memory_bytes > 0));
     stage.world.stop().await;
 }
 
@@ -270,7 +271,8 @@ async fn a_pod_burns_what_its_annotation_says_up_to_what_its_node_has() {
     let cpus = nodes.items[0].status.as_ref().unwrap().capacity.as_ref().unwrap()["cpu"].0.clone();
     until("the node to be full", async || {
         let figures = stage.figures.lock().unwrap().clone()?;
-        (figures.pods.len() == 2 && figures.nodes[0].usage["cpu"] == cpus).then_some(())
+        (figures.pods.len() == 2 && figures.nodes[0].used.cpu_milli == cpus.parse::<i64>().unwrap() * 1000)
+            .then_some(())
     })
     .await;
     stage.world.stop().await;

@@ -8,6 +8,7 @@ use crate::args::Up;
 use crate::out::{self, Output, bold, dim, line};
 use anyhow::{Context, Result};
 use loadline_apiserver::{ApiServer, Config};
+use loadline_sim::world::Scheduler;
 use loadline_sim::{Options, World};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -55,9 +56,9 @@ impl Outcome {
             }),
             pods_pending_at_end: tally.pending,
             pods_pending_at_most: tally.pending_most,
-            pods_placed: world.counts().bound.get(),
+            pods_placed: world.counts().scheduler.bound.get(),
             pods_sent_to_hot_nodes: tally.onto_hot,
-            evictions: world.counts().evicted.get(),
+            evictions: world.counts().scheduler.preempted.get(),
         }
     }
 
@@ -149,10 +150,8 @@ pub async fn run(args: &Up) -> Result<()> {
 
 async fn start(args: &Up, aware: bool) -> Result<World> {
     let server = ApiServer::new(Config { seed: Some(args.seed.unwrap_or(1)), ..Config::default() });
-    let mut options: Options = options(args)?;
-    if let Some(scheduler) = &mut options.scheduler {
-        scheduler.aware = aware;
-    }
+    let scheduler = if aware { Scheduler::LoadAware } else { Scheduler::RequestsOnly };
+    let options = Options { scheduler, ..options(args)? };
     let client = kube::Client::new(server.clone(), "default");
     World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")
 }

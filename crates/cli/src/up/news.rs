@@ -45,7 +45,7 @@ pub async fn follow(
             why = &mut ended => return why.to_owned(),
             Some(notice) = notices.recv() => page.add(notice),
             _ = pages.tick() => {
-                let bound = sites.iter().map(|site| site.world.counts().bound.get()).sum::<u64>();
+                let bound = sites.iter().map(|site| site.world.counts().scheduler.bound.get()).sum::<u64>();
                 let now = (bound, sites.iter().map(|site| site.world.running()).sum::<usize>());
                 if now != pods {
                     pods = now;
@@ -117,21 +117,24 @@ pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant)
     let nodes = cluster.nodes.count(|_| true);
     let ready = cluster.nodes.count(|node| node.ready);
     let pods = cluster.pods.count(|_| true);
-    let relief =
-        [("throttled", &counts.throttled), ("evicted", &counts.relieved), ("given back", &counts.restored)];
+    let relief = [
+        ("throttled", &counts.agent.throttled),
+        ("evicted", &counts.agent.evicted),
+        ("given back", &counts.agent.restored),
+    ];
     let relief = relief.map(|(what, count)| format!("{} {what}", count.get())).join(", ");
     let mut rows = vec![
         ("time", format!("{:.1}s", started.elapsed().as_secs_f64())),
         ("nodes", format!("{nodes}, {ready} ready")),
         ("pods", format!("{pods}, {} running", world.running())),
-        ("bound", counts.bound.get().to_string()),
+        ("bound", counts.scheduler.bound.get().to_string()),
         ("load", load(world)),
         ("started", counts.started.get().to_string()),
         ("ended", format!("{} by themselves, {} deleted", counts.succeeded.get(), counts.stopped.get())),
-        ("waited", format!("{} that fitted nowhere at first", counts.unschedulable.get())),
+        ("waited", format!("{} that fitted nowhere at first", counts.scheduler.unschedulable.get())),
         ("writes", format!("{} to the API server", server.store().revision())),
     ];
-    if counts.throttled.get() + counts.relieved.get() > 0 {
+    if counts.agent.throttled.get() + counts.agent.evicted.get() > 0 {
         rows.push(("relief", relief));
     }
     let rows: Vec<String> = rows.iter().map(|(name, value)| format!("  {name:<8}  {value}")).collect();

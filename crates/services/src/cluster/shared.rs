@@ -8,7 +8,8 @@ use crate::cluster::informer::{Change, Informer};
 use crate::cluster::watch::{Event, Watched, watch};
 use crate::cluster::write::Written;
 use jiff::Timestamp;
-use loadline_core::object::Key;
+use loadline_api::Error;
+use loadline_core::object::{Key, Meta};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -117,7 +118,17 @@ impl<W: Watched> SharedStore<W> {
 
     /// Takes in the answer to a write of our own, unless the watch already told something as new.
     pub fn wrote(&self, answer: &Written) {
-        let Some((meta, facts)) = answer.read::<W>() else { return };
+        if let Some((meta, facts)) = answer.read::<W>() {
+            self.take_written(meta, facts);
+        }
+    }
+
+    /// The same, where the answer says less than we know.
+    pub fn put(&self, meta: Meta, facts: W::Facts) {
+        self.take_written(meta, Ok(facts));
+    }
+
+    fn take_written(&self, meta: Meta, facts: Result<W::Facts, Error>) {
         let steps = {
             let mut inner = self.write();
             let change = inner.informer.wrote(meta, facts);

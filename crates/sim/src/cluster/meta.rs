@@ -1,53 +1,28 @@
-//! What every object has: a name, an identity, owners.
+//! What every object has: an identity, labels, owners.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as wire;
+use loadline_api::{Error, Problem};
+use loadline_core::object::{Key, Meta};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
-
-/// Where an object is found. The namespace is empty for what is not in one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
-    pub namespace: String,
-    pub name: String,
-}
-
-impl Key {
-    /// A key from its parts.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
+use std::sync::Arc;
 
 /// The controller an object belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// `ReplicaSet`, `Deployment`, …
     pub kind: String,
     pub name: String,
-    /// Its identity.
-    pub uid: String,
+    pub uid: Arc<str>,
 }
 
-/// The part of an object's metadata that decisions look at.
+/// The part of an object's metadata that simulated nodes and controllers look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meta {
-    /// Where it is found.
-    pub key: Key,
-    /// Its identity: an object of the same name later is another one.
-    pub uid: String,
-    /// Which write this is; grows with every write to any object.
-    pub revision: u64,
+pub struct ObjectMeta {
+    pub id: Meta,
     /// Counts changes of what is wanted.
     pub generation: i64,
     /// Since when it exists.
@@ -62,7 +37,7 @@ pub struct Meta {
     pub owner: Option<Owner>,
 }
 
-impl Meta {
+impl ObjectMeta {
     /// Is it being deleted?
     #[must_use]
     pub fn is_deleted(&self) -> bool {
@@ -72,7 +47,7 @@ impl Meta {
     /// Does it belong to the controller with this identity?
     #[must_use]
     pub fn is_owned_by(&self, uid: &str) -> bool {
-        self.owner.as_ref().is_some_and(|owner| owner.uid == uid)
+        self.owner.as_ref().is_some_and(|owner| *owner.uid == *uid)
     }
 
     /// An annotation's value.
@@ -82,21 +57,34 @@ impl Meta {
     }
 }
 
-impl From<ObjectMeta> for Meta {
-    fn from(from: ObjectMeta) -> Self {
+impl From<wire::ObjectMeta> for ObjectMeta {
+    fn from(from: wire::ObjectMeta) -> Self {
         let owners = from.owner_references.unwrap_or_default();
         let owner = owners.into_iter().find(|o| o.controller == Some(true));
-        Self {
+        let id = Meta {
             key: Key::new(from.namespace.unwrap_or_default(), from.name.unwrap_or_default()),
-            uid: from.uid.unwrap_or_default(),
-            revision: from.resource_version.and_then(|v| v.parse().ok()).unwrap_or(0),
+            uid: from.uid.unwrap_or_default().into(),
+            revision: from.resource_version.and_then(|v| v.parse().ok()),
+        };
+        Self {
+            id,
             generation: from.generation.unwrap_or(0),
             created: from.creation_timestamp.map(|t| t.0),
             deleted: from.deletion_timestamp.map(|t| t.0),
             grace: from.deletion_grace_period_seconds,
             labels: from.labels.unwrap_or_default(),
             annotations: from.annotations.unwrap_or_default(),
-            owner: owner.map(|o| Owner { kind: o.kind, name: o.name, uid: o.uid }),
+            owner: owner.map(|o| Owner { kind: o.kind, name: o.name, uid: o.uid.into() }),
         }
     }
+}
+
+/// The metadata of an object, and the rest of it as something that knows how to read itself.
+pub(super) fn read<T: DeserializeOwned>(kind: &str, object: &Value) -> Result<(ObjectMeta, T), Error> {
+    let failed = |error: serde_json::Error| Error {
+        object: kind.to_owned(),
+        problems: vec![Problem { path: String::new(), problem: error.to_string() }],
+    };
+    let meta = wire::ObjectMeta::deserialize(&object["metadata"]).map_err(failed)?;
+    Ok((meta.into(), T::deserialize(object).map_err(failed)?))
 }

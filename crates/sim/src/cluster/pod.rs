@@ -1,12 +1,14 @@
 //! Pods and nodes, as far as simulated nodes and controllers look at them.
 
-use super::{Kept, Meta};
+use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
+use loadline_api::Error;
 use loadline_core::requests::{self, Rules};
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeAffinity, Required};
 use loadline_core::select::{Taint, Toleration};
 use loadline_core::view::Phase;
+use loadline_services::cluster::{Resource, Watched};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,7 +39,7 @@ pub struct Container {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: ObjectMeta,
     /// The node it is bound to.
     pub node: Option<String>,
     /// Who is to bind it.
@@ -114,12 +116,14 @@ struct RawCondition {
     last_transition_time: Option<Timestamp>,
 }
 
-impl Kept for Pod {
-    const KIND: (&'static str, &'static str, &'static str, &'static str) = ("", "v1", "Pod", "pods");
+impl Watched for Pod {
+    const RESOURCE: Resource = resource::PODS;
+    type Facts = Self;
 
-    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
-        let requests = requests::requests(&requests::Pod::deserialize(&data)?, Rules::default());
-        let Raw { spec, status } = serde_json::from_value(data)?;
+    fn read(object: &Value) -> Result<Self, Error> {
+        let (_, asks) = meta::read::<requests::Pod>("Pod", object)?;
+        let requests = requests::requests(&asks, Rules::default());
+        let (meta, Raw { spec, status }) = meta::read("Pod", object)?;
         let condition = |name: &str| status.conditions.iter().find(|c| c.r#type == name);
         let since = |name: &str| {
             let held = condition(name).filter(|c| c.status == "True")?;
@@ -145,10 +149,6 @@ impl Kept for Pod {
             ip: status.pod_ip.filter(|ip| !ip.is_empty()),
             meta,
         })
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
     }
 }
 
@@ -189,7 +189,7 @@ impl Pod {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: ObjectMeta,
     /// Marks that keep pods away.
     pub taints: Vec<Taint>,
     /// Is it cordoned?
@@ -221,11 +221,12 @@ struct RawNodeStatus {
     allocatable: List,
 }
 
-impl Kept for Node {
-    const KIND: (&'static str, &'static str, &'static str, &'static str) = ("", "v1", "Node", "nodes");
+impl Watched for Node {
+    const RESOURCE: Resource = resource::NODES;
+    type Facts = Self;
 
-    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
-        let RawNode { spec, status } = serde_json::from_value(data)?;
+    fn read(object: &Value) -> Result<Self, Error> {
+        let (meta, RawNode { spec, status }) = meta::read("Node", object)?;
         let ready = status.conditions.iter().any(|c| c.r#type == "Ready" && c.status == "True");
         Ok(Self {
             meta,
@@ -234,9 +235,5 @@ impl Kept for Node {
             ready,
             allocatable: status.allocatable,
         })
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
     }
 }

@@ -1,8 +1,10 @@
 //! Deployments, replica sets and disruption budgets, as far as their controllers look at them.
 
-use super::{Kept, Meta};
+use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
+use loadline_api::Error;
 use loadline_core::select::{LabelSelector, Selector};
+use loadline_services::cluster::{Resource, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,7 +87,7 @@ pub struct ReplicaSetStatus {
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaSet {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: ObjectMeta,
     /// How many pods it wants.
     pub replicas: i64,
     /// Seconds a pod must be ready to count as available.
@@ -143,7 +145,7 @@ pub struct DeploymentStatus {
 #[derive(Clone, Debug, Default)]
 pub struct Deployment {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: ObjectMeta,
     /// How many pods it wants.
     pub replicas: i64,
     /// Which replica sets and pods are its own, as written.
@@ -198,12 +200,12 @@ struct RawRolling {
     max_unavailable: Option<Amount>,
 }
 
-impl Kept for ReplicaSet {
-    const KIND: (&'static str, &'static str, &'static str, &'static str) =
-        ("apps", "v1", "ReplicaSet", "replicasets");
+impl Watched for ReplicaSet {
+    const RESOURCE: Resource = resource::REPLICA_SETS;
+    type Facts = Self;
 
-    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
-        let Raw { spec, status } = serde_json::from_value::<Raw<ReplicaSetStatus>>(data)?;
+    fn read(object: &Value) -> Result<Self, Error> {
+        let (meta, Raw { spec, status }) = meta::read::<Raw<ReplicaSetStatus>>("ReplicaSet", object)?;
         Ok(Self {
             meta,
             replicas: spec.replicas.unwrap_or(1),
@@ -212,18 +214,14 @@ impl Kept for ReplicaSet {
             status,
         })
     }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
 }
 
-impl Kept for Deployment {
-    const KIND: (&'static str, &'static str, &'static str, &'static str) =
-        ("apps", "v1", "Deployment", "deployments");
+impl Watched for Deployment {
+    const RESOURCE: Resource = resource::DEPLOYMENTS;
+    type Facts = Self;
 
-    fn read(meta: Meta, data: Value) -> Result<Self, serde_json::Error> {
-        let Raw { spec, status } = serde_json::from_value::<Raw<DeploymentStatus>>(data)?;
+    fn read(object: &Value) -> Result<Self, Error> {
+        let (meta, Raw { spec, status }) = meta::read::<Raw<DeploymentStatus>>("Deployment", object)?;
         let rolling = spec.strategy.rolling_update.unwrap_or_default();
         let quarter = || Amount::Share("25%".into());
         let strategy = if spec.strategy.r#type == "Recreate" {
@@ -247,17 +245,13 @@ impl Kept for Deployment {
             status,
         })
     }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
-    }
 }
 
 /// A disruption budget.
 #[derive(Clone, Debug)]
 pub struct Budget {
     /// Its metadata.
-    pub meta: Meta,
+    pub meta: ObjectMeta,
     /// Which pods it protects.
     pub selector: Selector,
     /// How many must stay.
@@ -273,7 +267,7 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
-            meta: Meta::default(),
+            meta: ObjectMeta::default(),
             selector: Selector::nothing(),
             min_available: None,
             max_unavailable: None,
@@ -285,32 +279,34 @@ impl Default for Budget {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct RawBudget {
+struct RawBudgetSpec {
     selector: Option<LabelSelector>,
     min_available: Option<Amount>,
     max_unavailable: Option<Amount>,
 }
 
-impl Kept for Budget {
-    const KIND: (&'static str, &'static str, &'static str, &'static str) =
-        ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawBudget {
+    spec: RawBudgetSpec,
+    status: Value,
+}
 
-    fn read(meta: Meta, mut data: Value) -> Result<Self, serde_json::Error> {
-        let spec = RawBudget::deserialize(&data["spec"])?;
-        let selector = LabelSelector::prepare(spec.selector.as_ref()).map_err(serde::de::Error::custom)?;
-        let status = data["status"].take();
-        let disrupted = status.get("disruptedPods").map(BTreeMap::deserialize).transpose()?;
+impl Watched for Budget {
+    const RESOURCE: Resource = resource::BUDGETS;
+    type Facts = Self;
+
+    fn read(object: &Value) -> Result<Self, Error> {
+        let (meta, RawBudget { spec, status }) = meta::read("PodDisruptionBudget", object)?;
+        let disrupted = status.get("disruptedPods").and_then(|pods| BTreeMap::deserialize(pods).ok());
         Ok(Self {
             meta,
-            selector,
+            // A selector that is not valid is for no pod, as in Kubernetes.
+            selector: LabelSelector::prepare(spec.selector.as_ref()).unwrap_or_else(|_| Selector::nothing()),
             min_available: spec.min_available,
             max_unavailable: spec.max_unavailable,
             disrupted: disrupted.unwrap_or_default(),
             status,
         })
-    }
-
-    fn meta(&self) -> &Meta {
-        &self.meta
     }
 }

@@ -26,7 +26,7 @@ pub fn plan(budget: &Budget, pods: &[Arc<Pod>], wanted: Wanted<'_>, now: Timesta
     let numbers = expected(budget, pods, wanted);
     let (disrupted, look_again) = disrupted(budget, pods, now);
     let healthy = pods.iter().filter(|pod| {
-        pod.ready.is_some() && !pod.meta.is_deleted() && !disrupted.contains_key(&pod.meta.key.name)
+        pod.ready.is_some() && !pod.meta.is_deleted() && !disrupted.contains_key(&*pod.meta.id.key.name)
     });
     let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
     let (expected, desired, failure) = match numbers {
@@ -78,7 +78,7 @@ fn expected(budget: &Budget, pods: &[Arc<Pod>], wanted: Wanted<'_>) -> Result<(i
 fn scale(pods: &[Arc<Pod>], wanted: Wanted<'_>) -> Result<i64, String> {
     let mut workloads = BTreeMap::new();
     for pod in pods {
-        let name = &pod.meta.key.name;
+        let name = &pod.meta.id.key.name;
         let (uid, replicas) =
             wanted(pod)?.ok_or_else(|| format!("found no controller ref for pod {name:?}"))?;
         workloads.insert(uid, replicas);
@@ -92,7 +92,7 @@ fn disrupted(
     pods: &[Arc<Pod>],
     now: Timestamp,
 ) -> (BTreeMap<String, Timestamp>, Option<SignedDuration>) {
-    let here = |name: &str| pods.iter().any(|pod| pod.meta.key.name == name && !pod.meta.is_deleted());
+    let here = |name: &str| pods.iter().any(|pod| *pod.meta.id.key.name == *name && !pod.meta.is_deleted());
     let left = |at: &Timestamp| GRANT_LASTS - now.duration_since(*at);
     let kept: BTreeMap<_, _> = budget
         .disrupted
@@ -125,7 +125,7 @@ fn condition(budget: &Budget, (status, reason, message): (&str, &str, String), n
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Key, Meta};
+    use crate::cluster::{Key, Meta, ObjectMeta};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -133,7 +133,10 @@ mod tests {
 
     fn pod(name: &str, ready: bool) -> Arc<Pod> {
         Arc::new(Pod {
-            meta: Meta { key: Key::new("default", name), ..Meta::default() },
+            meta: ObjectMeta {
+                id: Meta { key: Key::new("default", name), ..Meta::default() },
+                ..ObjectMeta::default()
+            },
             ready: ready.then(|| at(0)),
             ..Pod::default()
         })

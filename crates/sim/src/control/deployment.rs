@@ -68,9 +68,9 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(deployment: &'a Deployment, sets: &'a [Arc<ReplicaSet>]) -> Self {
         let mut sorted: Vec<_> = sets.iter().collect();
-        sorted.sort_by(|a, b| (a.meta.created, &a.meta.key).cmp(&(b.meta.created, &b.meta.key)));
+        sorted.sort_by(|a, b| (a.meta.created, &a.meta.id.key).cmp(&(b.meta.created, &b.meta.id.key)));
         let new = sorted.iter().copied().find(|set| same_template(&set.template, &deployment.template));
-        sorted.retain(|set| new.is_none_or(|new| new.meta.uid != set.meta.uid));
+        sorted.retain(|set| new.is_none_or(|new| new.meta.id.uid != set.meta.id.uid));
         Self { deployment, new, old: sorted }
     }
 
@@ -170,7 +170,7 @@ fn sync_new(world: &World<'_>, plan: &mut Plan) {
     let ready = world.deployment.min_ready_seconds;
     let min_ready_seconds = (new.min_ready_seconds != ready).then_some(ready);
     if !annotations.is_empty() || min_ready_seconds.is_some() {
-        let change = plan.changes.entry(new.meta.key.clone()).or_default();
+        let change = plan.changes.entry(new.meta.id.key.clone()).or_default();
         change.annotations.extend(annotations);
         change.min_ready_seconds = min_ready_seconds;
     }
@@ -190,7 +190,7 @@ fn inherited(deployment: &Deployment) -> BTreeMap<String, String> {
 fn make_new(world: &World<'_>) -> (String, Value) {
     let d = world.deployment;
     let hash = hash(&d.template, d.status.collision_count);
-    let name = format!("{}-{hash}", d.meta.key.name);
+    let name = format!("{}-{hash}", d.meta.id.key.name);
     let mut template = d.template.clone();
     template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
     let mut selector = d.selector.clone();
@@ -202,10 +202,10 @@ fn make_new(world: &World<'_>) -> (String, Value) {
     let object = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {
-            "name": name, "namespace": d.meta.key.namespace,
+            "name": name, "namespace": &*d.meta.id.key.namespace,
             "labels": template["metadata"]["labels"], "annotations": annotations,
             "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "Deployment", "name": d.meta.key.name, "uid": d.meta.uid,
+                "apiVersion": "apps/v1", "kind": "Deployment", "name": &*d.meta.id.key.name, "uid": &*d.meta.id.uid,
                 "controller": true, "blockOwnerDeletion": true,
             }],
         },

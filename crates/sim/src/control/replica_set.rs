@@ -105,10 +105,10 @@ fn status(set: &ReplicaSet, active: &[Arc<Pod>], now: Timestamp) -> ReplicaSetSt
 pub fn pod(set: &ReplicaSet) -> Value {
     let template = &set.template["metadata"];
     let mut metadata = json!({
-        "generateName": format!("{}-", set.meta.key.name),
-        "namespace": set.meta.key.namespace,
+        "generateName": format!("{}-", set.meta.id.key.name),
+        "namespace": &*set.meta.id.key.namespace,
         "ownerReferences": [{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set.meta.key.name, "uid": set.meta.uid,
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": &*set.meta.id.key.name, "uid": &*set.meta.id.uid,
             "controller": true, "blockOwnerDeletion": true,
         }],
     });
@@ -123,19 +123,27 @@ pub fn pod(set: &ReplicaSet) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Key, Meta};
+    use crate::cluster::{Key, Meta, ObjectMeta};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     fn set(replicas: i64) -> ReplicaSet {
-        ReplicaSet { replicas, meta: Meta { generation: 3, ..Meta::default() }, ..ReplicaSet::default() }
+        ReplicaSet {
+            replicas,
+            meta: ObjectMeta { generation: 3, ..ObjectMeta::default() },
+            ..ReplicaSet::default()
+        }
     }
 
     fn pod(name: &str, ready: Option<i64>) -> Pod {
         Pod {
-            meta: Meta { key: Key::new("default", name), created: Some(at(0)), ..Meta::default() },
+            meta: ObjectMeta {
+                id: Meta { key: Key::new("default", name), ..Meta::default() },
+                created: Some(at(0)),
+                ..ObjectMeta::default()
+            },
             node: Some("a".into()),
             phase: Phase::Running,
             ready: ready.map(at),
@@ -194,7 +202,7 @@ mod tests {
         ];
         for (goes, why) in table {
             let plan = plan_of(&set(1), vec![old.clone(), goes]);
-            let names: Vec<_> = plan.delete.iter().map(|pod| pod.meta.key.name.as_str()).collect();
+            let names: Vec<_> = plan.delete.iter().map(|pod| &*pod.meta.id.key.name).collect();
             assert_eq!(names, ["goes"], "{why}");
         }
     }
@@ -205,7 +213,7 @@ mod tests {
             .map(|(name, node)| Arc::new(Pod { node: Some(node.into()), ..pod(name, Some(1)) }));
         let related = BTreeMap::from([("x".to_owned(), 1), ("y".to_owned(), 4)]);
         let plan = plan(&set(1), &pods, &related, at(100));
-        assert_eq!(plan.delete[0].meta.key.name, "b");
+        assert_eq!(&*plan.delete[0].meta.id.key.name, "b");
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! The loops of the controllers: what changed is looked at, what is decided is written.
 
 use super::{budget, deployment, replica_set};
-use crate::cluster::{Budget, Cluster, Deployment, Error, Key, Meta, Owner, Pod, ReplicaSet};
+use crate::cluster::{
+    Cluster, Deployment, Failure, Key, ObjectMeta, Owner, Patch, Pod, ReplicaSet, resource,
+};
 use crate::tell::{About, Event, Teller};
-use crate::work::{self, Queue};
 use crate::world::Counts;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
+use loadline_services::cluster::events::Severity;
+use loadline_services::cluster::queue::{self as work, Queue};
+use loadline_services::cluster::write::Written;
+use loadline_services::cluster::{Cause, Resource};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,26 +52,27 @@ impl Controllers {
         let this = Arc::downgrade(self);
         self.cluster.deployments.listen(move |old, new| {
             let (Some(this), Some(one)) = (this.upgrade(), new.or(old)) else { return };
-            this.deployments.add(one.meta.key.clone());
+            this.deployments.add(one.meta.id.key.clone());
         });
         let this = Arc::downgrade(self);
         self.cluster.sets.listen(move |old, new| {
             let (Some(this), Some(one)) = (this.upgrade(), new.or(old)) else { return };
-            this.sets.add(one.meta.key.clone());
+            this.sets.add(one.meta.id.key.clone());
             wake_owner(&one.meta, "Deployment", &this.deployments);
         });
         let this = Arc::downgrade(self);
         self.cluster.pods.listen(move |old, new| {
             let (Some(this), Some(pod)) = (this.upgrade(), new.or(old)) else { return };
             wake_owner(&pod.meta, "ReplicaSet", &this.sets);
-            let budgets = this.cluster.budgets.within(&pod.meta.key.namespace);
+            let budgets = this.cluster.budgets.within(&pod.meta.id.key.namespace);
             for budget in budgets.iter().filter(|budget| budget.selector.matches(&pod.meta.labels)) {
-                this.budgets.add_after(budget.meta.key.clone(), GATHER);
+                this.budgets.add_after(budget.meta.id.key.clone(), GATHER);
             }
             // A Deployment that recreates waits for the last old pod.
             if new.is_none()
                 && let Some(owner) = &pod.meta.owner
-                && let Some(set) = this.cluster.sets.get(&Key::new(&pod.meta.key.namespace, &owner.name))
+                && let Some(set) =
+                    this.cluster.sets.get(&Key::new(pod.meta.id.key.namespace.clone(), owner.name.as_str()))
             {
                 wake_owner(&set.meta, "Deployment", &this.deployments);
             }
@@ -74,7 +80,7 @@ impl Controllers {
         let this = Arc::downgrade(self);
         self.cluster.budgets.listen(move |_, new| {
             let (Some(this), Some(one)) = (this.upgrade(), new) else { return };
-            this.budgets.add(one.meta.key.clone());
+            this.budgets.add(one.meta.id.key.clone());
         });
     }
 
@@ -96,9 +102,9 @@ impl Controllers {
         });
     }
 
-    async fn set(&self, key: &Key) -> Result<Option<Duration>, Error> {
+    async fn set(&self, key: &Key) -> Result<Option<Duration>, Failure> {
         let Some(set) = self.cluster.sets.get(key) else { return Ok(None) };
-        let pods = self.cluster.pods.owned_by(&set.meta.uid);
+        let pods = self.cluster.pods.under(&set.meta.id.uid);
         // Where pods crowd only matters when some have to go.
         let too_many =
             pods.iter().filter(|pod| pod.is_active()).count() > usize::try_from(set.replicas).unwrap_or(0);
@@ -106,10 +112,10 @@ impl Controllers {
         let plan = replica_set::plan(&set, &pods, &crowds, Timestamp::now());
         // The status first: it speaks of the pods that were seen.
         if plan.status != set.status {
-            let patch = json!({"metadata": {"uid": set.meta.uid}, "status": plan.status});
-            match self.cluster.write.patch::<ReplicaSet>(key, "/status", &patch).await {
-                Ok(answer) => self.cluster.sets.wrote(answer),
-                Err(error) if error.is_gone() || error.is_conflict() => return Ok(None),
+            let patch = json!({"metadata": {"uid": &*set.meta.id.uid}, "status": plan.status});
+            match self.cluster.write.patch(resource::REPLICA_SETS.status(), key, Patch::Merge, &patch).await {
+                Ok(answer) => self.cluster.sets.wrote(&answer),
+                Err(error) if error.is_not_found() || error.is_conflict() => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
@@ -121,59 +127,61 @@ impl Controllers {
         Ok(plan.look_again.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
     }
 
-    async fn make(&self, set: &ReplicaSet, count: usize) -> Result<(), Error> {
+    async fn make(&self, set: &ReplicaSet, count: usize) -> Result<(), Failure> {
         if count == 0 {
             return Ok(());
         }
         let object = replica_set::pod(set);
         let made = futures::stream::iter(0..count).map(Ok).try_for_each_concurrent(AT_ONCE, async |_| {
-            let answer = self.cluster.write.create::<Pod>(&set.meta.key.namespace, &object).await?;
-            let name = answer["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            self.cluster.pods.wrote(answer);
+            let answer =
+                self.cluster.write.create(resource::PODS, &set.meta.id.key.namespace, &object).await?;
+            let name = answer.read::<Pod>().map(|(meta, _)| meta.key.name).unwrap_or_default();
+            self.cluster.pods.wrote(&answer);
             self.counts.made.add();
             self.event(
                 "replicaset-controller",
-                ("ReplicaSet", &set.meta),
+                (resource::REPLICA_SETS, &set.meta),
                 "SuccessfulCreate",
                 format!("Created pod: {name}"),
             );
-            Ok::<_, Error>(())
+            Ok::<_, Failure>(())
         });
-        made.await.inspect_err(|error: &Error| {
-            if matches!(error.code(), Some(403 | 422)) {
-                let about = About { api_version: "apps/v1", kind: "ReplicaSet", meta: &set.meta };
-                let message = format!("Error creating: {}", root(error));
-                self.tell.event(
-                    &about,
-                    &Event {
-                        component: "replicaset-controller",
-                        host: None,
-                        warning: true,
-                        reason: "FailedCreate",
-                        message,
-                    },
-                );
+        made.await.inspect_err(|error: &Failure| {
+            if matches!(error.cause, Cause::Forbidden | Cause::Invalid) {
+                let about = About { resource: resource::REPLICA_SETS, meta: &set.meta };
+                let event = Event {
+                    component: "replicaset-controller",
+                    host: None,
+                    severity: Severity::Warning,
+                    reason: "FailedCreate",
+                    note: format!("Error creating: {}", error.message),
+                };
+                self.tell.event(&about, event);
             }
         })
     }
 
-    async fn unmake(&self, set: &ReplicaSet, pod: Arc<Pod>) -> Result<(), Error> {
-        let key = &pod.meta.key;
-        match self.cluster.write.delete::<Pod>(key, &pod.meta.uid, None).await {
-            Ok(mut answer) => {
+    async fn unmake(&self, set: &ReplicaSet, pod: Arc<Pod>) -> Result<(), Failure> {
+        let key = &pod.meta.id.key;
+        match self.cluster.write.delete(resource::PODS, &pod.meta.id, None).await {
+            Ok(answer) => {
                 // A pod that went at once answers as it was; what matters here is that it goes.
-                if answer["kind"] == "Pod" {
-                    if answer["metadata"]["deletionTimestamp"].is_null() {
-                        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-                        answer["metadata"]["deletionTimestamp"] = json!(now);
-                    }
-                    self.cluster.pods.wrote(answer);
+                if let Some((meta, Ok(mut gone))) =
+                    answer.read::<Pod>().filter(|(meta, _)| meta.uid == pod.meta.id.uid)
+                {
+                    gone.meta.deleted = gone.meta.deleted.or(Some(Timestamp::now()));
+                    self.cluster.pods.put(meta, gone);
                 }
                 let message = format!("Deleted pod: {}", key.name);
-                self.event("replicaset-controller", ("ReplicaSet", &set.meta), "SuccessfulDelete", message);
+                self.event(
+                    "replicaset-controller",
+                    (resource::REPLICA_SETS, &set.meta),
+                    "SuccessfulDelete",
+                    message,
+                );
                 Ok(())
             }
-            Err(error) if error.is_gone() || error.is_conflict() => Ok(()),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -182,13 +190,12 @@ impl Controllers {
     fn crowds(&self, set: &ReplicaSet) -> BTreeMap<String, usize> {
         let siblings = match &set.meta.owner {
             Some(owner) => {
-                self.cluster.sets.owned_by(&owner.uid).iter().map(|s| s.meta.uid.clone()).collect()
+                self.cluster.sets.under(&owner.uid).iter().map(|s| s.meta.id.uid.clone()).collect()
             }
-            None => vec![set.meta.uid.clone()],
+            None => vec![set.meta.id.uid.clone()],
         };
         let mut crowds = BTreeMap::new();
-        for pod in
-            siblings.iter().flat_map(|uid| self.cluster.pods.owned_by(uid)).filter(|pod| pod.is_active())
+        for pod in siblings.iter().flat_map(|uid| self.cluster.pods.under(uid)).filter(|pod| pod.is_active())
         {
             if let Some(node) = &pod.node {
                 *crowds.entry(node.clone()).or_default() += 1;
@@ -197,9 +204,9 @@ impl Controllers {
         crowds
     }
 
-    async fn deployment(&self, key: &Key) -> Result<Option<Duration>, Error> {
+    async fn deployment(&self, key: &Key) -> Result<Option<Duration>, Failure> {
         let Some(d) = self.cluster.deployments.get(key) else { return Ok(None) };
-        let sets = self.cluster.sets.owned_by(&d.meta.uid);
+        let sets = self.cluster.sets.under(&d.meta.id.uid);
         let plan = deployment::plan(&d, &sets, self.has_old_pods(&d, &sets), Timestamp::now());
         for (name, change) in &plan.changes {
             self.change(&d, &sets, name, change).await?;
@@ -208,18 +215,24 @@ impl Controllers {
             self.create_set(&d, object).await?;
         }
         for set in &plan.delete {
-            match self.cluster.write.delete::<ReplicaSet>(&set.meta.key, &set.meta.uid, None).await {
-                Err(error) if !error.is_gone() && !error.is_conflict() => return Err(error),
+            match self.cluster.write.delete(resource::REPLICA_SETS, &set.meta.id, None).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
                 _ => {}
             }
         }
         if let Some(revision) = &plan.revision {
-            let patch = json!({"metadata": {"uid": d.meta.uid, "annotations": {"deployment.kubernetes.io/revision": revision}}});
-            self.wrote_deployment(&d, self.cluster.write.patch::<Deployment>(key, "", &patch).await)?;
+            let patch = json!({"metadata": {"uid": &*d.meta.id.uid, "annotations": {"deployment.kubernetes.io/revision": revision}}});
+            self.wrote_deployment(
+                &d,
+                self.cluster.write.patch(resource::DEPLOYMENTS.whole(), key, Patch::Merge, &patch).await,
+            )?;
         }
         if plan.status != d.status {
-            let patch = json!({"metadata": {"uid": d.meta.uid}, "status": plan.status});
-            self.wrote_deployment(&d, self.cluster.write.patch::<Deployment>(key, "/status", &patch).await)?;
+            let patch = json!({"metadata": {"uid": &*d.meta.id.uid}, "status": plan.status});
+            self.wrote_deployment(
+                &d,
+                self.cluster.write.patch(resource::DEPLOYMENTS.status(), key, Patch::Merge, &patch).await,
+            )?;
             self.tell_progress(&d, &plan.status);
         }
         Ok(plan.look_again.map(|seconds| Duration::from_secs(seconds.unsigned_abs())))
@@ -227,7 +240,7 @@ impl Controllers {
 
     fn has_old_pods(&self, d: &Deployment, sets: &[Arc<ReplicaSet>]) -> bool {
         let old = sets.iter().filter(|set| !deployment::same_template(&set.template, &d.template));
-        let mut pods = old.flat_map(|set| self.cluster.pods.owned_by(&set.meta.uid));
+        let mut pods = old.flat_map(|set| self.cluster.pods.under(&set.meta.id.uid));
         pods.any(|pod| !pod.phase.is_over())
     }
 
@@ -237,11 +250,11 @@ impl Controllers {
         sets: &[Arc<ReplicaSet>],
         key: &Key,
         change: &deployment::Change,
-    ) -> Result<(), Error> {
-        let Some(set) = sets.iter().find(|set| set.meta.key == *key) else { return Ok(()) };
+    ) -> Result<(), Failure> {
+        let Some(set) = sets.iter().find(|set| set.meta.id.key == *key) else { return Ok(()) };
         // With the revision that was looked at: a size decided on old news must not be written.
         let mut patch = json!({"metadata": {
-            "uid": set.meta.uid, "resourceVersion": set.meta.revision.to_string(),
+            "uid": &*set.meta.id.uid, "resourceVersion": set.meta.id.revision.map(|revision| revision.to_string()),
         }});
         if !change.annotations.is_empty() {
             patch["metadata"]["annotations"] = json!(change.annotations);
@@ -252,44 +265,51 @@ impl Controllers {
         if let Some(seconds) = change.min_ready_seconds {
             patch["spec"]["minReadySeconds"] = json!(seconds);
         }
-        let answer = self.cluster.write.patch::<ReplicaSet>(key, "", &patch).await?;
-        self.cluster.sets.wrote(answer);
+        let answer =
+            self.cluster.write.patch(resource::REPLICA_SETS.whole(), key, Patch::Merge, &patch).await?;
+        self.cluster.sets.wrote(&answer);
         if let Some(replicas) = change.replicas {
             self.tell_scaled(d, &key.name, set.replicas, replicas);
         }
         Ok(())
     }
 
-    async fn create_set(&self, d: &Deployment, object: &Value) -> Result<(), Error> {
+    async fn create_set(&self, d: &Deployment, object: &Value) -> Result<(), Failure> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        match self.cluster.write.create::<ReplicaSet>(&d.meta.key.namespace, object).await {
+        match self.cluster.write.create(resource::REPLICA_SETS, &d.meta.id.key.namespace, object).await {
             Ok(answer) => {
-                self.cluster.sets.wrote(answer);
+                self.cluster.sets.wrote(&answer);
                 let replicas = object["spec"]["replicas"].as_i64().unwrap_or(0);
                 self.tell_scaled(d, name, 0, replicas);
                 Ok(())
             }
             Err(error) if error.is_conflict() => {
-                let key = Key::new(&d.meta.key.namespace, name);
+                let key = Key::new(d.meta.id.key.namespace.clone(), name);
                 let ours = self.cluster.sets.get(&key);
-                if ours.is_some_and(|set| set.meta.is_owned_by(&d.meta.uid)) {
+                if ours.is_some_and(|set| set.meta.is_owned_by(&d.meta.id.uid)) {
                     return Ok(());
                 }
                 // Somebody else has the name: the next try takes another.
                 let count = d.status.collision_count.unwrap_or(0) + 1;
                 let patch = json!({"status": {"collisionCount": count}});
-                let answer = self.cluster.write.patch::<Deployment>(&d.meta.key, "/status", &patch).await?;
-                self.cluster.deployments.wrote(answer);
+                let answer = self
+                    .cluster
+                    .write
+                    .patch(resource::DEPLOYMENTS.status(), &d.meta.id.key, Patch::Merge, &patch)
+                    .await?;
+                self.cluster.deployments.wrote(&answer);
                 Err(error)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn wrote_deployment(&self, d: &Deployment, answer: Result<Value, Error>) -> Result<(), Error> {
+    fn wrote_deployment(&self, d: &Deployment, answer: Result<Written, Failure>) -> Result<(), Failure> {
         match answer {
-            Ok(answer) => self.cluster.deployments.wrote(answer),
-            Err(error) if error.is_gone() => tracing::debug!(deployment = %d.meta.key, "gone meanwhile"),
+            Ok(answer) => self.cluster.deployments.wrote(&answer),
+            Err(error) if error.is_not_found() => {
+                tracing::debug!(deployment = %d.meta.id.key, "gone meanwhile")
+            }
             Err(error) => return Err(error),
         }
         Ok(())
@@ -298,8 +318,8 @@ impl Controllers {
     fn tell_scaled(&self, d: &Deployment, set: &str, from: i64, to: i64) {
         let way = if to > from { "up" } else { "down" };
         let message = format!("Scaled {way} replica set {set} from {from} to {to}");
-        self.tell.notice("deployment", &d.meta.key, format!("scaled {way} {set} from {from} to {to}"));
-        self.event("deployment-controller", ("Deployment", &d.meta), "ScalingReplicaSet", message);
+        self.tell.notice("deployment", &d.meta.id.key, format!("scaled {way} {set} from {from} to {to}"));
+        self.event("deployment-controller", (resource::DEPLOYMENTS, &d.meta), "ScalingReplicaSet", message);
     }
 
     fn tell_progress(&self, d: &Deployment, status: &crate::cluster::DeploymentStatus) {
@@ -313,13 +333,13 @@ impl Controllers {
         if complete(status) && !complete(&d.status) {
             self.tell.notice(
                 "deployment",
-                &d.meta.key,
+                &d.meta.id.key,
                 format!("{} of {} available", d.replicas, d.replicas),
             );
         }
     }
 
-    async fn budget(&self, key: &Key) -> Result<Option<Duration>, Error> {
+    async fn budget(&self, key: &Key) -> Result<Option<Duration>, Failure> {
         let Some(budget) = self.cluster.budgets.get(key) else { return Ok(None) };
         let mut pods = self.cluster.pods.within(&key.namespace);
         pods.retain(|pod| budget.selector.matches(&pod.meta.labels) && !pod.phase.is_over());
@@ -335,12 +355,12 @@ impl Controllers {
                 }
             }
             let patch = json!({
-                "metadata": {"uid": budget.meta.uid, "resourceVersion": budget.meta.revision.to_string()},
+                "metadata": {"uid": &*budget.meta.id.uid, "resourceVersion": budget.meta.id.revision.map(|revision| revision.to_string())},
                 "status": status,
             });
-            match self.cluster.write.patch::<Budget>(key, "/status", &patch).await {
-                Ok(answer) => self.cluster.budgets.wrote(answer),
-                Err(error) if error.is_gone() => return Ok(None),
+            match self.cluster.write.patch(resource::BUDGETS.status(), key, Patch::Merge, &patch).await {
+                Ok(answer) => self.cluster.budgets.wrote(&answer),
+                Err(error) if error.is_not_found() => return Ok(None),
                 Err(error) => return Err(error),
             }
         }
@@ -349,38 +369,43 @@ impl Controllers {
 
     /// What the workload of a pod wants: that of its Deployment, if it has one.
     fn wanted(&self, pod: &Pod) -> Result<Option<(String, i64)>, String> {
-        let namespace = &pod.meta.key.namespace;
+        let namespace = &pod.meta.id.key.namespace;
         let Some(Owner { kind, name, uid }) = &pod.meta.owner else { return Ok(None) };
         if kind != "ReplicaSet" {
             return Err(format!("{kind}s are not simulated, so the size of {name} is not known"));
         }
-        let set = self.cluster.sets.get(&Key::new(namespace, name)).filter(|set| set.meta.uid == *uid);
+        let set = self
+            .cluster
+            .sets
+            .get(&Key::new(namespace.clone(), name.as_str()))
+            .filter(|set| set.meta.id.uid == *uid);
         let Some(set) = set else { return Err(format!("replica set {name} is gone")) };
         let owner = set.meta.owner.as_ref().filter(|owner| owner.kind == "Deployment");
-        let deployment =
-            owner.and_then(|owner| self.cluster.deployments.get(&Key::new(namespace, &owner.name)));
+        let deployment = owner.and_then(|owner| {
+            self.cluster.deployments.get(&Key::new(namespace.clone(), owner.name.as_str()))
+        });
         Ok(Some(match deployment {
-            Some(d) => (d.meta.uid.clone(), d.replicas),
-            None => (set.meta.uid.clone(), set.replicas),
+            Some(d) => (d.meta.id.uid.to_string(), d.replicas),
+            None => (set.meta.id.uid.to_string(), set.replicas),
         }))
     }
 
     fn event(
         &self,
         component: &'static str,
-        (kind, meta): (&'static str, &Meta),
+        (resource, meta): (Resource, &ObjectMeta),
         reason: &'static str,
-        message: String,
+        note: String,
     ) {
-        let about = About { api_version: "apps/v1", kind, meta };
-        self.tell.event(&about, &Event { component, host: None, warning: false, reason, message });
+        let about = About { resource, meta };
+        self.tell.event(&about, Event { component, host: None, severity: Severity::Normal, reason, note });
     }
 }
 
 /// Has the controller an object belongs to looked at.
-fn wake_owner(meta: &Meta, kind: &str, queue: &Queue) {
+fn wake_owner(meta: &ObjectMeta, kind: &str, queue: &Queue) {
     if let Some(owner) = meta.owner.as_ref().filter(|owner| owner.kind == kind) {
-        queue.add_after(Key::new(&meta.key.namespace, &owner.name), GATHER);
+        queue.add_after(Key::new(meta.id.key.namespace.clone(), owner.name.as_str()), GATHER);
     }
 }
 
@@ -394,12 +419,4 @@ fn same_status(a: &Value, b: &Value) -> bool {
         status
     };
     plain(a) == plain(b)
-}
-
-fn root(error: &Error) -> String {
-    let mut at: &dyn std::error::Error = error;
-    while let Some(source) = at.source() {
-        at = source;
-    }
-    at.to_string()
 }

@@ -97,7 +97,7 @@ impl Burn {
         let mut cpu = fixed.cpu_milli.map(|total| Split::new(total, sum(|asked| asked.cpu_milli)));
         let mut memory = fixed.memory_bytes.map(|total| Split::new(total, sum(|asked| asked.memory_bytes)));
         let containers = running.into_iter().map(|(c, asked)| {
-            let roll = |what: &str| dice(seed, &format!("{}/{}/{what}", pod.meta.key, c.name));
+            let roll = |what: &str| dice(seed, &format!("{}/{}/{what}", pod.meta.id.key, c.name));
             Part {
                 name: c.name.clone(),
                 trace: fixed.trace.unwrap_or_else(|| trace::pick(roll("trace"))),

@@ -88,7 +88,7 @@ pub fn running(pod: &Pod, site: &Site<'_>) -> Value {
         let statuses = pod.init_containers.iter().map(init).collect::<Vec<_>>();
         patch["initContainerStatuses"] = Value::Array(statuses);
     }
-    json!({"metadata": {"uid": pod.meta.uid}, "status": patch})
+    json!({"metadata": {"uid": &*pod.meta.id.uid}, "status": patch})
 }
 
 /// The status of a pod whose containers have just ended well, as a patch.
@@ -102,7 +102,7 @@ pub fn succeeded(pod: &Pod, now: Timestamp) -> Value {
         }});
         container(pod, c, &state, false)
     };
-    json!({"metadata": {"uid": pod.meta.uid}, "status": {
+    json!({"metadata": {"uid": &*pod.meta.id.uid}, "status": {
         "phase": "Succeeded",
         "observedGeneration": pod.meta.generation,
         "conditions": conditions(pod, &now, "False", Some("PodCompleted")),
@@ -119,7 +119,7 @@ fn container(pod: &Pod, c: &Container, state: &Value, running: bool) -> Value {
 }
 
 fn container_id(pod: &Pod, name: &str) -> String {
-    let half = |seed| super::dice(seed, &format!("{}/{name}", pod.meta.uid));
+    let half = |seed| super::dice(seed, &format!("{}/{name}", pod.meta.id.uid));
     format!("loadline-sim://{:016x}{:016x}{:016x}{:016x}", half(0), half(1), half(2), half(3))
 }
 
@@ -151,7 +151,7 @@ fn stamp(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Meta;
+    use crate::cluster::ObjectMeta;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_000_000 + second).unwrap()
@@ -161,7 +161,7 @@ mod tests {
         let annotations = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let started = (phase == Phase::Running).then(|| at(0));
         Pod {
-            meta: Meta { annotations, ..Meta::default() },
+            meta: ObjectMeta { annotations, ..ObjectMeta::default() },
             phase,
             started,
             scheduled: Some(at(0)),

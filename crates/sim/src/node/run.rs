@@ -5,13 +5,15 @@ use super::life::{self, Site, Stage};
 use super::quota::Quotas;
 use super::usage::{Figures, Meter, Sink};
 use super::{Shape, next};
-use crate::cluster::{Cluster, Error, Key, Node, Patch, Pod};
+use crate::cluster::{Cluster, Failure, Key, Patch, Pod, resource};
+use crate::observe::Observer;
 use crate::tell::{About, Event, Teller};
-use crate::work::{self, Queue};
 use crate::world::{Counts, Options};
 use futures::StreamExt;
 use jiff::Timestamp;
 use loadline_core::view::Phase;
+use loadline_services::cluster::events::Severity;
+use loadline_services::cluster::queue::{self as work, Queue};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 const WORKERS: usize = 8;
 /// Heartbeats between two full reports of a node's conditions, as kubelets do every five minutes.
 const BEATS_PER_REPORT: u64 = 30;
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+/// The namespace of the leases of nodes.
+const LEASES: &str = "kube-node-lease";
 
 /// All simulated nodes.
 #[derive(Debug)]
@@ -38,13 +41,14 @@ pub struct Kubelets {
     quotas: Arc<Quotas>,
     meter: Mutex<Meter>,
     sink: Sink,
+    observer: Arc<Observer>,
 }
 
 impl Kubelets {
     pub(crate) fn new(
         cluster: Arc<Cluster>,
         options: &Options,
-        sink: Sink,
+        (sink, observer): (Sink, Arc<Observer>),
         tell: Teller,
         counts: Arc<Counts>,
     ) -> Arc<Self> {
@@ -60,6 +64,7 @@ impl Kubelets {
             meter: Mutex::new(Meter::new(options.seed, options.pace, quotas.clone())),
             quotas,
             sink,
+            observer,
             cluster,
         });
         kubelets.listen();
@@ -74,7 +79,7 @@ impl Kubelets {
         self: &Arc<Self>,
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Failure> {
         let mut registered =
             futures::stream::iter(self.shapes.values()).map(|s| self.register(s)).buffer_unordered(WORKERS);
         while let Some(result) = registered.next().await {
@@ -99,11 +104,11 @@ impl Kubelets {
             let Some(kubelets) = kubelets.upgrade() else { return };
             match (old, new) {
                 (_, Some(pod)) if pod.node.as_ref().is_some_and(|n| kubelets.shapes.contains_key(n)) => {
-                    kubelets.queue.add(pod.meta.key.clone());
+                    kubelets.queue.add(pod.meta.id.key.clone());
                 }
                 (Some(pod), None) => {
-                    kubelets.addresses.take_back(&pod.meta.uid);
-                    kubelets.quotas.forget(&pod.meta.uid);
+                    kubelets.addresses.take_back(&pod.meta.id.uid);
+                    kubelets.quotas.forget(&pod.meta.id.uid);
                 }
                 _ => {}
             }
@@ -111,41 +116,41 @@ impl Kubelets {
         let kubelets = Arc::downgrade(self);
         self.cluster.nodes.listen(move |old, new| {
             let (Some(kubelets), Some(old), None) = (kubelets.upgrade(), old, new) else { return };
-            let name = &old.meta.key.name;
+            let name = &*old.meta.id.key.name;
             if kubelets.shapes.contains_key(name) {
                 kubelets.tell.notice("node", name, "deleted; its pods go with it");
                 let pods = kubelets.cluster.pods.all();
-                for pod in pods.iter().filter(|pod| pod.node.as_ref() == Some(name)) {
-                    kubelets.queue.add(pod.meta.key.clone());
+                for pod in pods.iter().filter(|pod| pod.node.as_deref() == Some(name)) {
+                    kubelets.queue.add(pod.meta.id.key.clone());
                 }
             }
         });
     }
 
-    async fn register(&self, shape: &Shape) -> Result<(), Error> {
+    async fn register(&self, shape: &Shape) -> Result<(), Failure> {
         let now = Timestamp::now();
-        let key = Key::new("", &shape.name);
-        match self.cluster.write.create::<Node>("", &shape.object(now)).await {
-            Ok(answer) => self.cluster.nodes.wrote(answer),
+        let key = Key::new("", shape.name.as_str());
+        match self.cluster.write.create(resource::NODES, "", &shape.object(now)).await {
+            Ok(answer) => self.cluster.nodes.wrote(&answer),
             // From an earlier run against the same server: it gets its kubelet back.
             Err(error) if error.is_conflict() => {
                 let status = json!({"status": shape.status(now)});
                 let patched =
-                    self.cluster.write.patch_as::<Node>(&key, "/status", Patch::Strategic, &status).await;
-                self.cluster.nodes.wrote(patched?);
+                    self.cluster.write.patch(resource::NODES.status(), &key, Patch::Strategic, &status).await;
+                self.cluster.nodes.wrote(&patched?);
             }
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    async fn look(&self, key: &Key) -> Result<Option<Duration>, Error> {
+    async fn look(&self, key: &Key) -> Result<Option<Duration>, Failure> {
         let Some(pod) = self.cluster.pods.get(key) else { return Ok(None) };
         let Some(shape) = pod.node.as_ref().and_then(|name| self.shapes.get(name)) else { return Ok(None) };
         if let Some(ip) = &pod.ip {
-            self.addresses.keep(&pod.meta.uid, ip);
+            self.addresses.keep(&pod.meta.id.uid, ip);
         }
-        if self.cluster.nodes.get(&Key::new("", &shape.name)).is_none() {
+        if self.cluster.nodes.get(&Key::new("", shape.name.as_str())).is_none() {
             return self.remove(&pod, shape).await;
         }
         match next(&pod, self.options.start_after, Timestamp::now()) {
@@ -162,12 +167,12 @@ impl Kubelets {
         }
     }
 
-    async fn run(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Error> {
+    async fn run(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Failure> {
         let host_ip = shape.ip();
         let pod_ip = if pod.host_network {
             Some(host_ip.clone())
         } else {
-            self.addresses.give(&shape.pod_net(), &pod.meta.uid)
+            self.addresses.give(&shape.pod_net(), &pod.meta.id.uid)
         };
         // Full: pods that end give their addresses back.
         let Some(pod_ip) = pod_ip else { return Ok(Some(Duration::from_secs(5))) };
@@ -181,34 +186,35 @@ impl Kubelets {
     }
 
     /// Patches the status of a pod; one that is gone or replaced is none of our business any more.
-    async fn say(&self, pod: &Pod, patch: &Value) -> Result<(), Error> {
-        let key = &pod.meta.key;
-        match self.cluster.write.patch_as::<Pod>(key, "/status", Patch::Strategic, patch).await {
-            Ok(answer) => self.cluster.pods.wrote(answer),
-            Err(error) if error.is_gone() || error.is_conflict() => {}
+    async fn say(&self, pod: &Pod, patch: &Value) -> Result<(), Failure> {
+        let key = &pod.meta.id.key;
+        match self.cluster.write.patch(resource::PODS.status(), key, Patch::Strategic, patch).await {
+            Ok(answer) => self.cluster.pods.wrote(&answer),
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    async fn remove(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Error> {
+    async fn remove(&self, pod: &Pod, shape: &Shape) -> Result<Option<Duration>, Failure> {
         if pod.phase == Phase::Running {
             for container in &pod.containers {
                 self.event(pod, shape, "Killing", format!("Stopping container {}", container.name));
             }
         }
-        match self.cluster.write.delete::<Pod>(&pod.meta.key, &pod.meta.uid, Some(0)).await {
-            Err(error) if !error.is_gone() && !error.is_conflict() => return Err(error),
+        match self.cluster.write.delete(resource::PODS, &pod.meta.id, Some(0)).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
             Ok(_) => self.counts.stopped.add(),
             Err(_) => {}
         }
         Ok(None)
     }
 
-    fn event(&self, pod: &Pod, shape: &Shape, reason: &'static str, message: String) {
-        let about = About { api_version: "v1", kind: "Pod", meta: &pod.meta };
-        let event = Event { component: "kubelet", host: Some(&shape.name), warning: false, reason, message };
-        self.tell.event(&about, &event);
+    fn event(&self, pod: &Pod, shape: &Shape, reason: &'static str, note: String) {
+        let about = About { resource: resource::PODS, meta: &pod.meta };
+        let severity = Severity::Normal;
+        self.tell
+            .event(&about, Event { component: "kubelet", host: Some(&shape.name), severity, reason, note });
     }
 
     async fn beat(&self, beat: Beat, stop: &CancellationToken) {
@@ -234,8 +240,7 @@ impl Kubelets {
         let shapes = futures::stream::iter(self.shapes.values());
         let all = shapes.for_each_concurrent(WORKERS, async |shape| {
             if let Err(error) = self.beat_one(shape, count).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(node = shape.name, error, "missed a heartbeat");
+                tracing::debug!(node = shape.name, %error, "heartbeat missed");
             }
         });
         tokio::select! {
@@ -244,25 +249,26 @@ impl Kubelets {
         }
     }
 
-    async fn beat_one(&self, shape: &Shape, count: u64) -> Result<(), Error> {
-        let key = Key::new("", &shape.name);
+    async fn beat_one(&self, shape: &Shape, count: u64) -> Result<(), Failure> {
+        let key = Key::new("", shape.name.as_str());
         let Some(node) = self.cluster.nodes.get(&key) else { return Ok(()) };
         let now = Timestamp::now();
         let spec = json!({
             "holderIdentity": shape.name, "leaseDurationSeconds": 40,
             "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
         });
-        let lease = format!("{LEASES}/{}", shape.name);
-        match self.cluster.write.patch_at(&lease, &json!({"spec": spec})).await {
-            Err(error) if error.is_gone() => {
+        let lease = Key::new(LEASES, shape.name.as_str());
+        let renew = json!({"spec": spec});
+        match self.cluster.write.patch(resource::LEASES.whole(), &lease, Patch::Merge, &renew).await {
+            Err(error) if error.is_not_found() => {
                 let lease = json!({
                     "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                    "metadata": {"name": shape.name, "namespace": "kube-node-lease", "ownerReferences": [{
-                        "apiVersion": "v1", "kind": "Node", "name": shape.name, "uid": node.meta.uid,
+                    "metadata": {"name": shape.name, "namespace": LEASES, "ownerReferences": [{
+                        "apiVersion": "v1", "kind": "Node", "name": shape.name, "uid": &*node.meta.id.uid,
                     }]},
                     "spec": spec,
                 });
-                self.cluster.write.create_at(LEASES, &lease).await?;
+                self.cluster.write.create(resource::LEASES, LEASES, &lease).await?;
             }
             other => drop(other?),
         }
@@ -273,7 +279,7 @@ impl Kubelets {
                 .map(|c| json!({"type": c["type"], "lastHeartbeatTime": c["lastHeartbeatTime"]}))
                 .collect();
             let patch = json!({"status": {"conditions": seen}});
-            self.cluster.write.patch_as::<Node>(&key, "/status", Patch::Strategic, &patch).await?;
+            self.cluster.write.patch(resource::NODES.status(), &key, Patch::Strategic, &patch).await?;
         }
         Ok(())
     }
@@ -283,13 +289,10 @@ impl Kubelets {
         &self.quotas
     }
 
-    /// What a node looks like, if it is one of these.
-    pub(crate) fn shape(&self, node: &str) -> Option<&Shape> {
-        self.shapes.get(node)
-    }
-
     fn report(&self, window: Duration) {
-        self.sink.take(&self.measure(Timestamp::now(), window));
+        let figures = self.measure(Timestamp::now(), window);
+        self.observer.measured(&figures);
+        self.sink.take(&figures);
     }
 
     /// What everything uses at a time.
@@ -297,7 +300,7 @@ impl Kubelets {
         let mut pods = self.cluster.pods.all();
         pods.retain(|pod| pod.phase == Phase::Running);
         let nodes = self.cluster.nodes.all();
-        let ours = nodes.iter().filter_map(|node| self.shapes.get(&node.meta.key.name));
+        let ours = nodes.iter().filter_map(|node| self.shapes.get(&*node.meta.id.key.name));
         let ours = ours.map(|shape| (shape.name.as_str(), shape.cpus * 1000));
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         let (figures, complaints) = meter.read(ours, &pods, (at, window));

@@ -7,9 +7,10 @@
 
 use super::burn::{Burn, Moment, Split, Use};
 use super::quota::{self, Quotas};
-use crate::cluster::{Key, Pod};
-use jiff::Timestamp;
-use loadline_core::quantity::Quantity;
+use crate::cluster::{Key, Meta, Pod};
+use jiff::{SignedDuration, Timestamp};
+use loadline_core::ledger::Sample;
+use loadline_core::load::Load;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,17 +37,28 @@ pub struct Figures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFigures {
     pub name: String,
-    /// Quantities by resource name.
-    pub usage: BTreeMap<String, String>,
+    pub used: Use,
 }
 
 /// What one pod used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFigures {
-    pub namespace: String,
-    pub name: String,
-    /// Quantities by resource name, by container.
-    pub containers: BTreeMap<String, BTreeMap<String, String>>,
+    pub key: Key,
+    pub uid: Arc<str>,
+    /// By name.
+    pub containers: BTreeMap<String, Use>,
+}
+
+impl Figures {
+    /// What was used, as a measurement of that time.
+    #[must_use]
+    pub fn sample(&self, used: Use) -> Sample {
+        Sample {
+            at: self.at,
+            window: SignedDuration::try_from(self.window).unwrap_or(SignedDuration::MAX),
+            usage: Load::new(used.cpu_milli.saturating_mul(1_000_000), used.memory_bytes),
+        }
+    }
 }
 
 /// Where figures go, such as a metrics API.
@@ -167,13 +179,12 @@ impl Meter {
         let mut out = Vec::with_capacity(pods.len());
         for (pod, wanted) in burns() {
             let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
-            let containers = wanted.map(|(name, wanted)| (name.to_owned(), quantities(tally.grant(wanted))));
-            let Key { namespace, name } = pod.meta.key.clone();
-            out.push(PodFigures { namespace, name, containers: containers.collect() });
+            let containers = wanted.map(|(name, wanted)| (name.to_owned(), tally.grant(wanted)));
+            let Meta { key, uid, .. } = pod.meta.id.clone();
+            out.push(PodFigures { key, uid, containers: containers.collect() });
         }
         let nodes = tallies.into_iter();
-        let nodes =
-            nodes.map(|(name, tally)| NodeFigures { name: name.to_owned(), usage: quantities(tally.used) });
+        let nodes = nodes.map(|(name, tally)| NodeFigures { name: name.to_owned(), used: tally.used });
         (Figures { at, window, nodes: nodes.collect(), pods: out }, complaints)
     }
 
@@ -185,7 +196,7 @@ impl Meter {
     ) -> impl Iterator<Item = (&'a str, Use)> {
         wanted.map(|(name, wanted)| {
             let container = pod.containers.iter().chain(&pod.init_containers).find(|c| c.name == name);
-            let most = container.and_then(|c| quota::milli(self.quotas.get(&pod.meta.uid, c)));
+            let most = container.and_then(|c| quota::milli(self.quotas.get(&pod.meta.id.uid, c)));
             let cpu_milli = most.map_or(wanted.cpu_milli, |most| wanted.cpu_milli.min(most));
             (name, Use { cpu_milli, ..wanted })
         })
@@ -200,7 +211,7 @@ impl Meter {
                 let (burn, wrong) = Burn::new(self.seed, pod);
                 for what in wrong {
                     if self.complaints.len() < COMPLAINTS && self.complaints.insert(what.clone()) {
-                        complaints.push(Complaint { pod: pod.meta.key.clone(), what });
+                        complaints.push(Complaint { pod: pod.meta.id.key.clone(), what });
                     }
                 }
                 Plan { pod: Arc::clone(pod), burn }
@@ -214,14 +225,6 @@ impl Meter {
 /// A pod that changes is a new one in a new place.
 fn address(pod: &Arc<Pod>) -> usize {
     Arc::as_ptr(pod).addr()
-}
-
-/// As Kubernetes has them.
-fn quantities(used: Use) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("cpu".to_owned(), Quantity::from_milli(used.cpu_milli).to_string()),
-        ("memory".to_owned(), Quantity::from_bytes(used.memory_bytes).to_string()),
-    ])
 }
 
 #[cfg(test)]

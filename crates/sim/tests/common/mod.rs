@@ -30,7 +30,11 @@ pub fn metered(server: &ApiServer) -> Sink {
     Sink::new(move |figures: &Figures| {
         let sample = Sample { at: figures.at, window: figures.window };
         for node in &figures.nodes {
-            measured.set_node_metrics(&node.name, &node.usage, sample);
+            let usage = [
+                ("cpu".to_owned(), format!("{}m", node.used.cpu_milli)),
+                ("memory".to_owned(), node.used.memory_bytes.to_string()),
+            ];
+            measured.set_node_metrics(&node.name, &usage.into(), sample);
         }
     })
 }

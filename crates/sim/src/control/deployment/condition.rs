@@ -62,10 +62,10 @@ fn pausing(world: &World<'_>, status: &mut DeploymentStatus, now: Timestamp) {
 
 fn progress(world: &World<'_>, created: Option<&str>, status: &mut DeploymentStatus, now: Timestamp) {
     let before = &world.deployment.status;
-    let name = world.new.map(|new| new.meta.key.name.as_str());
+    let name = world.new.map(|new| &*new.meta.id.key.name);
     let what = match name.or(created) {
         Some(name) => format!("ReplicaSet {name:?}"),
-        None => format!("Deployment {:?}", world.deployment.meta.key.name),
+        None => format!("Deployment {:?}", world.deployment.meta.id.key.name),
     };
     if let Some(created) = created {
         let message = format!("Created new replica set {created:?}");

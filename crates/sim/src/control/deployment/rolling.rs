@@ -18,7 +18,7 @@ pub fn scale(world: &World<'_>, plan: &mut Plan, set: &ReplicaSet, replicas: i64
     if replicas == set.replicas && annotations.is_empty() {
         return;
     }
-    let change = plan.changes.entry(set.meta.key.clone()).or_default();
+    let change = plan.changes.entry(set.meta.id.key.clone()).or_default();
     change.annotations.extend(annotations);
     if replicas != set.replicas {
         change.replicas = Some(replicas);
@@ -130,7 +130,7 @@ fn in_proportion(world: &World<'_>, mut active: Vec<&Arc<ReplicaSet>>, plan: &mu
     let to_add = most - total;
     // Largest first; among equals the newest grows first, the oldest shrinks first.
     active.sort_by(|a, b| {
-        let age = (a.meta.created, &a.meta.key).cmp(&(b.meta.created, &b.meta.key));
+        let age = (a.meta.created, &a.meta.id.key).cmp(&(b.meta.created, &b.meta.id.key));
         b.replicas.cmp(&a.replicas).then(if to_add > 0 { age.reverse() } else { age })
     });
     let mut added = 0;

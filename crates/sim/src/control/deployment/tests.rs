@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::{Amount, Meta, ReplicaSetStatus};
+use crate::cluster::{Amount, Meta, ObjectMeta, ReplicaSetStatus};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -7,7 +7,11 @@ fn at(second: i64) -> Timestamp {
 
 fn deployment(replicas: i64, image: &str, surge: i64, missing: i64) -> Deployment {
     Deployment {
-        meta: Meta { key: Key::new("default", "web"), uid: "d".into(), generation: 1, ..Meta::default() },
+        meta: ObjectMeta {
+            id: Meta { key: Key::new("default", "web"), uid: "d".into(), revision: None },
+            generation: 1,
+            ..ObjectMeta::default()
+        },
         replicas,
         selector: json!({"matchLabels": {"app": "web"}}),
         template: template(image),
@@ -27,12 +31,11 @@ fn set(image: &str, revision: i64, size: i64, broken: i64) -> ReplicaSet {
     let annotations = [(REVISION, revision.to_string())];
     let annotations = annotations.map(|(name, value)| (name.to_owned(), value)).into();
     ReplicaSet {
-        meta: Meta {
-            key: Key::new("default", format!("web-{image}")),
-            uid: image.into(),
+        meta: ObjectMeta {
+            id: Meta { key: Key::new("default", format!("web-{image}")), uid: image.into(), revision: None },
             created: Some(at(revision)),
             annotations,
-            ..Meta::default()
+            ..ObjectMeta::default()
         },
         replicas: size,
         template: template(image),
@@ -134,7 +137,7 @@ fn any_rollout_ends_within_its_limits() {
                 break;
             }
             for set in &mut sets {
-                let change = plan.changes.get(&set.meta.key).and_then(|c| c.replicas);
+                let change = plan.changes.get(&set.meta.id.key).and_then(|c| c.replicas);
                 set.replicas = change.unwrap_or(set.replicas);
                 set.status.replicas = set.replicas;
                 set.status.ready_replicas = set.replicas;
@@ -209,7 +212,7 @@ fn a_finished_rollout_says_so_and_drops_old_history() {
     let plan = plan_of(&d, &sets);
     let reasons: Vec<_> = plan.status.conditions.iter().map(|c| c.reason.as_str()).collect();
     assert_eq!(reasons, ["MinimumReplicasAvailable", "NewReplicaSetAvailable"]);
-    let gone: Vec<_> = plan.delete.iter().map(|set| set.meta.uid.as_str()).collect();
+    let gone: Vec<_> = plan.delete.iter().map(|set| &*set.meta.id.uid).collect();
     assert_eq!(gone, ["a"], "two are kept");
 }
 

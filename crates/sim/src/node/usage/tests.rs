@@ -3,7 +3,7 @@
 use super::super::burn::{USAGE_CPU, USAGE_MEMORY, USAGE_TRACE, WARM_UP};
 use super::super::{dice, trace};
 use super::*;
-use crate::cluster::{Container, Meta};
+use crate::cluster::{Container, Meta, ObjectMeta};
 use proptest::prelude::*;
 
 const CPUS: i64 = 4;
@@ -23,7 +23,11 @@ fn container(name: &str, requests: &[(&str, &str)]) -> Container {
 fn pod(name: &str, requests: &[(&str, &str)], annotations: &[(&str, &str)]) -> Pod {
     let annotations = annotations.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     Pod {
-        meta: Meta { key: Key::new("default", name), annotations, ..Meta::default() },
+        meta: ObjectMeta {
+            id: Meta { key: Key::new("default", name), ..Meta::default() },
+            annotations,
+            ..ObjectMeta::default()
+        },
         node: Some("node-00".into()),
         containers: vec![container("main", requests)],
         ..Pod::default()
@@ -41,13 +45,8 @@ fn read(seed: u64, pods: impl IntoIterator<Item = Pod>, second: i64) -> Figures 
     Meter::new(seed, 60, Arc::default()).read([("node-00", CPUS * 1000)], &pods, (at(second), window)).0
 }
 
-fn used(usage: &BTreeMap<String, String>) -> Use {
-    let quantity = |name: &str| usage[name].parse::<Quantity>().expect("figures are quantities");
-    Use { cpu_milli: quantity("cpu").milli_value(), memory_bytes: quantity("memory").value() }
-}
-
-fn sum<'a>(all: impl IntoIterator<Item = &'a BTreeMap<String, String>>) -> Use {
-    all.into_iter().map(used).fold(Use::default(), |sum, one| Use {
+fn sum<'a>(all: impl IntoIterator<Item = &'a Use>) -> Use {
+    all.into_iter().fold(Use::default(), |sum, one| Use {
         cpu_milli: sum.cpu_milli + one.cpu_milli,
         memory_bytes: sum.memory_bytes + one.memory_bytes,
     })
@@ -92,7 +91,7 @@ fn a_pod_goes_through_the_day_of_its_trace_from_its_own_time() {
             .read([("node-00", 1 << 40)], &[Arc::new(pod())], (at(second), WARM_UP))
             .0
     };
-    let seen = (0..24 * 60).map(|second| used(&big(second).pods[0].containers["main"]).cpu_milli);
+    let seen = (0..24 * 60).map(|second| big(second).pods[0].containers["main"].cpu_milli);
     let seen: Vec<i64> = seen.collect();
     let trace = trace::find(id).unwrap();
     let phase = dice(1, "default/p/main/phase") % trace::DAY;
@@ -128,7 +127,7 @@ fn containers_and_sidecars_share_a_fixed_amount_as_they_share_requests() {
     pod.init_containers = vec![sidecar, container("init", &[("cpu", "4")])];
     let figures = read(1, [pod], 1000);
     let found: Vec<_> =
-        figures.pods[0].containers.iter().map(|(name, usage)| (name.as_str(), used(usage))).collect();
+        figures.pods[0].containers.iter().map(|(name, usage)| (name.as_str(), *usage)).collect();
     let each = |cpu_milli| Use { cpu_milli, memory_bytes: 2 << 20 };
     // 1000 × 300 / 600 = 500; up to 1000 × 500 / 600 = 833.3 the next one gets 333; 167 are left.
     assert_eq!(found, [("a", each(500)), ("b", each(333)), ("sidecar", each(167))]);
@@ -205,10 +204,9 @@ fn a_node_s_cpu_ends_at_its_capacity_and_its_memory_does_not() {
     ] {
         let pods = wants.iter().enumerate().map(|(i, cpu)| fixed(&format!("p{i}"), cpu, "40Gi"));
         let figures = read(1, pods, 1000);
-        let found: Vec<i64> =
-            figures.pods.iter().map(|pod| used(&pod.containers["main"]).cpu_milli).collect();
+        let found: Vec<i64> = figures.pods.iter().map(|pod| pod.containers["main"].cpu_milli).collect();
         assert_eq!(found, expected, "{why}");
-        let used = used(&figures.nodes[0].usage);
+        let used = figures.nodes[0].used;
         let pods = i64::try_from(wants.len()).unwrap();
         assert_eq!((used.cpu_milli, used.memory_bytes), (node, pods * (40 << 30) + (400 << 20)), "{why}");
     }
@@ -222,7 +220,7 @@ fn figures_follow_from_the_seed_the_names_and_the_time() {
     assert_ne!(alone(pods()[0].clone(), 1000), alone(pods()[1].clone(), 1000), "another name");
     assert_eq!(read(1, pods(), 1000).pods, read(1, pods(), 1000 + 24 * 60).pods, "the next day of a trace");
     let [mut other, _] = pods();
-    other.meta.uid = "another".into();
+    other.meta.id.uid = "another".into();
     other.node = Some("node-00".into());
     assert_eq!(read(1, [other], 1000).pods[0], read(1, pods(), 1000).pods[0], "a successor is like it");
 }
@@ -249,7 +247,7 @@ fn pods_on_other_nodes_and_on_none_are_left_out() {
     let nowhere = Pod { node: None, ..fixed("b", "1", "1Gi") };
     let figures = read(1, [elsewhere, nowhere], 1000);
     assert!(figures.pods.is_empty());
-    assert_eq!(used(&figures.nodes[0].usage), DAEMONS);
+    assert_eq!(figures.nodes[0].used, DAEMONS);
 }
 
 prop_compose! {
@@ -285,7 +283,11 @@ proptest! {
             let containers = cpus.iter().enumerate();
             let containers = containers.map(|(c, milli)| container(&format!("c{c}"), &[("cpu", &format!("{milli}m"))]));
             Arc::new(Pod {
-                meta: Meta { key: Key::new("default", format!("p{i:02}")), annotations, ..Meta::default() },
+                meta: ObjectMeta {
+                    id: Meta { key: Key::new("default", format!("p{i:02}")), ..Meta::default() },
+                    annotations,
+                    ..ObjectMeta::default()
+                },
                 node: Some(names[node].to_owned()),
                 containers: containers.collect(),
                 started: Some(at(second - age)),
@@ -299,11 +301,11 @@ proptest! {
         prop_assert_eq!(figures.pods.len(), pods.iter().filter(|pod| pod.node.as_deref() != Some("elsewhere")).count());
         for (node, capacity) in figures.nodes.iter().zip(capacities) {
             let on = |figures: &Figures| {
-                let here = pods.iter().filter(|pod| pod.node.as_deref() == Some(&node.name)).map(|pod| &pod.meta.key.name);
+                let here = pods.iter().filter(|pod| pod.node.as_deref() == Some(&node.name)).map(|pod| &pod.meta.id.key.name);
                 let here: BTreeSet<_> = here.collect();
-                sum(figures.pods.iter().filter(|pod| here.contains(&pod.name)).flat_map(|pod| pod.containers.values()))
+                sum(figures.pods.iter().filter(|pod| here.contains(&pod.key.name)).flat_map(|pod| pod.containers.values()))
             };
-            let (total, got, would) = (used(&node.usage), on(&figures), on(&wanted));
+            let (total, got, would) = (node.used, on(&figures), on(&wanted));
             let daemons = DAEMONS.cpu_milli.min(capacity);
             prop_assert_eq!(total.cpu_milli, got.cpu_milli + daemons);
             prop_assert_eq!(total.memory_bytes, got.memory_bytes + DAEMONS.memory_bytes);
@@ -321,16 +323,16 @@ fn no_container_gets_more_cpu_than_its_quota_and_the_others_get_what_it_leaves()
     let quotas = Arc::<Quotas>::default();
     let mut meter = Meter::new(1, 60, quotas.clone());
     let mut limited = fixed("limited", "3", "1Gi");
-    limited.meta.uid = "limited".into();
+    limited.meta.id.uid = "limited".into();
     limited.containers[0].resources.limits.insert("cpu".into(), "2".parse().expect("a quantity"));
     let mut free = fixed("free", "3", "1Gi");
-    free.meta.uid = "free".into();
+    free.meta.id.uid = "free".into();
     let pods = [limited, free].map(Arc::new);
     let mut cpu = || {
         let window = (at(1000), Duration::from_secs(5));
         let figures = meter.read([("node-00", CPUS * 1000)], &pods, window).0;
         let of = |i: usize| sum(figures.pods[i].containers.values()).cpu_milli;
-        (of(0), of(1), used(&figures.nodes[0].usage).cpu_milli)
+        (of(0), of(1), figures.nodes[0].used.cpu_milli)
     };
     // 3940 are left by daemons.
     assert_eq!(cpu(), (1576, 2364, 4000), "2000 and 3000 are wanted: 3940 × 2/5, 3940 × 3/5");

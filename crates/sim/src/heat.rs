@@ -5,12 +5,12 @@
 //!
 //! > node-seconds = Σ windows of the measurements that are over a target
 
+use crate::cluster;
 use loadline_core::ledger::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::{Both, Metered};
 use loadline_core::quantity::Quantity;
-use loadline_core::view::NodeFacts;
 use std::collections::BTreeMap;
 
 /// The highest share of what a node has for pods that was ever measured on it.
@@ -38,22 +38,13 @@ pub struct Heat {
     peak: Option<Peak>,
 }
 
-/// What a measurement changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Felt {
-    /// Is less of something used than before?
-    pub relief: bool,
-    /// What to say if the node crossed its target.
-    pub crossed: Option<String>,
-}
-
 impl Heat {
     /// A node is there, and this is what it has.
-    pub fn set(&mut self, facts: &NodeFacts, rules: &Rules) {
-        let node = self.nodes.entry(facts.name.clone()).or_default();
-        let has = |r: Metered| facts.allocatable.get(r.name()).map(|q| amount(r, q));
+    pub fn set(&mut self, object: &cluster::Node, rules: &Rules) {
+        let node = self.nodes.entry(object.meta.id.key.name.to_string()).or_default();
+        let has = |r: Metered| object.allocatable.get(r.name()).map(|q| amount(r, q));
         node.allocatable = Both { cpu: has(Metered::Cpu), memory: has(Metered::Memory) };
-        node.targets = rules.node(&facts.labels, &facts.annotations).0.targets;
+        node.targets = rules.node(&object.meta.labels, &object.meta.annotations).0.targets;
     }
 
     /// A node is gone.
@@ -61,14 +52,12 @@ impl Heat {
         self.nodes.remove(name);
     }
 
-    /// A node was measured. One measured already, or unknown, changes nothing.
-    pub fn feel(&mut self, name: &str, sample: Sample) -> Felt {
-        let Some(node) = self.nodes.get_mut(name) else { return Felt::default() };
+    /// A node was measured; what to say if it crossed its target. One measured already, or unknown, changes nothing.
+    pub fn feel(&mut self, name: &str, sample: Sample) -> Option<String> {
+        let node = self.nodes.get_mut(name)?;
         if node.newest.is_some_and(|newest| newest.at >= sample.at) {
-            return Felt::default();
+            return None;
         }
-        let less = |newest: Sample| Metered::ALL.iter().any(|r| sample.usage.get(*r) < newest.usage.get(*r));
-        let relief = node.newest.is_none_or(less);
         node.newest = Some(sample);
         let mut over = None;
         let mut highest: Option<(Ratio, Metered)> = None;
@@ -90,14 +79,13 @@ impl Heat {
         if over.is_some() {
             self.millis += sample.window.as_millis();
         }
-        let crossed = match (over, highest) {
+        match (over, highest) {
             (Some((r, share, target)), _) if !was => {
                 Some(format!("hot, {} {r} over its target {}", percent(share), percent(target)))
             }
             (None, Some((share, r))) if was => Some(format!("cooled, {} {r}", percent(share))),
             _ => None,
-        };
-        Felt { relief, crossed }
+        }
     }
 
     /// Was the node over a target when it was last measured?
@@ -138,6 +126,7 @@ mod tests {
     use super::*;
     use jiff::{SignedDuration, Timestamp};
     use loadline_core::load::Load;
+    use loadline_core::object::{Key, Meta};
 
     fn sample(second: i64, cpu_milli: i64, gibibytes: i64) -> Sample {
         Sample {
@@ -152,8 +141,12 @@ mod tests {
         let mut heat = Heat::default();
         let amounts = [("cpu", "10"), ("memory", "10Gi")];
         let allocatable = amounts.map(|(name, text)| (name.to_owned(), text.parse().expect("a quantity")));
-        let facts = NodeFacts { name: "a".into(), allocatable: allocatable.into(), ..NodeFacts::default() };
-        heat.set(&facts, &Rules::default());
+        let id = Meta { key: Key::new("", "a"), ..Meta::default() };
+        let meta = cluster::ObjectMeta { id, ..cluster::ObjectMeta::default() };
+        heat.set(
+            &cluster::Node { meta, allocatable: allocatable.into(), ..cluster::Node::default() },
+            &Rules::default(),
+        );
         heat
     }
 
@@ -170,7 +163,7 @@ mod tests {
             (sample(25, 2000, 7), Some("hot, 70% memory over its target 65%"), 15, "memory counts, too"),
         ];
         for (sample, crossed, seconds, why) in table {
-            assert_eq!(heat.feel("a", sample).crossed.as_deref(), crossed, "{why}");
+            assert_eq!(heat.feel("a", sample).as_deref(), crossed, "{why}");
             assert_eq!(heat.node_seconds(), seconds, "{why}");
         }
         let peak = Peak { node: "a".into(), resource: "cpu".into(), share: Ratio::from_nano(700_000_000) };
@@ -178,20 +171,6 @@ mod tests {
         assert!(heat.is_hot("a") && heat.hot() == 1);
         heat.remove("a");
         assert!(!heat.is_hot("a"), "nothing is known of a node that is gone");
-        assert_eq!(heat.feel("a", sample(30, 9999, 1)), Felt::default());
-    }
-
-    #[test]
-    fn less_use_of_anything_is_a_relief() {
-        let mut heat = heat();
-        for (sample, relief, why) in [
-            (sample(5, 3000, 3), true, "before, nothing was known"),
-            (sample(10, 3000, 3), false, "the same"),
-            (sample(15, 4000, 2), true, "less memory"),
-            (sample(20, 5000, 2), false, "more CPU"),
-            (sample(25, 4999, 2), true, "less CPU"),
-        ] {
-            assert_eq!(heat.feel("a", sample).relief, relief, "{why}");
-        }
+        assert_eq!(heat.feel("a", sample(30, 9999, 1)), None);
     }
 }

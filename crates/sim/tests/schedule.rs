@@ -9,7 +9,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
-use loadline_sim::{Options, World, bind};
+use loadline_sim::world::Scheduler;
+use loadline_sim::{Options, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,8 +29,8 @@ impl Stage {
         let server = ApiServer::default();
         let sink = metered(&server);
         let often = Duration::from_millis(50);
-        let scheduler = Some(bind::Options { aware, measure: often, ..bind::Options::default() });
-        let options = Options { nodes, figures: often, scheduler, ..Options::default() };
+        let scheduler = if aware { Scheduler::LoadAware } else { Scheduler::RequestsOnly };
+        let options = Options { nodes, figures: often, measure: often, scheduler, ..Options::default() };
         let rough = Client::new(faults.layer(server.clone()), "default");
         let world = World::start(rough, &options, sink).await.unwrap();
         let client = Client::new(server, "default");
@@ -156,6 +157,6 @@ async fn a_more_important_pod_takes_the_place_of_a_lesser_one() {
         (names == ["important"] && phase(&pods[0]).as_deref() == Some("Running")).then_some(())
     })
     .await;
-    assert_eq!(stage.world.counts().evicted.get(), 1);
+    assert_eq!(stage.world.counts().scheduler.preempted.get(), 1);
     stage.world.stop().await;
 }

@@ -1,0 +1,250 @@
+//! What does an agent know? Its nodes, the pods on them, the rules, and what earlier cycles left.
+
+use super::host::{PodUsage, Usage};
+use super::watched::{Actions, Message, Node, NodeRules, Nodes, Pod, Pods, Scopes};
+use crate::cluster::{Event, Informer, Watched};
+use jiff::Timestamp;
+use loadline_api::Error;
+use loadline_core::object::{Key, Meta};
+use loadline_core::qos::metric::Catalogue;
+use loadline_core::qos::policy::{Action, NodeQos, Policy};
+use loadline_core::qos::scope::Scope;
+use loadline_core::qos::{self, Level, Options, Quota, Series, Snapshot};
+use loadline_core::view::Labels;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is remembered of a node from one cycle to the next.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub state: qos::State,
+    /// Pods that may not go, as was told.
+    pub blocked: BTreeSet<Key>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { state: qos::State { cycles: Some(0), ..qos::State::default() }, blocked: BTreeSet::new() }
+    }
+}
+
+impl Memory {
+    /// Is there anything to look after?
+    fn is_idle(&self) -> bool {
+        self.state.throttled.is_empty() && self.state.rules.values().all(|rule| !rule.active)
+    }
+}
+
+/// A node and which object it is.
+pub(super) type NodeObject = (Meta, Arc<Node>);
+/// A pod and which object it is.
+pub(super) type PodObject = (Meta, Arc<Pod>);
+
+/// Everything an agent knows.
+#[derive(Debug)]
+pub(super) struct State {
+    nodes: Informer<Option<NodeObject>>,
+    pods: Informer<Option<PodObject>>,
+    rules: Informer<Option<NodeQos>>,
+    actions: Informer<Option<Action>>,
+    scopes: Informer<Option<Scope>>,
+    /// What rules, actions and scopes come to; none after one of them changed.
+    policy: Option<Arc<Policy>>,
+    memory: BTreeMap<Arc<str>, Memory>,
+}
+
+fn informer<W: Watched, T>() -> Informer<T> {
+    Informer::new(W::RESOURCE.plural)
+}
+
+impl State {
+    pub fn new() -> Self {
+        Self {
+            nodes: informer::<Nodes, _>(),
+            pods: informer::<Pods, _>(),
+            rules: informer::<NodeRules, _>(),
+            actions: informer::<Actions, _>(),
+            scopes: informer::<Scopes, _>(),
+            policy: None,
+            memory: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a message in.
+    pub fn take(&mut self, message: Message, now: Timestamp) {
+        match message {
+            Message::Node(event) => set(&mut self.nodes, event, now, |meta, node| (meta, Arc::new(node))),
+            Message::Pod(event) => set(&mut self.pods, event, now, |meta, pod| (meta, Arc::new(pod))),
+            Message::NodeRules(event) => {
+                set(&mut self.rules, event, now, |_, rules| rules);
+                self.policy = None;
+            }
+            Message::Action(event) => {
+                set(&mut self.actions, event, now, |_, action| action);
+                self.policy = None;
+            }
+            Message::Scope(event) => {
+                set(&mut self.scopes, event, now, |_, scope| scope);
+                self.policy = None;
+            }
+        }
+    }
+
+    /// Takes in a node as the answer to a write of ours shows it.
+    pub fn wrote_node(&mut self, meta: Meta, read: Result<Node, Error>) {
+        let change = self.nodes.wrote(meta, read);
+        if let Some((meta, Some(node))) = change.applied
+            && let Some(value) = self.nodes.value_mut(&meta.key.clone())
+        {
+            *value = Some((meta, Arc::new(node)));
+        }
+    }
+
+    /// Is there any rule?
+    pub fn has_rules(&self) -> bool {
+        !self.rules.store().is_empty()
+    }
+
+    /// Is everything known that decisions need? A rule without its action would only close nodes.
+    pub fn is_ready(&self, with_pods: bool) -> bool {
+        let rules = self.rules.is_listed() && self.actions.is_listed() && self.scopes.is_listed();
+        self.nodes.is_listed() && rules && (!with_pods || self.pods.is_listed())
+    }
+
+    /// What the rules come to; says whether they are other rules than before.
+    pub fn policy(&mut self) -> (Arc<Policy>, bool) {
+        if let Some(policy) = &self.policy {
+            return (policy.clone(), false);
+        }
+        let rules = all(&self.rules);
+        let policy = Policy::new(Catalogue::default(), &rules, all(&self.actions), &all(&self.scopes));
+        let policy = Arc::new(policy);
+        self.policy = Some(policy.clone());
+        (policy, true)
+    }
+
+    /// Nodes there is something to look after on. What was remembered of nodes that are gone is forgotten.
+    pub fn due(&mut self) -> Vec<NodeObject> {
+        let nodes = all(&self.nodes);
+        let names: BTreeSet<&str> = nodes.iter().map(|(meta, _)| &*meta.key.name).collect();
+        self.memory.retain(|name, _| names.contains(&**name));
+        let has_rules = self.has_rules();
+        let is_due = |(meta, node): &NodeObject| {
+            let is_idle = self.memory.get(&meta.key.name).is_none_or(Memory::is_idle);
+            has_rules || !is_idle || node.is_tainted() || node.cooling.is_some()
+        };
+        nodes.iter().filter(|node| is_due(node)).cloned().collect()
+    }
+
+    /// Pods by the node they are on.
+    pub fn pods_by_node(&self) -> HashMap<String, Vec<PodObject>> {
+        let mut by_node: HashMap<String, Vec<PodObject>> = HashMap::new();
+        for object in all(&self.pods) {
+            if let Some(node) = &object.1.node {
+                by_node.entry(node.clone()).or_default().push(object);
+            }
+        }
+        by_node
+    }
+
+    pub fn memory_mut(&mut self, node: &Arc<str>) -> &mut Memory {
+        self.memory.entry(node.clone()).or_default()
+    }
+}
+
+/// Brings an informer up to date that remembers what `keep` makes of each object.
+fn set<F, T>(
+    informer: &mut Informer<Option<T>>,
+    event: Event<F>,
+    now: Timestamp,
+    keep: impl FnOnce(Meta, F) -> T,
+) {
+    if let Event::Failed(problem) | Event::Forbidden(problem) = &event {
+        tracing::warn!(resource = informer.name(), problem, "watch failed, trying again");
+    }
+    if let Some((meta, Some(facts))) = informer.apply(event, now).applied
+        && let Some(value) = informer.value_mut(&meta.key.clone())
+    {
+        *value = Some(keep(meta, facts));
+    }
+}
+
+fn all<T: Clone>(informer: &Informer<Option<T>>) -> Vec<T> {
+    informer.store().iter().filter_map(|(.., value)| value.clone()).collect()
+}
+
+/// What there is to know about a node at one time.
+pub(super) fn snapshot(
+    node: &Node,
+    pods: &[PodObject],
+    usage: &Usage,
+    state: qos::State,
+    (now, every): (Timestamp, Duration),
+) -> Snapshot {
+    let interval = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
+    Snapshot {
+        now,
+        node: node.node.clone(),
+        series: series(&node.node, usage, now),
+        latest: Vec::new(),
+        pods: pods.iter().map(|(meta, pod)| measured(&pod.pod, usage.pods.get(&meta.uid))).collect(),
+        // The API server knows them, and is asked before anybody goes.
+        budgets: Vec::new(),
+        state,
+        options: Options { interval_seconds: interval, ..Options::default() },
+    }
+}
+
+fn series(node: &qos::Node, usage: &Usage, now: Timestamp) -> Vec<Series> {
+    let used = usage.nodes.get(&node.name);
+    let cpu = used.map(|used| Level::whole(used.cpu_milli));
+    let memory = used.map(|used| Level::whole(used.memory_bytes));
+    let percent = |used: Option<Level>, all: Option<Level>| {
+        let all = all.filter(|all| all.nano() > 0)?;
+        Some(used?.times(100 * Level::whole(1).nano(), all.nano()))
+    };
+    let series = |name: &str, value: Option<Level>| Series {
+        name: name.into(),
+        labels: Labels::default(),
+        value,
+        at: now,
+    };
+    vec![
+        series("cpu_total_usage", cpu),
+        series("cpu_total_utilization", percent(cpu, node.cpu)),
+        series("memory_total_usage", memory),
+        series("memory_total_utilization", percent(memory, node.memory)),
+    ]
+}
+
+/// A pod with what it uses and what it is held to; what nobody measured stays unknown.
+fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
+    let mut pod = pod.clone();
+    for container in &mut pod.containers {
+        let known = usage.and_then(|usage| usage.containers.get(&*container.name));
+        container.quota = known.map_or(Quota::Unknown, |known| known.quota);
+        container.usage = known.and_then(|known| known.used).map(|used| Level::whole(used.cpu_milli));
+    }
+    if let Some(total) = usage.and_then(PodUsage::total) {
+        pod.cpu = Some(Level::whole(total.cpu_milli));
+        pod.memory = Some(Level::whole(total.memory_bytes));
+    }
+    pod
+}
+
+#[cfg(test)]
+impl State {
+    pub fn node(&self, key: &Key) -> Option<&NodeObject> {
+        self.nodes.store().get(key)?.as_ref()
+    }
+
+    pub fn pod(&self, key: &Key) -> Option<&PodObject> {
+        self.pods.store().get(key)?.as_ref()
+    }
+
+    /// How many rules, actions and scopes there are.
+    pub fn rule_counts(&self) -> (usize, usize, usize) {
+        (self.rules.store().len(), self.actions.store().len(), self.scopes.store().len())
+    }
+}

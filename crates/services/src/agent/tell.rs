@@ -1,0 +1,116 @@
+//! What is told? Events, to whoever looks at the node or the pod, and a notice per decision, to whoever looks at us.
+
+use super::Metrics;
+use super::act::Target;
+use crate::cluster::Recorder;
+use crate::cluster::events::{Happened, Regarding, Severity};
+use crate::cluster::resource::{NODES, PODS};
+use crate::ctx::Notices;
+use jiff::Timestamp;
+use loadline_core::object::Key;
+use loadline_core::qos::gap::Category;
+use loadline_core::qos::policy::RuleName;
+use loadline_core::qos::taint::Closed;
+use loadline_core::qos::{PERIOD_US, Plan, Quota, Snapshot, Victim, Write, event};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The events of evictions; only those that happened are told.
+const EVICTED: &str = "Evicted";
+const BLOCKED: &str = "EvictionBlocked";
+
+/// Tells whoever looks.
+pub(super) struct Teller {
+    pub events: Recorder,
+    pub notices: Notices,
+    pub metrics: Metrics,
+}
+
+impl Teller {
+    pub fn warn_of_rules(&self, warning: &str) {
+        self.notices.tell("agent", "rules", warning);
+    }
+
+    pub fn closed(&self, target: &Target, closed: &Closed) {
+        let what = if closed.present { "closed" } else { "open again" };
+        self.notices.tell("agent", &target.meta.key, format!("{what}: {}", closed.message));
+    }
+
+    pub fn wrote(&self, target: &Target, plan: &Plan, snapshot: &Snapshot, write: &Write) {
+        let on = &target.meta.key;
+        let pod = snapshot.pods.iter().find(|pod| pod.key == write.pod);
+        let container = pod.and_then(|pod| pod.containers.iter().find(|c| c.name == write.container));
+        let from = container.map_or(Quota::Unknown, |container| container.quota);
+        if from == write.quota {
+            return;
+        }
+        let (from, to) = (amount(from), amount(write.quota));
+        let what = if write.category == Category::ThrottleUp {
+            self.metrics.restored.inc();
+            format!("given back on {on}, cpu {from} → {to}: {}", write.rule)
+        } else {
+            self.metrics.throttled.inc();
+            format!("throttled on {on}, cpu {from} → {to}: {}", why(plan, snapshot, &write.rule))
+        };
+        self.notices.tell("agent", &write.pod, what);
+    }
+
+    pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &Snapshot) {
+        let what = format!("evicted from {}: {}", target.meta.key, why(plan, snapshot, &victim.rule));
+        self.notices.tell("agent", &victim.pod, what);
+        let event =
+            |event: &&event::Event| event.reason == EVICTED && event.pod.as_ref() == Some(&victim.pod);
+        if let Some(event) = plan.events().iter().find(event) {
+            self.event(target, event, snapshot.now);
+        }
+    }
+
+    /// What changed; `blocked` has whose stay was told before.
+    pub fn events(&self, target: &Target, plan: &Plan, blocked: &mut BTreeSet<Key>, now: Timestamp) {
+        for event in plan.events().iter().filter(|event| event.changed) {
+            match (event.reason, &event.pod) {
+                (EVICTED, _) => {}
+                (BLOCKED, Some(pod)) if blocked.contains(pod) => {}
+                (BLOCKED, Some(pod)) => {
+                    let what = format!("stays on {}: {}", target.meta.key, event.message);
+                    self.notices.tell("agent", pod, what);
+                    self.event(target, event, now);
+                }
+                _ => self.event(target, event, now),
+            }
+        }
+        *blocked = plan.steps.blocked.iter().map(|blocked| blocked.pod.clone()).collect();
+    }
+
+    fn event(&self, target: &Target, event: &event::Event, now: Timestamp) {
+        let regarding = match &event.pod {
+            None => Regarding::new(NODES, &target.meta),
+            Some(key) => match target.pods.iter().find(|(meta, _)| meta.key == *key) {
+                Some((meta, _)) => Regarding::new(PODS, meta),
+                None => return,
+            },
+        };
+        let severity = if event.warning { Severity::Warning } else { Severity::Normal };
+        let happened =
+            Happened { severity, reason: event.reason, action: "Protecting", note: event.message.clone() };
+        self.events.reporting_as(super::COMPONENT, &target.meta.key.name).record(regarding, happened, now);
+    }
+}
+
+fn amount(quota: Quota) -> String {
+    match quota {
+        Quota::Us(us) if us > 0 => format!("{}m", (us / (PERIOD_US / 1000)).max(1)),
+        Quota::Unknown => "unknown".to_owned(),
+        _ => "unlimited".to_owned(),
+    }
+}
+
+/// The rule, and what was measured against its line.
+fn why(plan: &Plan, snapshot: &Snapshot, name: &Arc<RuleName>) -> String {
+    let rule = plan.rules.iter().find(|rule| rule.rule == *name);
+    let measured = rule.and_then(|rule| {
+        let series = snapshot.series.iter().find(|series| *series.name == *rule.metric)?;
+        Some(format!(", {} {:.0} over {:.0}", rule.metric, series.value?.to_f64(), rule.value.to_f64()))
+    });
+    format!("{name}{}", measured.unwrap_or_default())
+}

@@ -1,0 +1,101 @@
+//! Which objects does an agent look at, and what is kept of them?
+
+use crate::cluster::resource::{NODES, PODS, Resource};
+use crate::cluster::{Event, Watched};
+use loadline_api::node::COOLING;
+use loadline_api::qos::{GROUP, pod, rules, snapshot};
+use loadline_api::{Error, Warning};
+use loadline_core::qos;
+use loadline_core::qos::policy::{Action, NodeQos};
+use loadline_core::qos::scope::Scope;
+use loadline_core::qos::taint::KEY;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub const NODE_QOS: Resource = Resource::new(GROUP, "v1alpha1", "nodeqoss", "NodeQOS");
+pub const POD_QOS: Resource = Resource::new(GROUP, "v1alpha1", "podqoss", "PodQOS");
+pub const ACTIONS: Resource = Resource::new(GROUP, "v1alpha1", "avoidanceactions", "AvoidanceAction");
+
+/// What comes in.
+#[derive(Debug)]
+pub(super) enum Message {
+    Node(Event<Node>),
+    Pod(Event<Pod>),
+    NodeRules(Event<NodeQos>),
+    Action(Event<Action>),
+    Scope(Event<Scope>),
+}
+
+/// A node, as far as its agent looks at it.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub node: qos::Node,
+    /// As they are written, others' included.
+    pub taints: Vec<Taint>,
+    /// Until when schedulers leave it alone, as it is written.
+    pub cooling: Option<String>,
+}
+
+impl Node {
+    /// Does it bear our taint?
+    pub fn is_tainted(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == KEY)
+    }
+}
+
+/// A taint with everything that is written of it: others' must stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Taint {
+    pub key: String,
+    pub effect: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<String>,
+}
+
+/// A pod; nothing is measured of it yet.
+#[derive(Clone, Debug)]
+pub(super) struct Pod {
+    pub pod: qos::Pod,
+    pub node: Option<String>,
+}
+
+/// A kind, and how it is read.
+macro_rules! watched {
+    ($name:ident: $resource:ident, $facts:ty, $read:expr) => {
+        #[derive(Debug)]
+        pub(super) struct $name;
+
+        impl Watched for $name {
+            const RESOURCE: Resource = $resource;
+            type Facts = $facts;
+
+            fn read(object: &Value) -> Result<$facts, Error> {
+                $read(object).map(logged)
+            }
+        }
+    };
+}
+
+watched!(Nodes: NODES, Node, node);
+watched!(Pods: PODS, Pod, |o| pod::read(o).map(|((pod, node), warnings)| (Pod { pod, node }, warnings)));
+watched!(NodeRules: NODE_QOS, NodeQos, rules::node_qos);
+watched!(Actions: ACTIONS, Action, rules::action);
+watched!(Scopes: POD_QOS, Scope, rules::pod_qos);
+
+fn node(object: &Value) -> Result<(Node, Vec<Warning>), Error> {
+    let (node, warnings) = snapshot::node(object)?;
+    let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
+    let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
+    Ok((Node { node, taints, cooling }, warnings))
+}
+
+/// What was read; what is odd about it goes to the log.
+fn logged<T>((read, warnings): (T, Vec<Warning>)) -> T {
+    for warning in warnings {
+        tracing::debug!(%warning, "object has a problem");
+    }
+    read
+}

@@ -1,0 +1,246 @@
+//! Where does a new pod go? The load-aware scheduler of `core`, in a plain loop.
+//!
+//! One task owns everything that is known (`state`) and decides one pod after the other; each is reserved on its node
+//! before the next is looked at. Around it, messages come in (`watched`) and writes go out (`execute`), several at a time.
+//! A write that fails is taken back and tried again.
+//!
+//! | what it does | |
+//! |---|---|
+//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets |
+//! | polls | measurements of nodes and pods, from the metrics API |
+//! | asks | [`loadline_core::cluster::Cluster`] |
+//! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods |
+//! | tells | Events on pods, notices, metrics |
+
+mod execute;
+mod queue;
+mod state;
+mod watched;
+
+use crate::cluster::events::{Happened, Regarding, Severity};
+use crate::cluster::resource::PODS;
+use crate::cluster::watch::Watches;
+use crate::cluster::{Access, Connection, Recorder, Writer};
+use crate::ctx::{Ctx, Notices, Now};
+use crate::sources::metrics_api;
+use execute::{Action, Executor, Outcome};
+use loadline_core::load::policy::Rules;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use queue::Pending;
+use state::State;
+use std::time::Duration;
+use tokio::task::{JoinError, JoinSet};
+use watched::{
+    Budgets, Claims, CsiNodes, Message, Namespaces, Nodes, Pods, PriorityClasses, StorageClasses, Volumes,
+};
+
+/// What events and field managers call us.
+const COMPONENT: &str = "loadline-scheduler";
+/// Writes under way at a time.
+const WRITES: usize = 32;
+/// Messages waiting to be taken in; whoever brings more waits.
+const WAITING: usize = 1024;
+/// How long writes under way may hold up the end.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// How pods are given nodes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub cluster: Access,
+    /// Whose pods, by `spec.schedulerName`.
+    pub names: Vec<String>,
+    /// What is too much load. Without, load does not count: pods go by what they request, as kube-scheduler has it.
+    pub rules: Option<Rules>,
+    /// How measurements are asked for.
+    pub measure: metrics_api::Options,
+    /// What is counted; whoever has a clone can read it.
+    pub metrics: Metrics,
+}
+
+impl Options {
+    /// A scheduler of pods that ask for `loadline`, by crane's default policy.
+    #[must_use]
+    pub fn new(cluster: Access) -> Self {
+        Self {
+            cluster,
+            names: vec!["loadline".to_owned()],
+            rules: Some(Rules::default()),
+            measure: metrics_api::Options::default(),
+            metrics: Metrics::default(),
+        }
+    }
+}
+
+/// What came of it so far.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// Pods bound.
+    pub bound: Counter,
+    /// Bindings that failed.
+    pub bind_failures: Counter,
+    /// Pods that fitted nowhere at first.
+    pub unschedulable: Counter,
+    /// Pods that have no node now because they fitted nowhere.
+    pub pending: Gauge,
+    /// Pods evicted for more important ones.
+    pub preempted: Counter,
+}
+
+impl Metrics {
+    fn register(&self, ctx: &Ctx) {
+        ctx.metrics.register(|registry| {
+            let own = registry.sub_registry_with_prefix("loadline_scheduler");
+            own.register("pods_bound", "Pods bound to a node", self.bound.clone());
+            own.register(
+                "bind_failures",
+                "Bindings the API server refused or did not answer",
+                self.bind_failures.clone(),
+            );
+            own.register(
+                "pods_unschedulable",
+                "Pods that fitted nowhere at first",
+                self.unschedulable.clone(),
+            );
+            own.register("pending_pods", "Pods that wait because they fit nowhere", self.pending.clone());
+            own.register("pods_preempted", "Pods evicted for more important ones", self.preempted.clone());
+        });
+    }
+}
+
+/// Why a scheduler could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+/// Gives pods nodes until told to stop.
+///
+/// # Errors
+/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
+pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
+    let (client, _) = options.cluster.connect().await.map_err(Error)?;
+    let connection = Connection::new(client);
+    options.metrics.register(&ctx);
+
+    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
+    watches.add::<Nodes>(Message::Node);
+    watches.add::<Pods>(Message::Pod);
+    watches.add::<Namespaces>(Message::Namespace);
+    watches.add::<PriorityClasses>(Message::PriorityClass);
+    watches.add::<Claims>(Message::Claim);
+    watches.add::<Volumes>(Message::Volume);
+    watches.add::<StorageClasses>(Message::StorageClass);
+    watches.add::<CsiNodes>(Message::CsiNode);
+    watches.add::<Budgets>(Message::Budget);
+    let measure = options.measure;
+    watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
+
+    let writer = Writer::new(connection.clone(), COMPONENT);
+    let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
+    ctx.metrics.register(|registry| {
+        let own = registry.sub_registry_with_prefix("loadline_scheduler");
+        own.register_collector(Box::new(connection.calls().clone()));
+        events.counts().register(own);
+    });
+    let recording = tokio::spawn(recording);
+    let executor = Executor { writer, metrics: options.metrics.clone() };
+    let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics };
+
+    let mut state = State::new(options.names, options.rules, Now::read());
+    let (mut batch, mut done) = (Vec::new(), Vec::new());
+    let mut writes: JoinSet<Outcome> = JoinSet::new();
+    loop {
+        let now = Now::read();
+        // What is known goes in before anything is decided.
+        for message in batch.drain(..) {
+            state.take(message, now);
+        }
+        for outcome in done.drain(..) {
+            teller.outcome(&outcome, now);
+            state.done(outcome, now);
+        }
+        state.advance(now);
+        while writes.len() < WRITES
+            && let Some(action) = state.next(now)
+        {
+            teller.action(&action, now);
+            writes.spawn(executor.clone().run(action, now.clock));
+        }
+        teller.notices(&mut state);
+        // With all hands full there is nothing to do in time.
+        let due = state.due(now).filter(|_| writes.len() < WRITES);
+        tokio::select! {
+            () = ctx.stop.cancelled() => break,
+            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
+            Some(ended) = writes.join_next() => done.extend(outcome(ended)),
+            () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
+        }
+        while let Some(ended) = writes.try_join_next() {
+            done.extend(outcome(ended));
+        }
+    }
+    // What was decided is carried out, within bounds.
+    let _ = tokio::time::timeout(GOODBYE, async { while writes.join_next().await.is_some() {} }).await;
+    let _ = recording.await;
+    Ok(())
+}
+
+fn outcome(ended: Result<Outcome, JoinError>) -> Option<Outcome> {
+    ended.inspect_err(|error| tracing::error!(%error, "write ended badly")).ok()
+}
+
+/// Tells whoever looks.
+struct Teller {
+    events: Recorder,
+    notices: Notices,
+    metrics: Metrics,
+}
+
+impl Teller {
+    /// Of a refusal, once for each reason.
+    fn action(&self, action: &Action, now: Now) {
+        let Some((pod, why)) = action.refusal() else { return };
+        if let Action::Preempt { node, victims, .. } = action
+            && !victims.is_empty()
+        {
+            let names: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
+            let what = format!("less important pods are evicted from {node} for it: {}", names.join(", "));
+            self.notices.tell("scheduler", &pod.meta.key, what);
+        }
+        if pod.pod.unschedulable.as_deref() == Some(why) {
+            return;
+        }
+        if pod.pod.unschedulable.is_none() {
+            self.metrics.unschedulable.inc();
+            self.notices.tell("pod", &pod.meta.key, format!("waits: {why}"));
+        }
+        self.event(pod, Severity::Warning, "FailedScheduling", "Scheduling", why.to_owned(), now);
+    }
+
+    fn outcome(&self, outcome: &Outcome, now: Now) {
+        let Outcome::Bound { pod, node } = outcome else { return };
+        self.metrics.bound.inc();
+        let note = format!("Successfully assigned {} to {node}", pod.meta.key);
+        self.event(pod, Severity::Normal, "Scheduled", "Binding", note, now);
+    }
+
+    fn notices(&self, state: &mut State) {
+        self.metrics.pending.set(i64::try_from(state.unschedulable()).unwrap_or(i64::MAX));
+        for (from, about, what) in state.notices() {
+            self.notices.tell(from, about, what);
+        }
+    }
+
+    fn event(
+        &self,
+        pod: &Pending,
+        severity: Severity,
+        reason: &'static str,
+        action: &'static str,
+        note: String,
+        now: Now,
+    ) {
+        let happened = Happened { severity, reason, action, note };
+        self.events.record(Regarding::new(PODS, &pod.meta), happened, now.clock);
+    }
+}

@@ -1,0 +1,354 @@
+//! Whose turn is it? Pods without a node: higher priority first, then older, then by name.
+//!
+//! A pod is active, in flight while something is written about it, or waiting. One that is unschedulable waits for an
+//! event that could help it, see [`Helps`], and is tried again after [`FLUSH`] whatever happens. Each time it is tried in
+//! vain its backoff grows, up to [`LAST_BACKOFF`], whatever the event: many pods that fit nowhere must not keep others
+//! from their turn.
+
+use jiff::Timestamp;
+use loadline_api::pod::Pod;
+use loadline_core::object::{Key, Meta};
+use loadline_core::view::PodView;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long an unschedulable pod waits if nothing helps.
+const FLUSH: Duration = Duration::from_secs(30);
+/// Backoff of a pod that was tried in vain once.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+/// And at most.
+const LAST_BACKOFF: Duration = Duration::from_secs(10);
+
+/// A pod without a node.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub meta: Meta,
+    pub pod: Pod,
+    /// What it looks like to decisions.
+    pub view: Arc<PodView>,
+}
+
+impl Pending {
+    /// Is what decisions depend on the same? Its status is not.
+    fn wants_the_same(&self, other: &Self) -> bool {
+        self.pod.generation == other.pod.generation && self.pod.facts.labels == other.pod.facts.labels
+    }
+}
+
+/// Which events could help an unschedulable pod, besides a change of nodes and a pod that goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Helps {
+    /// Some load goes down.
+    pub load: bool,
+    /// Another pod comes.
+    pub pods: bool,
+}
+
+impl Helps {
+    /// A node changed or a pod went: anybody may be helped.
+    pub const ANY: Self = Self { load: true, pods: true };
+    /// Some load went down.
+    pub const LOAD: Self = Self { load: true, pods: false };
+    /// A pod came.
+    pub const POD_ADDED: Self = Self { load: false, pods: true };
+}
+
+/// Smaller is sooner.
+type Turn = (Reverse<i32>, Option<Timestamp>, Key);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Active,
+    /// Something is written about it; news that would have helped may have come meanwhile.
+    InFlight {
+        helped: bool,
+    },
+    /// Until then at the latest; earlier if it is helped, but not before its pause is over.
+    Waiting {
+        until: Instant,
+        helps: Option<Helps>,
+    },
+}
+
+#[derive(Debug)]
+struct Entry {
+    pod: Arc<Pending>,
+    place: Place,
+    tries: u32,
+    /// Left alone until then.
+    backoff: Option<Instant>,
+    /// Was it ever found to fit nowhere?
+    was_unschedulable: bool,
+}
+
+/// Pods without a node.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pods: BTreeMap<Key, Entry>,
+    active: BTreeSet<Turn>,
+    waiting: BTreeSet<(Instant, Key)>,
+    unschedulable_count: usize,
+}
+
+impl Queue {
+    /// How many pods have no node because they fitted nowhere when they were last looked at.
+    pub fn unschedulable_count(&self) -> usize {
+        self.unschedulable_count
+    }
+
+    /// A pod has no node. One that changed in what it wants is looked at at once.
+    pub fn set(&mut self, pod: Arc<Pending>) {
+        let key = pod.meta.key.clone();
+        let Some(entry) = self.pods.get_mut(&key).filter(|e| e.pod.meta.uid == pod.meta.uid) else {
+            self.remove(&key);
+            self.active.insert(turn(&pod));
+            self.pods.insert(
+                key,
+                Entry { pod, place: Place::Active, tries: 0, backoff: None, was_unschedulable: false },
+            );
+            return;
+        };
+        let changed = !entry.pod.wants_the_same(&pod);
+        let (old, place) = (std::mem::replace(&mut entry.pod, pod.clone()), entry.place);
+        match place {
+            Place::Active => {
+                self.active.remove(&turn(&old));
+                self.active.insert(turn(&pod));
+            }
+            Place::InFlight { .. } if changed => entry.place = Place::InFlight { helped: true },
+            Place::Waiting { until, .. } if changed => {
+                self.waiting.remove(&(until, key));
+                entry.place = Place::Active;
+                self.active.insert(turn(&pod));
+            }
+            Place::InFlight { .. } | Place::Waiting { .. } => {}
+        }
+    }
+
+    /// A pod has a node, or is gone.
+    pub fn remove(&mut self, key: &Key) -> Option<Arc<Pending>> {
+        let entry = self.pods.remove(key)?;
+        match entry.place {
+            Place::Active => drop(self.active.remove(&turn(&entry.pod))),
+            Place::Waiting { until, .. } => drop(self.waiting.remove(&(until, key.clone()))),
+            Place::InFlight { .. } => {}
+        }
+        self.unschedulable_count -= usize::from(entry.was_unschedulable);
+        Some(entry.pod)
+    }
+
+    /// Is this pod held?
+    pub fn is_in_flight(&self, key: &Key, uid: &str) -> bool {
+        let held = |e: &Entry| *e.pod.meta.uid == *uid && matches!(e.place, Place::InFlight { .. });
+        self.pods.get(key).is_some_and(held)
+    }
+
+    /// Whose turn it is; the pod is held until something is said about it.
+    pub fn pop(&mut self, now: Instant) -> Option<Arc<Pending>> {
+        while let Some((_, key)) = self.waiting.first().filter(|(until, _)| *until <= now).cloned() {
+            self.release(&key, now);
+        }
+        let (.., key) = self.active.pop_first()?;
+        let entry = self.pods.get_mut(&key)?;
+        entry.place = Place::InFlight { helped: false };
+        Some(entry.pod.clone())
+    }
+
+    /// The pod that is held fits nowhere.
+    pub fn unschedulable(&mut self, key: &Key, helps: Helps, now: Instant) {
+        let Some(entry) = self.pods.get_mut(key) else { return };
+        let Place::InFlight { helped } = entry.place else { return };
+        self.unschedulable_count += usize::from(!std::mem::replace(&mut entry.was_unschedulable, true));
+        let backoff = now + entry.next_backoff();
+        let until = if helped { backoff } else { now + FLUSH };
+        entry.backoff = Some(backoff);
+        entry.place = Place::Waiting { until, helps: Some(helps) };
+        self.waiting.insert((until, key.clone()));
+    }
+
+    /// What was written about the pod that is held did not arrive: it is tried again after a pause.
+    pub fn backoff(&mut self, key: &Key, now: Instant) {
+        let Some(entry) = self.pods.get_mut(key) else { return };
+        if !matches!(entry.place, Place::InFlight { .. }) {
+            return;
+        }
+        let until = now + entry.next_backoff();
+        entry.backoff = Some(until);
+        entry.place = Place::Waiting { until, helps: None };
+        self.waiting.insert((until, key.clone()));
+    }
+
+    /// News that may help some.
+    pub fn requeue(&mut self, on: Helps, now: Instant) {
+        let wakes = |helps: Helps| (helps.load && on.load) || (helps.pods && on.pods);
+        let any = on == Helps::ANY;
+        let mut helped = Vec::new();
+        for (key, entry) in &mut self.pods {
+            match &mut entry.place {
+                Place::InFlight { helped } => *helped = true,
+                Place::Waiting { helps: Some(helps), .. } if any || wakes(*helps) => {
+                    helped.push(key.clone());
+                }
+                Place::Waiting { .. } | Place::Active => {}
+            }
+        }
+        for key in helped {
+            self.release(&key, now);
+        }
+    }
+
+    /// Pods that something keeps from being placed whatever the nodes are like.
+    pub fn held_back(&self) -> Vec<Arc<Pending>> {
+        self.pods
+            .values()
+            .filter(|entry| !entry.pod.pod.facts.wants.holds.is_empty())
+            .map(|entry| entry.pod.clone())
+            .collect()
+    }
+
+    /// When somebody is due by time alone.
+    pub fn due(&self) -> Option<Instant> {
+        self.waiting.first().map(|(until, _)| *until)
+    }
+
+    /// Does somebody wait for loads to go down?
+    pub fn waits_for_load(&self) -> bool {
+        self.unschedulable_count > 0
+            && self.pods.values().any(|e| matches!(e.place, Place::Waiting { helps: Some(h), .. } if h.load))
+    }
+
+    /// Makes a waiting pod ready, or lets it wait for the end of its pause.
+    fn release(&mut self, key: &Key, now: Instant) {
+        let Some(entry) = self.pods.get_mut(key) else { return };
+        let Place::Waiting { until, .. } = entry.place else { return };
+        self.waiting.remove(&(until, key.clone()));
+        if let Some(backoff) = entry.backoff.filter(|backoff| *backoff > now) {
+            entry.place = Place::Waiting { until: backoff, helps: None };
+            self.waiting.insert((backoff, key.clone()));
+        } else {
+            entry.place = Place::Active;
+            self.active.insert(turn(&entry.pod));
+        }
+    }
+}
+
+impl Entry {
+    fn next_backoff(&mut self) -> Duration {
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << self.tries.min(10)).min(LAST_BACKOFF);
+        self.tries = self.tries.saturating_add(1);
+        backoff
+    }
+}
+
+fn turn(pod: &Pending) -> Turn {
+    (Reverse(pod.pod.facts.priority), pod.pod.facts.created, pod.meta.key.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_core::view::Live;
+    use serde_json::json;
+
+    fn pod(name: &str, priority: i32, created: i64) -> Arc<Pending> {
+        let meta = Meta { key: Key::new("default", name), uid: name.into(), revision: None };
+        let created = Timestamp::from_second(created).expect("small").to_string();
+        let object = json!({
+            "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created},
+            "spec": {"priority": priority},
+        });
+        let (mut pod, _) = loadline_api::pod::read(&object).expect("a pod");
+        pod.resolve(&loadline_api::Context::new());
+        let view = Arc::new(Live::new().view(&pod.facts, loadline_core::load::Load::ZERO));
+        Arc::new(Pending { meta, pod, view })
+    }
+
+    fn names(queue: &mut Queue, now: Instant) -> Vec<String> {
+        std::iter::from_fn(|| queue.pop(now)).map(|pod| pod.meta.key.name.to_string()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn higher_priority_goes_first_then_the_older_then_by_name() {
+        let mut queue = Queue::default();
+        for pod in [pod("d", 0, 2), pod("c", 0, 1), pod("b", 0, 1), pod("a", 5, 9)] {
+            queue.set(pod);
+        }
+        assert_eq!(names(&mut queue, Instant::now()), ["a", "b", "c", "d"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_helped_only_by_what_it_waits_for_or_by_time() {
+        let load = Helps { load: true, pods: false };
+        let pods = Helps { load: false, pods: true };
+        let after = Duration::from_secs(1);
+        let table = [
+            (load, Some(Helps::LOAD), after, true, "a load that goes down helps whom load kept out"),
+            (Helps::default(), Some(Helps::LOAD), after, false, "it does not help whom requests kept out"),
+            (pods, Some(Helps::POD_ADDED), after, true, "a pod that comes helps who wants pods"),
+            (load, Some(Helps::POD_ADDED), after, false, "and nobody else"),
+            (Helps::default(), Some(Helps::ANY), after, true, "a new node may help anybody"),
+            (Helps::default(), Some(Helps::ANY), Duration::ZERO, false, "but not before its pause is over"),
+            (Helps::default(), None, FLUSH, true, "in the end everybody is looked at again"),
+        ];
+        for (wants, news, after, helped, why) in table {
+            let mut queue = Queue::default();
+            queue.set(pod("a", 0, 1));
+            let start = Instant::now();
+            let held = queue.pop(start).unwrap();
+            queue.unschedulable(&held.meta.key, wants, start);
+            if let Some(news) = news {
+                queue.requeue(news, start + after);
+            }
+            assert_eq!(queue.pop(start + after).is_some(), helped, "{why}");
+            assert_eq!(queue.unschedulable_count(), 1);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_that_come_while_a_pod_is_held_are_not_lost() {
+        let mut queue = Queue::default();
+        queue.set(pod("a", 0, 1));
+        let start = Instant::now();
+        let held = queue.pop(start).unwrap();
+        queue.requeue(Helps::ANY, start);
+        queue.unschedulable(&held.meta.key, Helps::default(), start);
+        assert_eq!(queue.due(), Some(start + FIRST_BACKOFF));
+        assert!(queue.pop(start + FIRST_BACKOFF).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_tried_again_later_each_time_and_never_later_than_the_limit() {
+        let mut queue = Queue::default();
+        queue.set(pod("a", 0, 1));
+        let (mut now, mut pauses) = (Instant::now(), Vec::new());
+        for _ in 0..12 {
+            let held = queue.pop(now).unwrap();
+            queue.backoff(&held.meta.key, now);
+            queue.requeue(Helps::ANY, now);
+            let due = queue.due().unwrap();
+            pauses.push(due - now);
+            now = due;
+        }
+        assert_eq!(pauses[..3], [50, 100, 200].map(Duration::from_millis));
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses.last(), Some(&LAST_BACKOFF));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_successor_of_the_same_name_is_another_pod() {
+        let mut queue = Queue::default();
+        queue.set(pod("a", 0, 1));
+        let now = Instant::now();
+        let held = queue.pop(now).unwrap();
+        queue.unschedulable(&held.meta.key, Helps::default(), now);
+        let mut next = Pending::clone(&held);
+        next.meta.uid = "another".into();
+        queue.set(Arc::new(next));
+        assert_eq!(queue.unschedulable_count(), 0);
+        assert_eq!(&*queue.pop(now).unwrap().meta.uid, "another");
+        assert!(queue.is_in_flight(&held.meta.key, "another") && !queue.is_in_flight(&held.meta.key, "a"));
+    }
+}

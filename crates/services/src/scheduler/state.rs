@@ -1,0 +1,476 @@
+//! What is known, and what follows from it? Messages go in, actions come out; nothing waits here.
+//!
+//! One [`Cluster`] of `core` has all knowledge and makes all decisions. Around it: which objects there are, whose turn it
+//! is, and what is worth telling.
+
+use super::execute::{Action, Outcome};
+use super::queue::{Helps, Pending, Queue};
+use super::watched::Message;
+use crate::cluster::{Change, Event, Informer};
+use crate::ctx::Now;
+use crate::sources::metrics_api::Measurements;
+use jiff::Timestamp;
+use loadline_api::node::cooling_until;
+use loadline_api::pod::Pod;
+use loadline_api::{Context, cluster as api_cluster};
+use loadline_core::cluster::{Cluster, Decided, Options};
+use loadline_core::cycle::{Decision, Parts, Rule, Weights};
+use loadline_core::load::Metered;
+use loadline_core::load::policy::Rules;
+use loadline_core::load::term::AHEAD;
+use loadline_core::object::{Key, Meta};
+use loadline_core::view::{Budget, NodeFacts, Texts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Rules by which load keeps a pod from a node it would otherwise fit on.
+const LOAD_RULES: [Rule; 4] = [Rule::Threshold, Rule::UnknownLoad, Rule::Cooling, Rule::Line];
+/// Rules other pods can help with by being there.
+const POD_RULES: [Rule; 2] = [Rule::Affinity, Rule::Spread];
+/// Looking for words about a decision takes longer than the decision; this is how often it may be done.
+const WORDS_EVERY: Duration = Duration::from_millis(500);
+
+/// What is remembered of a node.
+#[derive(Clone, Debug, Default)]
+struct NodeNote {
+    cordoned: bool,
+    /// What it used when it was last measured.
+    used: Option<(Timestamp, [i64; 2])>,
+}
+
+/// What is remembered of a pod: its priority, if it takes up room on a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct PodNote(Option<i32>);
+
+/// Something worth telling: who, about what, what.
+pub(super) type Notice = (&'static str, String, String);
+
+/// The kinds that are watched.
+#[derive(Debug)]
+struct Informers {
+    nodes: Informer<NodeNote>,
+    pods: Informer<PodNote>,
+    namespaces: Informer<()>,
+    priority_classes: Informer<()>,
+    claims: Informer<()>,
+    volumes: Informer<()>,
+    storage_classes: Informer<()>,
+    csi_nodes: Informer<()>,
+    budgets: Informer<()>,
+}
+
+impl Informers {
+    fn new() -> Self {
+        Self {
+            nodes: Informer::new("nodes"),
+            pods: Informer::new("pods"),
+            namespaces: Informer::new("namespaces"),
+            priority_classes: Informer::new("priorityclasses"),
+            claims: Informer::new("persistentvolumeclaims"),
+            volumes: Informer::new("persistentvolumes"),
+            storage_classes: Informer::new("storageclasses"),
+            csi_nodes: Informer::new("csinodes"),
+            budgets: Informer::new("poddisruptionbudgets"),
+        }
+    }
+
+    /// Has everything been read, and is nothing being replaced?
+    fn are_complete(&self) -> bool {
+        fn is<T>(informer: &Informer<T>) -> bool {
+            informer.is_listed() && !informer.is_replacing()
+        }
+        let others = [
+            &self.namespaces,
+            &self.priority_classes,
+            &self.claims,
+            &self.volumes,
+            &self.storage_classes,
+            &self.csi_nodes,
+            &self.budgets,
+        ];
+        is(&self.nodes) && is(&self.pods) && others.into_iter().all(is)
+    }
+}
+
+/// Everything the scheduler knows.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Whose pods are given a node, by `schedulerName`.
+    names: Vec<String>,
+    cluster: Cluster,
+    context: Context,
+    texts: Texts,
+    informers: Informers,
+    queue: Queue,
+    budgets: BTreeMap<Key, Budget>,
+    /// How many pods of which priority are on nodes.
+    priorities: BTreeMap<i32, usize>,
+    notices: Vec<Notice>,
+    quiet_until: Option<Instant>,
+}
+
+impl State {
+    /// Nothing is known yet; load counts if there are rules.
+    pub fn new(names: Vec<String>, rules: Option<Rules>, now: Now) -> Self {
+        Self {
+            names,
+            cluster: Cluster::new(Options { rules, ..Options::default() }, now.clock),
+            context: Context::new(),
+            texts: Texts::default(),
+            informers: Informers::new(),
+            queue: Queue::default(),
+            budgets: BTreeMap::new(),
+            priorities: BTreeMap::new(),
+            notices: Vec::new(),
+            quiet_until: None,
+        }
+    }
+
+    /// What is worth telling since this was last asked.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// How many pods have no node because they fitted nowhere.
+    pub fn unschedulable(&self) -> usize {
+        self.queue.unschedulable_count()
+    }
+
+    /// Time has come this far.
+    pub fn advance(&mut self, now: Now) {
+        let due = self.cluster.next_due().is_some_and(|due| due <= now.clock);
+        self.cluster.advance(now.clock);
+        if due && self.queue.waits_for_load() {
+            self.queue.requeue(Helps::LOAD, now.at);
+        }
+    }
+
+    /// When there is something to do by time alone.
+    pub fn due(&self, now: Now) -> Option<Instant> {
+        let by_load = || {
+            let due = self.cluster.next_due()?;
+            let left = Duration::try_from(due.duration_since(now.clock)).unwrap_or_default();
+            Some(now.at + left)
+        };
+        let by_load = if self.queue.waits_for_load() { by_load() } else { None };
+        [self.queue.due(), by_load].into_iter().flatten().min()
+    }
+
+    /// Takes a message in.
+    pub fn take(&mut self, message: Message, now: Now) {
+        match message {
+            Message::Node(event) => {
+                let change = self.informers.nodes.apply(logged("nodes", event), now.clock);
+                self.take_node(change, now);
+            }
+            Message::Pod(event) => {
+                let change = self.informers.pods.apply(logged("pods", event), now.clock);
+                self.take_pod(change, now);
+            }
+            Message::Measured(measurements) => self.take_measurements(measurements, now),
+            other => {
+                if self.take_reference(other, now) {
+                    self.references_changed(now);
+                }
+            }
+        }
+    }
+
+    fn take_node(&mut self, change: Change<NodeFacts, NodeNote>, now: Now) {
+        let is_empty = change.is_empty();
+        for (meta, _) in &change.deleted {
+            self.cluster.remove_node(&meta.key.name);
+        }
+        if let Some((meta, Some(facts))) = change.applied {
+            self.set_node(&meta, facts, now);
+        }
+        // Pods are spread over fewer nodes when one goes, which may let some in.
+        if !is_empty {
+            self.queue.requeue(Helps::ANY, now.at);
+        }
+    }
+
+    fn set_node(&mut self, meta: &Meta, mut facts: NodeFacts, now: Now) {
+        self.context.complete(&mut facts);
+        self.cluster.set_node(&facts);
+        if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
+            self.cluster.cool(&facts.name, until);
+        }
+        let Some(note) = self.informers.nodes.value_mut(&meta.key) else { return };
+        let before = std::mem::replace(&mut note.cordoned, facts.unschedulable);
+        match (before, facts.unschedulable) {
+            (false, true) => self.notices.push(("node", facts.name, "cordoned".into())),
+            (true, false) => self.notices.push(("node", facts.name, "uncordoned".into())),
+            _ => {}
+        }
+    }
+
+    fn take_pod(&mut self, change: Change<Box<Pod>, PodNote>, now: Now) {
+        for (meta, PodNote(placed)) in &change.deleted {
+            self.cluster.remove_pod(&meta.uid);
+            self.queue.remove(&meta.key);
+            self.count(*placed, None);
+            if placed.is_some() {
+                self.queue.requeue(Helps::ANY, now.at);
+            }
+        }
+        if let Some((meta, Some(pod))) = change.applied {
+            self.set_pod(meta, *pod, now);
+        }
+    }
+
+    fn set_pod(&mut self, meta: Meta, mut pod: Pod, now: Now) {
+        pod.resolve(&self.context);
+        let view = self.cluster.set_pod(&pod.facts);
+        let placed = (pod.facts.node.is_some() && !pod.facts.phase.is_over()).then_some(pod.facts.priority);
+        let note = self.informers.pods.value_mut(&meta.key);
+        let before = note.and_then(|PodNote(note)| std::mem::replace(note, placed));
+        self.count(before, placed);
+        if self.wants_a_node(&pod) {
+            self.queue.set(Arc::new(Pending { meta, pod, view }));
+        } else {
+            self.queue.remove(&meta.key);
+        }
+        if before.is_some() && placed.is_none() {
+            self.queue.requeue(Helps::ANY, now.at);
+        } else if placed.is_some() && before.is_none() {
+            self.queue.requeue(Helps::POD_ADDED, now.at);
+        }
+    }
+
+    fn wants_a_node(&self, pod: &Pod) -> bool {
+        let facts = &pod.facts;
+        let is_free = facts.node.is_none() && !facts.phase.is_over() && !facts.terminating;
+        is_free && !pod.is_gated() && self.names.contains(&pod.scheduler)
+    }
+
+    /// A pod's place in the count of priorities on nodes.
+    fn count(&mut self, before: Option<i32>, after: Option<i32>) {
+        if let Some(priority) = after {
+            *self.priorities.entry(priority).or_default() += 1;
+        }
+        if let Some(priority) = before
+            && let Some(count) = self.priorities.get_mut(&priority)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&priority);
+            }
+        }
+    }
+
+    /// What pods and nodes refer to. Says whether something is there that was not so before.
+    fn take_reference(&mut self, message: Message, now: Now) -> bool {
+        let Self { informers: i, context, cluster, texts, budgets, .. } = self;
+        match message {
+            Message::Namespace(event) => {
+                let change = i.namespaces.apply(logged("namespaces", event), now.clock);
+                let facts = change.facts();
+                facts
+                    .map(|namespace: api_cluster::Namespace| cluster.set_namespace(namespace.facts(texts)))
+                    .is_some()
+            }
+            Message::PriorityClass(event) => {
+                let change = i.priority_classes.apply(logged("priorityclasses", event), now.clock);
+                change.deleted.iter().for_each(|(meta, ())| context.remove_priority_class(&meta.key.name));
+                change.facts().map(|class| context.set_priority_class(class)).is_some()
+            }
+            Message::Claim(event) => {
+                let change = i.claims.apply(logged("persistentvolumeclaims", event), now.clock);
+                for (Meta { key, .. }, ()) in &change.deleted {
+                    context.remove_claim(&key.namespace, &key.name);
+                }
+                change.facts().map(|claim| context.set_claim(claim)).is_some()
+            }
+            Message::Volume(event) => {
+                let change = i.volumes.apply(logged("persistentvolumes", event), now.clock);
+                change.deleted.iter().for_each(|(meta, ())| context.remove_volume(&meta.key.name));
+                change.facts().map(|volume| context.set_volume(volume)).is_some()
+            }
+            Message::StorageClass(event) => {
+                let change = i.storage_classes.apply(logged("storageclasses", event), now.clock);
+                change.deleted.iter().for_each(|(meta, ())| context.remove_storage_class(&meta.key.name));
+                change.facts().map(|class| context.set_storage_class(class)).is_some()
+            }
+            Message::CsiNode(event) => {
+                let change = i.csi_nodes.apply(logged("csinodes", event), now.clock);
+                change.deleted.iter().for_each(|(meta, ())| context.remove_csi_node(&meta.key.name));
+                change.facts().map(|node| context.set_csi_node(node)).is_some()
+            }
+            Message::Budget(event) => {
+                let change = i.budgets.apply(logged("poddisruptionbudgets", event), now.clock);
+                let is_empty = change.is_empty();
+                change.deleted.iter().for_each(|(meta, ())| drop(budgets.remove(&meta.key)));
+                let set = match change.applied {
+                    Some((meta, Some(budget))) => budgets.insert(meta.key, budget).is_none_or(|_| true),
+                    _ => false,
+                };
+                if !is_empty {
+                    cluster.set_budgets(budgets.values().cloned().collect());
+                }
+                set
+            }
+            Message::Node(_) | Message::Pod(_) | Message::Measured(_) => false,
+        }
+    }
+
+    /// Pods that were held may not be any more.
+    fn references_changed(&mut self, now: Now) {
+        for held in self.queue.held_back() {
+            let Pending { meta, pod, .. } = Pending::clone(&held);
+            self.set_pod(meta, pod, now);
+        }
+        self.queue.requeue(Helps::ANY, now.at);
+    }
+
+    fn take_measurements(&mut self, measurements: Measurements, now: Now) {
+        let measured = match measurements {
+            Ok(measured) => measured,
+            Err(problem) => {
+                tracing::warn!(problem, "no measurements");
+                return;
+            }
+        };
+        // Pods first: what they used is taken off their node once they are gone.
+        for (key, sample) in measured.pods {
+            self.cluster.pod_sample(&key, sample);
+        }
+        let mut relief = false;
+        for (node, sample) in measured.nodes {
+            // Nothing would ever be newer than a measurement from the future.
+            if sample.at.duration_since(now.clock) > AHEAD {
+                tracing::debug!(node, at = %sample.at, "measurement from the future ignored");
+                continue;
+            }
+            self.cluster.sample(&node, sample);
+            let Some(note) = self.informers.nodes.value_mut(&Key::new("", node)) else { continue };
+            let used = Metered::ALL.map(|resource| sample.usage.get(resource));
+            if note.used.is_some_and(|(at, _)| at >= sample.at) {
+                continue;
+            }
+            let less =
+                |(_, before): (Timestamp, [i64; 2])| used.iter().zip(before).any(|(now, then)| *now < then);
+            relief |= note.used.is_none_or(less);
+            note.used = Some((sample.at, used));
+        }
+        if relief {
+            self.queue.requeue(Helps::LOAD, now.at);
+        }
+    }
+
+    /// The next action, if there is one; its pod is reserved on its node already.
+    pub fn next(&mut self, now: Now) -> Option<Action> {
+        if !self.informers.are_complete() {
+            return None;
+        }
+        let pod = self.queue.pop(now.at)?;
+        let mut decided = self.cluster.decide(&pod.view);
+        let Some(node) = decided.node().map(|node| node.name.clone()) else {
+            let (helps, why) = (helps(decided.decision()), decided.message());
+            // Not asked if nobody is less important: it would take long to find out.
+            let lowest = self.priorities.first_key_value().map(|(priority, _)| *priority);
+            let plan = if lowest.is_some_and(|lowest| lowest < pod.view.priority) {
+                decided.preempt()
+            } else {
+                None
+            };
+            let Some(plan) = plan else { return Some(Action::Refuse { pod, why, helps }) };
+            let node = self.cluster.snapshot()[plan.node].name.clone();
+            // Who is on the way out already is only waited for.
+            let victims = plan.victims.iter().filter(|victim| !victim.terminating);
+            let victims = victims.map(|v| Meta { key: v.key.clone(), uid: v.uid.clone(), revision: None });
+            return Some(Action::Preempt { pod, node, victims: victims.collect(), why, helps });
+        };
+        let avoided = avoided(&mut decided, &mut self.quiet_until, now);
+        decided.reserve();
+        if let Some(words) = words(&pod, &node, avoided, now) {
+            self.notices.push(("scheduler", pod.meta.key.to_string(), words));
+        }
+        Some(Action::Bind { pod, node })
+    }
+
+    /// What became of an action.
+    pub fn done(&mut self, outcome: Outcome, now: Now) {
+        match outcome {
+            // Kept until the watch shows it: older events about it may be under way.
+            Outcome::Bound { .. } => {}
+            Outcome::Unbound { pod, now: answer } => {
+                if let Some(answer) = answer {
+                    let (meta, read) = *answer;
+                    let change = self.informers.pods.wrote(meta, read);
+                    self.take_pod(change, now);
+                }
+                // Nothing happens if it turned out to be bound.
+                self.cluster.unreserve(&pod.meta.uid);
+                self.backoff(&pod, now);
+            }
+            Outcome::Refused { pod, helps } => {
+                if self.queue.is_in_flight(&pod.meta.key, &pod.meta.uid) {
+                    self.queue.unschedulable(&pod.meta.key, helps, now.at);
+                }
+            }
+            Outcome::Untold { pod } => self.backoff(&pod, now),
+        }
+    }
+
+    fn backoff(&mut self, pod: &Pending, now: Now) {
+        if self.queue.is_in_flight(&pod.meta.key, &pod.meta.uid) {
+            self.queue.backoff(&pod.meta.key, now.at);
+        }
+    }
+}
+
+/// What to say of a decision; nothing of most.
+fn words(pod: &Pending, node: &str, avoided: Option<(i64, String)>, now: Now) -> Option<String> {
+    let waited = pod.pod.unschedulable.is_some().then(|| match pod.pod.facts.created {
+        Some(created) => format!("to {node} after {} s", now.clock.duration_since(created).as_secs()),
+        None => format!("to {node} at last"),
+    });
+    match (waited, avoided) {
+        (None, None) => None,
+        (Some(waited), None) => Some(waited),
+        (None, Some((score, why))) => Some(format!("to {node}, load score {score}; {why}")),
+        (Some(waited), Some((score, why))) => Some(format!("{waited}, load score {score}; {why}")),
+    }
+}
+
+/// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
+fn avoided(decided: &mut Decided<'_>, quiet_until: &mut Option<Instant>, now: Now) -> Option<(i64, String)> {
+    let by_load = LOAD_RULES.iter().any(|rule| decided.decision().refused[rule.index()] > 0);
+    if !by_load || quiet_until.is_some_and(|until| now.at < until) {
+        return None;
+    }
+    *quiet_until = Some(now.at + WORDS_EVERY);
+    let report = decided.report();
+    let by_requests = |parts: &Parts| Parts { load: None, ..*parts }.total(&Weights::default());
+    let taken = report.nodes.iter().find(|n| Some(n.node) == report.decision.node)?;
+    let better = report
+        .nodes
+        .iter()
+        .filter(|n| n.rule.is_some_and(|rule| LOAD_RULES.contains(&rule)))
+        .max_by_key(|n| by_requests(&n.parts))
+        .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts));
+    // It may be a victim's successor.
+    let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Rule::Cooling)))?;
+    let why = better.reasons.first()?;
+    Some((taken.load_score?.r#final, format!("{} avoided: {why}", better.name)))
+}
+
+/// What could help a pod that was refused like this.
+fn helps(decision: &Decision) -> Helps {
+    let any = |rules: &[Rule]| rules.iter().any(|rule| decision.refused[rule.index()] > 0);
+    Helps { load: any(&LOAD_RULES), pods: any(&POD_RULES) }
+}
+
+/// The same event; one that tells of trouble goes to the log, too.
+fn logged<T>(resource: &'static str, event: Event<T>) -> Event<T> {
+    if let Event::Failed(problem) | Event::Forbidden(problem) = &event {
+        tracing::warn!(resource, problem, "watch failed, trying again");
+    }
+    event
+}
+
+#[cfg(test)]
+mod tests;

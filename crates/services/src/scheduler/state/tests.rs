@@ -1,0 +1,346 @@
+use super::*;
+use crate::cluster::Watched;
+use crate::scheduler::watched::{Nodes, Pods};
+use crate::sources::metrics_api::Measured;
+use loadline_api::node::COOLING;
+use serde_json::{Value, json};
+
+fn now(second: i64) -> Now {
+    Now { clock: Timestamp::from_second(1_700_000_000 + second).expect("small"), at: Instant::now() }
+}
+
+fn stamp(second: i64) -> String {
+    now(second).clock.to_string()
+}
+
+fn meta(value: &Value) -> Meta {
+    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
+    Meta {
+        key: Key::new(text("namespace"), text("name")),
+        uid: text("uid").into(),
+        revision: text("resourceVersion").parse().ok(),
+    }
+}
+
+fn set_node(value: &Value) -> Message {
+    Message::Node(Event::Applied(meta(value), Nodes::read(value)))
+}
+
+fn set_pod(value: &Value) -> Message {
+    Message::Pod(Event::Applied(meta(value), Pods::read(value)))
+}
+
+fn delete_pod(value: &Value) -> Message {
+    Message::Pod(Event::Deleted(meta(value)))
+}
+
+fn node(name: &str, cpu: &str) -> Value {
+    let has = json!({"cpu": cpu, "memory": "64Gi", "pods": "110"});
+    json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+        "status": {"allocatable": has, "capacity": has},
+    })
+}
+
+/// A pod as its creator wrote it; `more` is put on top.
+fn pod(name: &str, revision: u64, more: Value) -> Value {
+    let mut pod = json!({
+        "metadata": {
+            "name": name, "namespace": "default", "uid": format!("uid-{name}"), "generation": 1,
+            "resourceVersion": revision.to_string(), "creationTimestamp": stamp(0),
+        },
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+        },
+        "status": {"phase": "Pending"},
+    });
+    merge(&mut pod, more);
+    pod
+}
+
+fn merge(to: &mut Value, from: Value) {
+    match (to, from) {
+        (Value::Object(to), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(to.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (to, from) => *to = from,
+    }
+}
+
+fn on(node: &str) -> Value {
+    json!({"spec": {"nodeName": node}})
+}
+
+fn measured(second: i64, nodes: &[(&str, &str)]) -> Message {
+    let sample = |(name, cpu): &(&str, &str)| {
+        let value = json!({
+            "metadata": {"name": name}, "timestamp": stamp(second), "window": "5s",
+            "usage": {"cpu": cpu, "memory": "1Gi"},
+        });
+        loadline_api::metrics::node(&value).expect("a measurement")
+    };
+    Message::Measured(Ok(Measured { nodes: nodes.iter().map(sample).collect(), pods: Vec::new() }))
+}
+
+/// A list of one kind.
+fn list<T>(wrap: fn(Event<T>) -> Message, items: Vec<Message>) -> Vec<Message> {
+    let mut all = vec![wrap(Event::ListStarted)];
+    all.extend(items);
+    all.push(wrap(Event::Listed(None)));
+    all
+}
+
+/// The first list of everything but nodes and pods, which there is none of.
+fn others() -> Vec<Message> {
+    [
+        list(Message::Namespace, Vec::new()),
+        list(Message::PriorityClass, Vec::new()),
+        list(Message::Claim, Vec::new()),
+        list(Message::Volume, Vec::new()),
+        list(Message::StorageClass, Vec::new()),
+        list(Message::CsiNode, Vec::new()),
+        list(Message::Budget, Vec::new()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+impl State {
+    fn take_all(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            self.take(message, now(0));
+        }
+    }
+}
+
+fn empty(rules: Option<Rules>) -> State {
+    State::new(vec!["default-scheduler".into(), "loadline".into()], rules, now(0))
+}
+
+/// A state that has taken in the first list of everything; these are there.
+fn state(nodes: &[Value], pods: &[Value]) -> State {
+    state_that(Some(Rules::default()), nodes, pods)
+}
+
+/// The same; looks at load if there are rules.
+fn state_that(rules: Option<Rules>, nodes: &[Value], pods: &[Value]) -> State {
+    let mut state = empty(rules);
+    state.take_all(others());
+    state.take_all(list(Message::Node, nodes.iter().map(set_node).collect()));
+    state.take_all(list(Message::Pod, pods.iter().map(set_pod).collect()));
+    state
+}
+
+/// Every action there is now, in short: `a to n1`, `a: why not`.
+fn actions(state: &mut State) -> Vec<(String, Action)> {
+    let short = |action: &Action| match action {
+        Action::Bind { pod, node } => format!("{} to {node}", pod.meta.key.name),
+        Action::Refuse { pod, why, .. } => format!("{}: {why}", pod.meta.key.name),
+        Action::Preempt { pod, node, victims, .. } => {
+            let victims: Vec<&str> = victims.iter().map(|victim| &*victim.key.name).collect();
+            format!("{} in place of {} on {node}", pod.meta.key.name, victims.join(", "))
+        }
+    };
+    std::iter::from_fn(|| state.next(now(0))).map(|action| (short(&action), action)).collect()
+}
+
+fn words(state: &mut State) -> Vec<String> {
+    actions(state).into_iter().map(|(words, _)| words).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_decided_before_everything_is_known() {
+    let mut state = empty(Some(Rules::default()));
+    state.take_all(list(Message::Node, vec![set_node(&node("n1", "8"))]));
+    state.take_all(list(Message::Pod, vec![set_pod(&pod("a", 1, json!({})))]));
+    assert!(words(&mut state).is_empty());
+    state.take_all(others());
+    assert_eq!(words(&mut state), ["a to n1"]);
+    // Nor while a list replaces what is known.
+    state.take(set_pod(&pod("b", 2, json!({}))), now(0));
+    state.take(Message::Node(Event::ListStarted), now(0));
+    assert!(words(&mut state).is_empty(), "n1 may be gone");
+    state.take(Message::Node(Event::Failed("listing nodes: away".into())), now(0));
+    assert_eq!(words(&mut state), ["b to n1"], "a list that does not get on holds nothing back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_pods_that_are_free_and_ours_are_given_a_node() {
+    let table = [
+        (json!({}), true, "a new pod"),
+        (json!({"spec": {"schedulerName": "loadline"}}), true, "a pod that asks for us"),
+        (json!({"spec": {"schedulerName": "other"}}), false, "somebody else's"),
+        (on("n1"), false, "it has one already"),
+        (json!({"spec": {"schedulingGates": [{"name": "g"}]}}), false, "held back"),
+        (json!({"status": {"phase": "Failed"}}), false, "over"),
+        (json!({"metadata": {"deletionTimestamp": stamp(0)}}), false, "on its way out"),
+    ];
+    for (more, expected, why) in table {
+        let mut state = state(&[node("n1", "8")], &[pod("a", 1, more)]);
+        assert_eq!(!words(&mut state).is_empty(), expected, "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hot_node_is_avoided_though_it_has_the_most_free_requests() {
+    let mut state = state(&[node("large", "32"), node("small", "8")], &[]);
+    state.take(measured(0, &[("large", "24"), ("small", "100m")]), now(0));
+    state.take(set_pod(&pod("a", 1, json!({}))), now(0));
+    assert_eq!(words(&mut state), ["a to small"], "24 of 32 CPUs are over 65 %");
+    let notices = state.notices();
+    let told = |from: &str| notices.iter().find(|(who, ..)| *who == from).map(|(.., what)| what.clone());
+    let words = told("scheduler").unwrap();
+    assert!(words.starts_with("to small, load score ") && words.contains("large avoided: "), "{words}");
+
+    let mut blind = state_that(None, &[node("large", "32"), node("small", "8")], &[pod("b", 2, json!({}))]);
+    blind.take(measured(0, &[("large", "24"), ("small", "100m")]), now(0));
+    assert_eq!(self::words(&mut blind), ["b to large"], "by requests alone it would be taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bind_that_failed_leaves_no_charge_and_loses_no_pod() {
+    // 65 % of 2 CPUs is room for one pod of 1 CPU.
+    let mut state = state(&[node("n1", "2")], &[pod("a", 1, json!({}))]);
+    let (first, act) = actions(&mut state).pop().unwrap();
+    assert_eq!(first, "a to n1");
+    let Action::Bind { pod: held, .. } = act else { panic!("bound") };
+    state.take(set_pod(&pod("b", 2, json!({}))), now(0));
+    assert_eq!(words(&mut state), ["b: 0/1 nodes are available: 1 node(s) would pass the load line."]);
+    state.done(Outcome::Unbound { pod: held.clone(), now: None }, now(0));
+    state.take(set_pod(&pod("c", 3, json!({}))), now(0));
+    assert_eq!(words(&mut state), ["c to n1"], "the room is free again");
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
+    assert_eq!(words(&mut state).len(), 1, "the first is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bind_whose_answer_was_lost_counts_once() {
+    let mut state = state(&[node("n1", "4")], &[pod("a", 1, json!({}))]);
+    let Some((_, Action::Bind { pod: held, .. })) = actions(&mut state).pop() else { panic!("bound") };
+    // Somebody else was faster, as the server says.
+    let bound = pod("a", 5, on("n1"));
+    let answer = Some(Box::new((meta(&bound), Pods::read(&bound))));
+    state.done(Outcome::Unbound { pod: held, now: answer }, now(0));
+    // What the watch still has to say about the time before changes nothing.
+    state.take(set_pod(&pod("a", 2, json!({}))), now(0));
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
+    assert!(words(&mut state).is_empty(), "it has a node");
+    // 65 % of 4 CPUs are 2.6: room for one more pod, not for two.
+    for name in ["b", "c"] {
+        state.take(set_pod(&pod(name, 6, json!({}))), now(0));
+    }
+    let words = words(&mut state);
+    assert!(words[0] == "b to n1" && words[1].starts_with("c: "), "{words:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_after_a_lost_watch_sets_everything_right() {
+    let mut state = state(&[node("n1", "2")], &[pod("gone", 1, on("n1")), pod("waits", 2, json!({}))]);
+    let Some((_, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("refused")
+    };
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    assert_eq!(state.unschedulable(), 1);
+    state.take_all(list(Message::Pod, vec![set_pod(&pod("waits", 2, json!({})))]));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(words(&mut state), ["waits to n1"], "who is not in the list is gone");
+    state.take_all(list(Message::Pod, vec![set_pod(&pod("waits", 9, on("n1")))]));
+    assert_eq!(state.unschedulable(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_its_claim_and_is_read_again_when_that_comes() {
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let mut state = state(&[node("n1", "8")], &[pod("a", 1, json!({"spec": {"volumes": volumes}}))]);
+    let Some((words, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("refused")
+    };
+    assert!(words.contains("data"), "{words}");
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    let disk = json!({"metadata": {"name": "disk"}, "spec": {}});
+    state.take(Message::Volume(Event::Applied(meta(&disk), loadline_api::context::volume(&disk))), now(0));
+    let claim = json!({
+        "metadata": {"name": "data", "namespace": "default", "uid": "data"},
+        "spec": {"volumeName": "disk"}, "status": {"phase": "Bound"},
+    });
+    state.take(Message::Claim(Event::Applied(meta(&claim), loadline_api::context::claim(&claim))), now(0));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(self::words(&mut state), ["a to n1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_more_important_pod_takes_the_place_of_a_lesser_one_if_nothing_else_helps() {
+    let important = |revision, more| {
+        let mut important = json!({"spec": {"priority": 1000}});
+        merge(&mut important, more);
+        pod("important", revision, important)
+    };
+    // Requests fill the node; nothing measured says that its load would not fit.
+    let pods = vec![pod("lesser", 1, on("n1")), important(2, json!({}))];
+    let mut state = state_that(None, &[node("n1", "1")], &pods);
+    let Some((words, Action::Preempt { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("preempts")
+    };
+    assert_eq!(words, "important in place of lesser on n1");
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    let nominated = important(3, json!({"status": {"nominatedNodeName": "n1"}}));
+    state.take(set_pod(&nominated), now(0));
+    state.take(delete_pod(&pod("lesser", 4, json!({}))), now(0));
+    state.take(set_pod(&pod("late", 5, json!({}))), now(0));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    let words = self::words(&mut state);
+    assert!(words[0] == "important to n1" && words[1].starts_with("late: "), "{words:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_victim_is_not_sent_back_while_its_node_cools_and_may_be_after() {
+    let cools = |revision: u64, until: Value| {
+        let mut value = node("n1", "32");
+        value["metadata"]["annotations"] = json!({COOLING: until});
+        value["metadata"]["resourceVersion"] = json!(revision.to_string());
+        value
+    };
+    let mut state = state(&[node("n1", "32"), node("n2", "4")], &[pod("victim", 1, on("n1"))]);
+    // The mark is there before the victim goes, and its successor comes at once.
+    state.take(set_node(&cools(2, json!(stamp(60)))), now(0));
+    state.take(delete_pod(&pod("victim", 3, json!({}))), now(0));
+    state.take(set_pod(&pod("successor", 4, json!({}))), now(0));
+    assert_eq!(words(&mut state), ["successor to n2"], "n1 has more room, but cools");
+    let (.., told) = state.notices().remove(0);
+    assert!(told.starts_with("to n2, ") && told.contains("n1 avoided: "), "{told}");
+
+    let only = json!({"spec": {"nodeSelector": {"only": "n1"}}});
+    let mut marked = cools(5, json!(stamp(60)));
+    marked["metadata"]["labels"] = json!({"only": "n1"});
+    state.take(set_node(&marked), now(0));
+    state.take(set_pod(&pod("stubborn", 6, only)), now(0));
+    let (words, Action::Refuse { pod: held, helps, .. }) = actions(&mut state).remove(0) else {
+        panic!("refused")
+    };
+    assert!(words.contains("1 node(s) were cooling down"), "{words}");
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+
+    tokio::time::advance(std::time::Duration::from_secs(59)).await;
+    state.advance(now(59));
+    let Some(Action::Refuse { pod: held, helps, .. }) = state.next(now(59)) else { panic!("it still cools") };
+    state.done(Outcome::Refused { pod: held, helps }, now(59));
+    assert!(helps.load, "time alone will help");
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    state.advance(now(61));
+    let Some(Action::Bind { pod: bound, node }) = state.next(now(61)) else { panic!("bound") };
+    assert_eq!((&*bound.meta.key.name, &*node), ("stubborn", "n1"), "it has cooled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_no_time_or_is_over_keeps_nobody_away() {
+    for mark in [json!("soon"), json!(""), json!(stamp(-1))] {
+        let mut marked = node("n1", "8");
+        marked["metadata"]["annotations"] = json!({COOLING: mark});
+        let mut state = state(&[marked], &[pod("a", 1, json!({}))]);
+        assert_eq!(words(&mut state), ["a to n1"], "{mark}");
+    }
+}
