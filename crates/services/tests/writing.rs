@@ -1,0 +1,295 @@
+//! What becomes of a write: every answer is a value, nothing is sent twice, nothing crowds the server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use loadline_api::Error;
+use loadline_apiserver::ApiServer;
+use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
+use loadline_core::object::{Key, Meta};
+use loadline_services::cluster::connection::{Call, Outcome, Verb};
+use loadline_services::cluster::events::{FLUSH, Happened, Regarding, Severity};
+use loadline_services::cluster::resource::{BUDGETS, NODES, PODS, Resource};
+use loadline_services::cluster::write::{DEADLINE, Patch};
+use loadline_services::cluster::{Cause, Connection, Failure, Recorder, Watched, Writer};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower::{Layer, ServiceExt};
+
+/// A pod, as it was written.
+struct Pods;
+
+impl Watched for Pods {
+    const RESOURCE: Resource = PODS;
+    type Facts = Value;
+
+    fn read(object: &Value) -> Result<Value, Error> {
+        Ok(object.clone())
+    }
+}
+
+fn writer(faults: &Faults, server: &ApiServer) -> Writer {
+    Writer::new(Connection::new(Client::new(faults.layer(server.clone()), "default")), "test")
+}
+
+fn plain(server: &ApiServer) -> Writer {
+    Writer::new(Connection::new(Client::new(server.clone(), "default")), "test")
+}
+
+fn pod(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+async fn created(writer: &Writer, name: &str) -> Meta {
+    writer.create(PODS, "default", &pod(name)).await.unwrap().read::<Pods>().unwrap().0
+}
+
+async fn node_of(writer: &Writer, pod: &Meta) -> Option<String> {
+    let (_, read) = writer.get::<Pods>(&pod.key).await.unwrap();
+    read.unwrap()["spec"]["nodeName"].as_str().map(str::to_owned)
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_told_as_what_it_is_and_nothing_is_sent_twice() {
+    let retry = Some(Duration::from_secs(7));
+    let table = [
+        (Action::Answer(Answer::Conflict), Cause::Conflict, false, false),
+        (Action::Answer(Answer::Expired), Cause::Expired, false, false),
+        (
+            Action::Answer(Answer::TooManyRequests { retry_after: 7 }),
+            Cause::TooManyRequests { retry_after: retry },
+            false,
+            false,
+        ),
+        (Action::Answer(Answer::Internal), Cause::Server { code: 500, retry_after: None }, true, false),
+        (Action::DropRequest, Cause::Unreachable, true, false),
+        (Action::DropAnswer, Cause::Unreachable, true, true),
+        // Longer than anybody waits: the request arrives after its sender has gone.
+        (Action::Delay(DEADLINE + Duration::from_secs(1)), Cause::Timeout, true, false),
+    ];
+    for (action, cause, unsure, arrived) in table {
+        let server = ApiServer::default();
+        let faults = Faults::seeded(1).with(Rule::new(action).path("/api/v1/namespaces/*/pods/*/binding"));
+        let (rough, smooth) = (writer(&faults, &server), plain(&server));
+        let pod = created(&smooth, "p").await;
+        let failure = rough.bind(&pod, "n1").await.unwrap_err();
+        assert_eq!(failure.cause, cause, "{action:?}: {failure}");
+        assert_eq!(failure.cause.may_have_arrived(), unsure, "{action:?}");
+        assert_eq!(faults.log().len(), 1, "{action:?}: sent once");
+        // Whoever reads back knows.
+        assert_eq!(node_of(&smooth, &pod).await.is_some(), arrived, "{action:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_never_hits_another_object_of_the_same_name() {
+    let server = ApiServer::default();
+    let writer = plain(&server);
+    let other = Meta { uid: "somebody-else".into(), ..created(&writer, "p").await };
+    let patch = json!({"metadata": {"uid": "somebody-else", "labels": {"a": "b"}}});
+    let failures: Vec<Failure> = vec![
+        writer.bind(&other, "n1").await.unwrap_err(),
+        writer.evict(&other, None).await.unwrap_err(),
+        writer.delete(PODS, &other, Some(0)).await.unwrap_err(),
+        writer.patch(PODS.whole(), &other.key, Patch::Merge, &patch).await.unwrap_err(),
+    ];
+    for failure in failures {
+        assert_eq!(failure.cause, Cause::Conflict, "{failure}");
+    }
+    let missing = Meta { key: Key::new("default", "nobody"), ..other.clone() };
+    assert!(writer.bind(&missing, "n1").await.unwrap_err().is_not_found());
+    let twice = writer.create(PODS, "default", &pod("p")).await.unwrap_err();
+    assert_eq!(twice.cause, Cause::AlreadyExists);
+    let invalid =
+        writer.create(PODS, "default", &json!({"kind": "Pod", "apiVersion": "v1"})).await.unwrap_err();
+    assert_eq!(invalid.cause, Cause::Invalid, "{invalid}");
+}
+
+#[tokio::test]
+async fn all_kinds_of_writes_do_what_they_say() {
+    let server = ApiServer::default();
+    let writer = plain(&server);
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+    writer.create(NODES, "", &node).await.unwrap();
+    let taints = json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}});
+    let key = Key::new("", "n1");
+    writer.patch(NODES.whole(), &key, Patch::Merge, &taints).await.unwrap();
+    let condition = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
+    for kind in ["Ready", "Odd"] {
+        writer.patch(NODES.status(), &key, Patch::Strategic, &condition(kind)).await.unwrap();
+    }
+    let applied =
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"a": "b"}}});
+    writer.patch(NODES.whole(), &key, Patch::Apply, &applied).await.unwrap();
+    let node: Value = Client::new(server.clone(), "default")
+        .request(Request::get("/api/v1/nodes/n1").body(Vec::new()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(node["spec"]["taints"][0]["key"], "a");
+    assert_eq!(node["status"]["conditions"].as_array().unwrap().len(), 2, "lists with keys are merged");
+    assert_eq!(node["metadata"]["labels"]["a"], "b");
+    let managers = node["metadata"]["managedFields"].as_array().unwrap();
+    assert!(managers.iter().all(|entry| entry["manager"] == "test"), "our name is on it: {managers:?}");
+
+    let pod = created(&writer, "p").await;
+    writer.bind(&pod, "n1").await.unwrap();
+    assert_eq!(node_of(&writer, &pod).await.as_deref(), Some("n1"));
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {}}});
+    writer.create(BUDGETS, "default", &budget).await.unwrap();
+    let refused = writer.evict(&pod, None).await.unwrap_err();
+    assert!(matches!(refused.cause, Cause::TooManyRequests { .. }), "a budget refuses: {refused}");
+    writer.delete(PODS, &pod, Some(0)).await.unwrap();
+    assert!(writer.get::<Pods>(&pod.key).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn every_request_is_counted_by_verb_resource_and_outcome() {
+    let server = ApiServer::default();
+    let writer = plain(&server);
+    let pod = created(&writer, "p").await;
+    writer.bind(&pod, "n1").await.unwrap();
+    let again = writer.bind(&pod, "n2").await;
+    assert!(again.is_err());
+    let _ = writer.get::<Pods>(&Key::new("default", "nobody")).await;
+    let call = |verb, subresource| Call { verb, resource: PODS, subresource };
+    let expected = [
+        ((call(Verb::Get, ""), Outcome::NotFound), 1),
+        ((call(Verb::Create, ""), Outcome::Done), 1),
+        ((call(Verb::Create, "binding"), Outcome::Done), 1),
+        ((call(Verb::Create, "binding"), Outcome::Conflict), 1),
+    ];
+    assert_eq!(writer.connection().calls().record(), expected.into());
+}
+
+#[tokio::test]
+async fn without_a_permit_nothing_is_sent() {
+    let server = ApiServer::default();
+    let pod = created(&plain(&server), "p").await;
+    let all = Faults::seeded(1).with(Rule::new(Action::Delay(Duration::ZERO)));
+    let forbidden = writer(&all, &server).permitted(Arc::new(|| None));
+    assert_eq!(forbidden.bind(&pod, "n1").await.unwrap_err().cause, Cause::NotLeading);
+    assert!(!Cause::NotLeading.may_have_arrived());
+    assert!(all.log().is_empty(), "not even tried");
+    assert!(forbidden.get::<Pods>(&pod.key).await.is_ok(), "reading is always allowed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_waited_for_no_longer_than_writing_is_permitted() {
+    let server = ApiServer::default();
+    let pod = created(&plain(&server), "p").await;
+    let slow = Faults::seeded(1).with(Rule::new(Action::Delay(Duration::from_secs(5))));
+    let short = writer(&slow, &server).permitted(Arc::new(|| Some(Duration::from_secs(2))));
+    let begun = tokio::time::Instant::now();
+    assert_eq!(short.bind(&pod, "n1").await.unwrap_err().cause, Cause::Timeout);
+    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn requests_wait_for_their_turn_where_too_many_are_under_way() {
+    let server = ApiServer::default();
+    let pods = futures::future::join_all((0..300).map(|i| {
+        let writer = plain(&server);
+        async move { created(&writer, &format!("p{i}")).await }
+    }))
+    .await;
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (count, peak) = (now.clone(), most.clone());
+    let counted = tower::service_fn(move |request: Request<Body>| {
+        let (server, count, peak) = (server.clone(), count.clone(), peak.clone());
+        async move {
+            peak.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            let answer = server.oneshot(request).await;
+            count.fetch_sub(1, Ordering::SeqCst);
+            answer
+        }
+    });
+    let writer = Writer::new(Connection::new(Client::new(counted, "default")), "test");
+    let bound = futures::future::join_all(pods.iter().map(|pod| writer.bind(pod, "n1"))).await;
+    assert!(bound.iter().all(Result::is_ok));
+    assert_eq!(most.load(Ordering::SeqCst), 64, "many at once, never more");
+}
+
+fn happened(note: &str) -> Happened {
+    Happened {
+        severity: Severity::Warning,
+        reason: "FailedScheduling",
+        action: "Scheduling",
+        note: note.into(),
+    }
+}
+
+async fn events(writer: &Writer) -> Vec<Value> {
+    let client = writer.connection().client();
+    let request = Request::get("/apis/events.k8s.io/v1/events").body(Vec::new()).unwrap();
+    let mut list: Value = client.request(request).await.unwrap();
+    list["items"].take().as_array().cloned().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_again_is_counted_in_one_event_and_other_words_are_another() {
+    let server = ApiServer::default();
+    let writer = plain(&server);
+    let pod = created(&writer, "p").await;
+    let stop = CancellationToken::new();
+    let (recorder, running) = Recorder::new(writer.clone(), "loadline-scheduler", "host-1", stop.clone());
+    let running = tokio::spawn(running);
+    let now = Timestamp::now();
+    let tell = |note: &str| recorder.record(Regarding::new(PODS, &pod), happened(note), now);
+    tell("full");
+    while events(&writer).await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for _ in 0..4 {
+        tell("full");
+    }
+    tell("hot");
+    tokio::time::sleep(FLUSH * 2).await;
+    let all = events(&writer).await;
+    assert_eq!(all.len(), 2, "{all:#?}");
+    let full = all.iter().find(|event| event["note"] == "full").unwrap();
+    assert_eq!(full["series"]["count"], 5);
+    assert_eq!(
+        (&full["type"], &full["reason"], &full["action"]),
+        (&json!("Warning"), &json!("FailedScheduling"), &json!("Scheduling"))
+    );
+    assert_eq!(
+        full["regarding"],
+        json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": "default", "uid": &*pod.uid})
+    );
+    assert_eq!(
+        (&full["reportingController"], &full["reportingInstance"]),
+        (&json!("loadline-scheduler"), &json!("host-1"))
+    );
+    assert!(all.iter().any(|event| event["note"] == "hot" && event["series"].is_null()));
+    stop.cancel();
+    running.await.unwrap();
+    assert_eq!(recorder.counts().dropped.get() + recorder.counts().failed.get(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_never_wait_and_what_does_not_fit_is_counted() {
+    let server = ApiServer::default();
+    let hangs = Faults::seeded(1).with(Rule::new(Action::Delay(Duration::from_hours(1))));
+    let stop = CancellationToken::new();
+    let (recorder, running) = Recorder::new(writer(&hangs, &server), "c", "i", stop.clone());
+    let running = tokio::spawn(running);
+    let begun = tokio::time::Instant::now();
+    for i in 0..10_000 {
+        let regarding =
+            Regarding { resource: PODS, key: Key::new("default", format!("p{i}")), uid: "u".into() };
+        recorder.record(regarding, happened("full"), Timestamp::now());
+    }
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let dropped = recorder.counts().dropped.get();
+    assert!((5_000..6_000).contains(&dropped), "a few thousand wait, the rest is dropped: {dropped}");
+    stop.cancel();
+    running.await.unwrap();
+}
