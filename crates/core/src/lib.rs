@@ -39,6 +39,7 @@
 //! | Which clusters of a fleet? | [`place`] |
 //! | Whose load is taken off a node that has too much, and how much? | [`qos`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
+//! | Who of several candidates leads? | [`lease`] |
 //! | Why was it decided so? | [`explain`] |
 //!
 //! # Agreement with Kubernetes
@@ -69,6 +70,7 @@ pub mod estimate;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]
 pub mod fuzz;
+pub mod lease;
 pub mod ledger;
 pub mod load;
 pub mod object;

@@ -1,0 +1,421 @@
+//! What do I do next? One candidate of an election, as a state machine.
+//!
+//! Whoever drives it calls [`Elector::step`], does what it says, and tells what came of it: [`Elector::observe`] for
+//! what a read found, [`Elector::confirm`] for a write that was answered well, [`Elector::fail`] for anything else.
+//! One request is on its way at a time; an answer that comes after the request was given up is thrown away.
+
+use super::record::{Record, Revision, to_micros};
+use super::right::{Now, Right};
+use super::settings::{JITTER, Settings};
+use jiff::SignedDuration;
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing, before this time of the monotonic clock.
+    Wait(Duration),
+    /// Send a request, and give it up at this time of the monotonic clock.
+    Send(Request, Duration),
+    /// Tell everybody: the right to write has ended. Said once.
+    Lost(Loss),
+    /// Nothing any more: the lease is released, or there was nothing to release, or it could not be done in time.
+    Done,
+}
+
+/// What to ask the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Read the Lease.
+    Read,
+    /// Make the Lease; to be refused if there is one.
+    Create(Record),
+    /// Replace the record; to be refused if the Lease has another revision by now.
+    Update(Record, Revision),
+    /// The same, to let go of the lease.
+    Release(Record, Revision),
+}
+
+/// Why a leader is none any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// No renewal was answered in time.
+    #[error("no renewal succeeded within the renew deadline")]
+    Deadline,
+    /// The wall clock has jumped, or the machine was suspended.
+    #[error("the wall clock jumped, or this machine was suspended")]
+    Clock,
+    /// Somebody else wrote the record.
+    #[error("{0:?} holds the lease")]
+    Holder(String),
+    /// Somebody emptied the record.
+    #[error("somebody else released the lease")]
+    Emptied,
+    /// The Lease is not there any more.
+    #[error("the Lease was deleted")]
+    Deleted,
+}
+
+/// One candidate.
+#[derive(Clone, Debug)]
+pub struct Elector {
+    settings: Settings,
+    identity: String,
+    /// State of the generator of jitter.
+    dice: u64,
+    /// What is known of the Lease.
+    seen: Option<Seen>,
+    /// May the next write build on `seen`, or has it to be read first?
+    fresh: bool,
+    /// Was there a read since the last pause?
+    read: bool,
+    /// Writes that replace the revision in `seen` and whose end is unknown. One of them may be found there.
+    open: Vec<Write>,
+    on_its_way: Option<Request>,
+    sent: Option<Now>,
+    right: Option<Right>,
+    /// Was the right given, and its loss not yet told?
+    leads: bool,
+    loss: Option<Loss>,
+    /// When to try next, on the monotonic clock.
+    next: Duration,
+    /// While the lease is released: when to give up.
+    release_by: Option<Duration>,
+    released: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    /// None: the Lease is not there, and the record is of before.
+    revision: Option<Revision>,
+    record: Record,
+    /// When the record was first seen like this, on the monotonic clock.
+    since: Duration,
+    /// When we sent it, if we did.
+    ours: Option<Now>,
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    record: Record,
+    sent: Now,
+}
+
+impl Elector {
+    /// A candidate that has not looked yet. `settings` have passed [`super::check`]; `seed` spreads the pauses of many.
+    #[must_use]
+    pub fn new(settings: Settings, identity: impl Into<String>, seed: u64) -> Self {
+        Self {
+            settings,
+            identity: identity.into(),
+            dice: seed,
+            seen: None,
+            fresh: false,
+            read: false,
+            open: Vec::new(),
+            on_its_way: None,
+            sent: None,
+            right: None,
+            leads: false,
+            loss: None,
+            next: Duration::ZERO,
+            release_by: None,
+            released: false,
+        }
+    }
+
+    /// The right to write, as far as the elector knows. Ask [`Right::holds`] before each write.
+    #[must_use]
+    pub fn right(&self) -> Option<Right> {
+        self.right
+    }
+
+    /// May the candidate write now? A right that is once found ended does not come back when a clock is set back.
+    pub fn may_write(&mut self, now: Now) -> bool {
+        if let Some(right) = self.right.filter(|right| !right.holds(now)) {
+            self.right = None;
+            let deadline = now.monotonic >= right.until();
+            self.loss = Some(if deadline { Loss::Deadline } else { Loss::Clock });
+        }
+        self.right.is_some()
+    }
+
+    /// The record as last known.
+    #[must_use]
+    pub fn record(&self) -> Option<&Record> {
+        self.seen.as_ref().filter(|seen| seen.revision.is_some()).map(|seen| &seen.record)
+    }
+
+    /// What to do now.
+    pub fn step(&mut self, now: Now) -> Step {
+        let may_write = self.may_write(now);
+        if self.leads && !may_write {
+            self.leads = false;
+            return Step::Lost(self.loss.take().unwrap_or(Loss::Deadline));
+        }
+        if self.on_its_way.is_some() {
+            return Step::Wait(self.answer_by(now));
+        }
+        if let Some(by) = self.release_by {
+            return self.step_to_release(now, by);
+        }
+        if now.monotonic < self.next {
+            let end = self.right.map_or(Duration::MAX, |right| right.until());
+            return Step::Wait(self.next.min(end));
+        }
+        match self.wanted(now) {
+            Some(request) => self.send(request, now),
+            None => {
+                self.pause(now);
+                Step::Wait(self.next)
+            }
+        }
+    }
+
+    /// What a try asks for now; none if the lease is somebody else's.
+    fn wanted(&self, now: Now) -> Option<Request> {
+        let Some(seen) = self.seen.as_ref().filter(|_| self.fresh) else { return Some(Request::Read) };
+        if self.is_held_by_another(seen, now) {
+            return None;
+        }
+        Some(match &seen.revision {
+            None => Request::Create(self.acquired(None, now)),
+            Some(revision) if seen.ours.is_some() => {
+                Request::Update(self.renewed(&seen.record, now), revision.clone())
+            }
+            Some(revision) => Request::Update(self.acquired(Some(&seen.record), now), revision.clone()),
+        })
+    }
+
+    fn is_held_by_another(&self, seen: &Seen, now: Now) -> bool {
+        seen.ours.is_none() && seen.record.holder().is_some() && now.monotonic < self.expiry(seen)
+    }
+
+    /// When the record may be taken over, on our own clock.
+    fn expiry(&self, seen: &Seen) -> Duration {
+        seen.since.saturating_add(seen.record.lease_duration(self.settings.lease_duration))
+    }
+
+    fn acquired(&self, before: Option<&Record>, now: Now) -> Record {
+        let time = self.new_time(now);
+        Record {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(self.settings.lease_duration_seconds()),
+            acquire_time: Some(time),
+            renew_time: Some(time),
+            lease_transitions: Some(
+                before.map_or(0, |record| record.lease_transitions.unwrap_or_default().saturating_add(1)),
+            ),
+            preferred_holder: before.and_then(|record| record.preferred_holder.clone()),
+            strategy: before.and_then(|record| record.strategy.clone()),
+        }
+    }
+
+    fn renewed(&self, before: &Record, now: Now) -> Record {
+        Record {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: Some(self.settings.lease_duration_seconds()),
+            renew_time: Some(self.new_time(now)),
+            ..before.clone()
+        }
+    }
+
+    fn emptied(&self, before: &Record, now: Now) -> Record {
+        let time = self.new_time(now);
+        Record {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(time),
+            renew_time: Some(time),
+            ..before.clone()
+        }
+    }
+
+    /// A time that tells this write from those before. One that changes nothing would not be stored, and two alike could
+    /// not be told apart when one of them is read back.
+    fn new_time(&self, now: Now) -> jiff::Timestamp {
+        let mut time = to_micros(now.wall);
+        let taken = |time| {
+            let seen = self.seen.as_ref().and_then(|seen| seen.record.renew_time);
+            seen == Some(time) || self.open.iter().any(|write| write.record.renew_time == Some(time))
+        };
+        while taken(time) {
+            match time.checked_add(SignedDuration::from_micros(1)) {
+                Ok(later) => time = later,
+                // The end of the calendar.
+                Err(_) => break,
+            }
+        }
+        time
+    }
+
+    fn send(&mut self, request: Request, now: Now) -> Step {
+        self.on_its_way = Some(request.clone());
+        self.sent = Some(now);
+        Step::Send(request, self.answer_by(now))
+    }
+
+    /// When a request that is sent, or on its way, is given up. No later than the right ends: then others have to know.
+    fn answer_by(&self, now: Now) -> Duration {
+        let sent = self.sent.unwrap_or(now).monotonic;
+        let limit = sent.saturating_add(self.settings.call_limit());
+        let end = self.right.map(|right| right.until()).or(self.release_by);
+        end.map_or(limit, |end| limit.min(end))
+    }
+
+    /// What a read found: a record and its revision, or that there is no Lease.
+    pub fn observe(&mut self, found: Option<(Record, Revision)>, now: Now) {
+        self.on_its_way = None;
+        let before = self.seen.take();
+        let seen = match found {
+            Some((record, revision)) => self.recognized(before.as_ref(), record, revision, now),
+            // Another who held it may not know yet that it is gone.
+            None => match before.clone().filter(|before| before.ours.is_none()) {
+                Some(before) => Seen { revision: None, ..before },
+                None => Seen { revision: None, record: Record::default(), since: now.monotonic, ours: None },
+            },
+        };
+        if before.is_some_and(|before| before.revision != seen.revision) {
+            // They replace a revision that is no more.
+            self.open.clear();
+        }
+        match seen.ours {
+            Some(sent) => self.grant(sent, now),
+            None => self.lose(&seen),
+        }
+        (self.seen, self.fresh, self.read) = (Some(seen), true, true);
+    }
+
+    /// Is the record one we wrote, and if not, since when does it look like this?
+    fn recognized(&self, before: Option<&Seen>, record: Record, revision: Revision, now: Now) -> Seen {
+        let open = self.open.iter().find(|write| record.is_writing_of(&write.record)).map(|write| write.sent);
+        let known = before.filter(|before| before.ours.is_some() && record.is_writing_of(&before.record));
+        let same = before.filter(|before| before.record == record);
+        Seen {
+            ours: open.or(known.and_then(|known| known.ours)),
+            since: same.map_or(now.monotonic, |same| same.since),
+            revision: Some(revision),
+            record,
+        }
+    }
+
+    /// A renewal sent then is known to have arrived.
+    fn grant(&mut self, sent: Now, now: Now) {
+        let right = Right::new(sent, self.settings.renew_deadline);
+        let newer = self.right.is_none_or(|known| known.sent().monotonic < sent.monotonic);
+        if self.release_by.is_none() && newer && right.holds(now) {
+            self.right = Some(right);
+            self.leads = true;
+        }
+    }
+
+    fn lose(&mut self, seen: &Seen) {
+        if self.right.take().is_some() {
+            self.loss = Some(match (&seen.revision, seen.record.holder()) {
+                (None, _) => Loss::Deleted,
+                (Some(_), None) => Loss::Emptied,
+                (Some(_), Some(holder)) => Loss::Holder(holder.to_owned()),
+            });
+        }
+    }
+
+    /// The write on its way was answered well; the Lease has this revision now.
+    pub fn confirm(&mut self, revision: Revision, now: Now) {
+        let (request, sent) = (self.on_its_way.take(), self.sent.unwrap_or(now));
+        let (record, released) = match request {
+            Some(Request::Create(record) | Request::Update(record, _)) => (record, false),
+            Some(Request::Release(record, _)) => (record, true),
+            Some(Request::Read) | None => return,
+        };
+        self.open.clear();
+        let ours = (!released).then_some(sent);
+        self.seen = Some(Seen { revision: Some(revision), record, since: now.monotonic, ours });
+        self.released |= released;
+        (self.fresh, self.read) = (true, false);
+        self.next = sent.monotonic.saturating_add(self.settings.retry_period);
+        if ours.is_some() {
+            self.grant(sent, now);
+        }
+    }
+
+    /// The request on its way was refused, or has no answer. A write may have happened all the same: a refusal may be of
+    /// a second copy. The record will tell.
+    pub fn fail(&mut self, now: Now) {
+        let (request, sent) = (self.on_its_way.take(), self.sent.unwrap_or(now));
+        // Older ones give no right any more.
+        let useful = self.settings.renew_deadline;
+        self.open.retain(|write| now.monotonic < write.sent.monotonic.saturating_add(useful));
+        let wrote = match request {
+            Some(Request::Create(record) | Request::Update(record, _)) => {
+                self.open.push(Write { record, sent });
+                true
+            }
+            Some(Request::Release(..)) => true,
+            Some(Request::Read) | None => false,
+        };
+        self.fresh = false;
+        if !wrote || self.read {
+            self.pause(now);
+        }
+    }
+
+    /// Ends a try.
+    fn pause(&mut self, now: Now) {
+        (self.fresh, self.read) = (false, false);
+        let period = self.settings.retry_period;
+        let spread = if self.leads { 0.0 } else { JITTER * self.draw() * period.as_secs_f64() };
+        let spread = Duration::try_from_secs_f64(spread).unwrap_or(period);
+        let next = now.monotonic.saturating_add(period).saturating_add(spread);
+        // Who waits for somebody's end looks again when it is due.
+        let due = self
+            .seen
+            .as_ref()
+            .filter(|seen| self.is_held_by_another(seen, now))
+            .map(|seen| self.expiry(seen));
+        self.next = due.map_or(next, |due| next.min(due));
+    }
+
+    /// From 0 to below 1.
+    fn draw(&mut self) -> f64 {
+        // splitmix64.
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.dice;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        // The upper 32 bits are exact in an f64.
+        f64::from(u32::try_from(z >> 32).unwrap_or_default()) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    /// Gives up the right at once and lets go of the lease, so that the next candidate need not wait. Whatever was on its
+    /// way is given up; follow [`Elector::step`] until it says [`Step::Done`].
+    pub fn release(&mut self, now: Now) {
+        if self.on_its_way.is_some() {
+            self.fail(now);
+        }
+        (self.right, self.leads, self.loss) = (None, false, None);
+        self.release_by = Some(now.monotonic.saturating_add(self.settings.renew_deadline));
+        self.next = now.monotonic;
+    }
+
+    fn step_to_release(&mut self, now: Now, by: Duration) -> Step {
+        let ours = self.seen.as_ref().is_some_and(|seen| seen.ours.is_some());
+        let settled = !ours && (self.open.is_empty() || self.fresh);
+        if self.released || settled || now.monotonic >= by {
+            return Step::Done;
+        }
+        if now.monotonic < self.next {
+            return Step::Wait(self.next.min(by));
+        }
+        let request = match self.seen.as_ref().filter(|_| self.fresh) {
+            Some(Seen { record, revision: Some(revision), .. }) => {
+                Request::Release(self.emptied(record, now), revision.clone())
+            }
+            _ => Request::Read,
+        };
+        self.send(request, now)
+    }
+}
