@@ -13,6 +13,9 @@ use std::time::Duration;
 #[cfg(test)]
 mod tests;
 
+/// How many writes are remembered whose end is unknown.
+const MOST_OPEN: usize = 64;
+
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -345,11 +348,11 @@ impl Elector {
     /// a second copy. The record will tell.
     pub fn fail(&mut self, now: Now) {
         let (request, sent) = (self.on_its_way.take(), self.sent.unwrap_or(now));
-        // Older ones give no right any more.
-        let useful = self.settings.renew_deadline;
-        self.open.retain(|write| now.monotonic < write.sent.monotonic.saturating_add(useful));
         let wrote = match request {
             Some(Request::Create(record) | Request::Update(record, _)) => {
+                // What was sent so many tries ago gives no right any more. If it is found after all, it is not ours.
+                let extra = (self.open.len() + 1).saturating_sub(MOST_OPEN);
+                self.open.drain(..extra);
                 self.open.push(Write { record, sent });
                 true
             }
