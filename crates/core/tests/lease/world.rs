@@ -176,7 +176,9 @@ impl<'a> World<'a> {
             Event::Answered(call, outcome) => self.answered(call, outcome, at),
             Event::Fault(index) => {
                 let fault = self.plan.faults[index];
-                self.goes_wrong(fault.machine, fault.what, at);
+                let leader =
+                    (0..self.sites.len()).find(|site| fault.leader && self.writer(*site, at).is_some());
+                self.goes_wrong(leader.unwrap_or(fault.machine), fault.what, at);
             }
             Event::Continue(site, what) => self.continues(site, what, at),
             Event::Calm => {
