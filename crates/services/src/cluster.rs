@@ -17,11 +17,13 @@
 //! | how is something written | [`write`] |
 //! | who is told | [`events`] |
 //! | which key is looked at next | [`queue`] |
+//! | who of several processes may write | [`lease`] |
 
 pub mod access;
 pub mod connection;
 pub mod events;
 pub mod informer;
+pub mod lease;
 pub mod queue;
 pub mod resource;
 pub mod shared;

@@ -77,17 +77,23 @@ pub struct Elector {
     read: bool,
     /// Writes that replace the revision in `seen` and whose end is unknown. One of them may be found there.
     open: Vec<Write>,
-    on_its_way: Option<Request>,
-    sent: Option<Now>,
+    /// And when it was sent.
+    on_its_way: Option<(Request, Now)>,
     right: Option<Right>,
     /// Was the right given, and its loss not yet told?
     leads: bool,
     loss: Option<Loss>,
     /// When to try next, on the monotonic clock.
     next: Duration,
-    /// While the lease is released: when to give up.
-    release_by: Option<Duration>,
-    released: bool,
+    release: Release,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Release {
+    No,
+    /// Under way, and to be given up at this time of the monotonic clock.
+    By(Duration),
+    Done,
 }
 
 #[derive(Clone, Debug)]
@@ -120,13 +126,11 @@ impl Elector {
             read: false,
             open: Vec::new(),
             on_its_way: None,
-            sent: None,
             right: None,
             leads: false,
             loss: None,
             next: Duration::ZERO,
-            release_by: None,
-            released: false,
+            release: Release::No,
         }
     }
 
@@ -157,25 +161,30 @@ impl Elector {
         let may_write = self.may_write(now);
         if self.leads && !may_write {
             self.leads = false;
-            return Step::Lost(self.loss.take().unwrap_or(Loss::Deadline));
+            let loss = self.loss.take().unwrap_or(Loss::Deadline);
+            if loss == Loss::Clock {
+                // Nothing has failed: a renewal may tell that nobody else has come.
+                self.next = self.next.min(now.monotonic);
+            }
+            return Step::Lost(loss);
         }
-        if self.on_its_way.is_some() {
-            return Step::Wait(self.answer_by(now));
+        if let Some((_, sent)) = self.on_its_way {
+            return Step::Wait(self.answer_by(sent));
         }
-        if let Some(by) = self.release_by {
-            return self.step_to_release(now, by);
+        match self.release {
+            Release::No => {}
+            Release::By(by) => return self.step_to_release(now, by),
+            Release::Done => return Step::Done,
         }
         if now.monotonic < self.next {
             let end = self.right.map_or(Duration::MAX, |right| right.until());
             return Step::Wait(self.next.min(end));
         }
-        match self.wanted(now) {
-            Some(request) => self.send(request, now),
-            None => {
-                self.pause(now);
-                Step::Wait(self.next)
-            }
+        if let Some(request) = self.wanted(now) {
+            return self.send(request, now);
         }
+        self.pause(now);
+        Step::Wait(self.next)
     }
 
     /// What a try asks for now; none if the lease is somebody else's.
@@ -256,17 +265,18 @@ impl Elector {
     }
 
     fn send(&mut self, request: Request, now: Now) -> Step {
-        self.on_its_way = Some(request.clone());
-        self.sent = Some(now);
+        self.on_its_way = Some((request.clone(), now));
         Step::Send(request, self.answer_by(now))
     }
 
-    /// When a request that is sent, or on its way, is given up. No later than the right ends: then others have to know.
-    fn answer_by(&self, now: Now) -> Duration {
-        let sent = self.sent.unwrap_or(now).monotonic;
-        let limit = sent.saturating_add(self.settings.call_limit());
-        let end = self.right.map(|right| right.until()).or(self.release_by);
-        end.map_or(limit, |end| limit.min(end))
+    /// When a request sent then is given up. No later than the right ends: then everybody has to know.
+    fn answer_by(&self, sent: Now) -> Duration {
+        let limit = sent.monotonic.saturating_add(self.settings.call_limit());
+        let end = match self.release {
+            Release::By(by) => by,
+            Release::No | Release::Done => self.right.map_or(Duration::MAX, |right| right.until()),
+        };
+        limit.min(end)
     }
 
     /// What a read found: a record and its revision, or that there is no Lease.
@@ -309,7 +319,7 @@ impl Elector {
     fn grant(&mut self, sent: Now, now: Now) {
         let right = Right::new(sent, self.settings.renew_deadline);
         let newer = self.right.is_none_or(|known| known.sent().monotonic < sent.monotonic);
-        if self.release_by.is_none() && newer && right.holds(now) {
+        if self.release == Release::No && newer && right.holds(now) {
             self.right = Some(right);
             self.leads = true;
         }
@@ -327,19 +337,19 @@ impl Elector {
 
     /// The write on its way was answered well; the Lease has this revision now.
     pub fn confirm(&mut self, revision: Revision, now: Now) {
-        let (request, sent) = (self.on_its_way.take(), self.sent.unwrap_or(now));
-        let (record, released) = match request {
-            Some(Request::Create(record) | Request::Update(record, _)) => (record, false),
-            Some(Request::Release(record, _)) => (record, true),
-            Some(Request::Read) | None => return,
+        let (record, sent, released) = match self.on_its_way.take() {
+            Some((Request::Create(record) | Request::Update(record, _), sent)) => (record, sent, false),
+            Some((Request::Release(record, _), sent)) => (record, sent, true),
+            Some((Request::Read, _)) | None => return,
         };
         self.open.clear();
         let ours = (!released).then_some(sent);
         self.seen = Some(Seen { revision: Some(revision), record, since: now.monotonic, ours });
-        self.released |= released;
         (self.fresh, self.read) = (true, false);
         self.next = sent.monotonic.saturating_add(self.settings.retry_period);
-        if ours.is_some() {
+        if released {
+            self.release = Release::Done;
+        } else {
             self.grant(sent, now);
         }
     }
@@ -347,17 +357,16 @@ impl Elector {
     /// The request on its way was refused, or has no answer. A write may have happened all the same: a refusal may be of
     /// a second copy. The record will tell.
     pub fn fail(&mut self, now: Now) {
-        let (request, sent) = (self.on_its_way.take(), self.sent.unwrap_or(now));
-        let wrote = match request {
-            Some(Request::Create(record) | Request::Update(record, _)) => {
+        let wrote = match self.on_its_way.take() {
+            Some((Request::Create(record) | Request::Update(record, _), sent)) => {
                 // What was sent so many tries ago gives no right any more. If it is found after all, it is not ours.
                 let extra = (self.open.len() + 1).saturating_sub(MOST_OPEN);
                 self.open.drain(..extra);
                 self.open.push(Write { record, sent });
                 true
             }
-            Some(Request::Release(..)) => true,
-            Some(Request::Read) | None => false,
+            Some((Request::Release(..), _)) => true,
+            Some((Request::Read, _)) | None => false,
         };
         self.fresh = false;
         if !wrote || self.read {
@@ -400,14 +409,15 @@ impl Elector {
             self.fail(now);
         }
         (self.right, self.leads, self.loss) = (None, false, None);
-        self.release_by = Some(now.monotonic.saturating_add(self.settings.renew_deadline));
+        self.release = Release::By(now.monotonic.saturating_add(self.settings.renew_deadline));
         self.next = now.monotonic;
     }
 
     fn step_to_release(&mut self, now: Now, by: Duration) -> Step {
         let ours = self.seen.as_ref().is_some_and(|seen| seen.ours.is_some());
         let settled = !ours && (self.open.is_empty() || self.fresh);
-        if self.released || settled || now.monotonic >= by {
+        if settled || now.monotonic >= by {
+            self.release = Release::Done;
             return Step::Done;
         }
         if now.monotonic < self.next {

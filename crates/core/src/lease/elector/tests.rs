@@ -407,9 +407,9 @@ fn a_right_found_ended_does_not_come_back_with_the_clock() {
     assert!(!elector.may_write(Now { wall: wall(3600), ..at(1.5) }));
     assert!(!elector.may_write(at(1.6)));
     assert_eq!(elector.step(at(1.6)), Step::Lost(Loss::Clock));
-    writes(&mut elector, 2.0);
-    elector.confirm(revision("2"), at(2.1));
-    assert!(elector.may_write(at(2.1)), "with a renewal it does");
+    writes(&mut elector, 1.6);
+    elector.confirm(revision("2"), at(1.7));
+    assert!(elector.may_write(at(1.7)), "with a renewal it does, and that is sent at once");
 }
 
 #[test]
