@@ -38,5 +38,5 @@ mod settings;
 
 pub use elector::{Elector, Loss, Request, Step};
 pub use record::{Record, Revision};
-pub use right::{Now, Right};
+pub use right::{Reading, Right};
 pub use settings::{Lock, Problem, Settings, check, flag};

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::{ApiServer, Config};
-use loadline_services::cluster::lease::{Clock, Election, Leadership, Notice, Options, What};
+use loadline_services::cluster::Connection;
+use loadline_services::cluster::lease::{Clock, Election, Leadership, Options, Role, RoleChange};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -34,7 +35,7 @@ struct Candidate {
     stop: CancellationToken,
     task: JoinHandle<()>,
     faults: Faults,
-    notices: mpsc::UnboundedReceiver<Notice>,
+    changes: mpsc::UnboundedReceiver<RoleChange>,
 }
 
 impl Candidate {
@@ -44,14 +45,14 @@ impl Candidate {
 
     fn start_with(server: &ApiServer, identity: &str, clock: Clock) -> Self {
         let faults = Faults::seeded(1);
-        let client = Client::new(faults.layer(server.clone()), "default");
+        let connection = Connection::new(Client::new(faults.layer(server.clone()), "default"));
         let options = Options::new("default", "loadline");
         let checked = options.check(&options.lock(identity)).unwrap();
-        let (election, leadership) = Election::with_clock(client, checked, identity.len() as u64, clock);
-        let (stop, (sender, notices)) = (CancellationToken::new(), mpsc::unbounded_channel());
-        let tell = move |notice| drop(sender.send(notice));
+        let (election, leadership) = Election::with_clock(&connection, checked, identity.len() as u64, clock);
+        let (stop, (sender, changes)) = (CancellationToken::new(), mpsc::unbounded_channel());
+        let tell = move |change| drop(sender.send(change));
         let task = tokio::spawn(election.run(stop.clone(), tell));
-        Self { leadership, stop, task, faults, notices }
+        Self { leadership, stop, task, faults, changes }
     }
 
     /// No request of its gets through.
@@ -75,7 +76,7 @@ impl Candidate {
     }
 
     fn told(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.notices.try_recv().ok()).map(|notice| notice.to_string()).collect()
+        std::iter::from_fn(|| self.changes.try_recv().ok()).map(|change| change.to_string()).collect()
     }
 }
 
@@ -161,12 +162,12 @@ async fn the_first_leads_and_writes_the_record_that_client_go_writes() {
     assert_eq!(spec["leaseDurationSeconds"], 15);
     assert_eq!(spec["leaseTransitions"], 0);
     assert_eq!(time(&spec["acquireTime"]), time(&spec["renewTime"]));
-    let notice = one.notices.recv().await.unwrap();
-    assert_eq!((&notice.what, notice.to_string().as_str()), (&What::BecameLeader, "one_1 became leader"));
-    assert_eq!(notice.lease.name.as_deref(), Some("loadline"));
-    assert_eq!(notice.lease.uid.as_deref(), lease(&server).await["metadata"]["uid"].as_str());
-    let metrics = one.leadership.metrics().unwrap();
-    assert_eq!((metrics.name.as_str(), metrics.master_status, metrics.slowpath_total), ("loadline", 1, 0));
+    let change = one.changes.recv().await.unwrap();
+    assert_eq!((change.role, change.happened().note.as_str()), (Role::Leader, "one_1 became leader"));
+    assert_eq!(change.lease.key.to_string(), "default/loadline");
+    assert_eq!(Some(&*change.lease.uid), lease(&server).await["metadata"]["uid"].as_str());
+    let figures = one.leadership.figures().unwrap();
+    assert_eq!((figures.name.as_str(), figures.master_status, figures.slowpath_total), ("loadline", 1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +183,7 @@ async fn a_leader_stays_and_changes_nothing_but_the_time() {
     assert!(lost.is_err(), "it led all the time");
     let mut after = lease(&server).await;
     assert!(time(&after["spec"]["renewTime"]) > time(&before["spec"]["renewTime"]));
-    assert_eq!(one.leadership.metrics().unwrap().slowpath_total, 1, "once, after somebody else's change");
+    assert_eq!(one.leadership.figures().unwrap().slowpath_total, 1, "once, after somebody else's change");
     // All the rest is as it was.
     after["spec"]["renewTime"] = before["spec"]["renewTime"].clone();
     for field in ["resourceVersion", "managedFields"] {
@@ -309,7 +310,7 @@ async fn single_faults_do_not_end_leadership() {
         let lost = timeout(Duration::from_mins(5), one.leadership.lost()).await;
         assert!(lost.is_err(), "{action:?}: {:?}", one.told());
         assert_eq!(spec(&server).await["leaseTransitions"], 0, "{action:?}");
-        assert!(one.leadership.metrics().unwrap().slowpath_total > 5, "{action:?}");
+        assert!(one.leadership.figures().unwrap().slowpath_total > 5, "{action:?}");
     }
 }
 
@@ -422,7 +423,7 @@ async fn without_election_everybody_may_write() {
     assert!(leadership.may_write());
     assert!(leadership.until().unwrap() > Instant::now() + Duration::from_hours(24 * 365));
     leadership.acquired().await;
-    assert_eq!(leadership.metrics(), None);
+    assert_eq!(leadership.figures(), None);
     let lost = timeout(Duration::from_millis(1), leadership.lost()).await;
     assert!(lost.is_err());
 }

@@ -5,7 +5,7 @@
 //! One request is on its way at a time; an answer that comes after the request was given up is thrown away.
 
 use super::record::{Record, Revision, to_micros};
-use super::right::{Now, Right};
+use super::right::{Reading, Right};
 use super::settings::{JITTER, Settings};
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub struct Elector {
     /// Writes that replace the revision in `seen` and whose end is unknown. One of them may be found there.
     open: Vec<Write>,
     /// And when it was sent.
-    on_its_way: Option<(Request, Now)>,
+    on_its_way: Option<(Request, Reading)>,
     right: Option<Right>,
     /// Was the right given, and its loss not yet told?
     leads: bool,
@@ -104,13 +104,13 @@ struct Seen {
     /// When the record was first seen like this, on the monotonic clock.
     since: Duration,
     /// When we sent it, if we did.
-    ours: Option<Now>,
+    ours: Option<Reading>,
 }
 
 #[derive(Clone, Debug)]
 struct Write {
     record: Record,
-    sent: Now,
+    sent: Reading,
 }
 
 impl Elector {
@@ -141,7 +141,7 @@ impl Elector {
     }
 
     /// May the candidate write now? A right that is once found ended does not come back when a clock is set back.
-    pub fn may_write(&mut self, now: Now) -> bool {
+    pub fn may_write(&mut self, now: Reading) -> bool {
         if let Some(right) = self.right.filter(|right| !right.holds(now)) {
             self.right = None;
             let deadline = now.monotonic >= right.until();
@@ -157,7 +157,7 @@ impl Elector {
     }
 
     /// What to do now.
-    pub fn step(&mut self, now: Now) -> Step {
+    pub fn step(&mut self, now: Reading) -> Step {
         let may_write = self.may_write(now);
         if self.leads && !may_write {
             self.leads = false;
@@ -188,7 +188,7 @@ impl Elector {
     }
 
     /// What a try asks for now; none if the lease is somebody else's.
-    fn wanted(&self, now: Now) -> Option<Request> {
+    fn wanted(&self, now: Reading) -> Option<Request> {
         let Some(seen) = self.seen.as_ref().filter(|_| self.fresh) else { return Some(Request::Read) };
         if self.is_held_by_another(seen, now) {
             return None;
@@ -202,7 +202,7 @@ impl Elector {
         })
     }
 
-    fn is_held_by_another(&self, seen: &Seen, now: Now) -> bool {
+    fn is_held_by_another(&self, seen: &Seen, now: Reading) -> bool {
         seen.ours.is_none() && seen.record.holder().is_some() && now.monotonic < self.expiry(seen)
     }
 
@@ -211,7 +211,7 @@ impl Elector {
         seen.since.saturating_add(seen.record.lease_duration(self.settings.lease_duration))
     }
 
-    fn acquired(&self, before: Option<&Record>, now: Now) -> Record {
+    fn acquired(&self, before: Option<&Record>, now: Reading) -> Record {
         let time = self.new_time(now);
         Record {
             holder_identity: Some(self.identity.clone()),
@@ -226,7 +226,7 @@ impl Elector {
         }
     }
 
-    fn renewed(&self, before: &Record, now: Now) -> Record {
+    fn renewed(&self, before: &Record, now: Reading) -> Record {
         Record {
             holder_identity: Some(self.identity.clone()),
             lease_duration_seconds: Some(self.settings.lease_duration_seconds()),
@@ -235,7 +235,7 @@ impl Elector {
         }
     }
 
-    fn emptied(&self, before: &Record, now: Now) -> Record {
+    fn emptied(&self, before: &Record, now: Reading) -> Record {
         let time = self.new_time(now);
         Record {
             holder_identity: Some(String::new()),
@@ -248,7 +248,7 @@ impl Elector {
 
     /// A time that tells this write from those before. One that changes nothing would not be stored, and two alike could
     /// not be told apart when one of them is read back.
-    fn new_time(&self, now: Now) -> jiff::Timestamp {
+    fn new_time(&self, now: Reading) -> jiff::Timestamp {
         let mut time = to_micros(now.wall);
         let taken = |time| {
             let seen = self.seen.as_ref().and_then(|seen| seen.record.renew_time);
@@ -264,13 +264,13 @@ impl Elector {
         time
     }
 
-    fn send(&mut self, request: Request, now: Now) -> Step {
+    fn send(&mut self, request: Request, now: Reading) -> Step {
         self.on_its_way = Some((request.clone(), now));
         Step::Send(request, self.answer_by(now))
     }
 
     /// When a request sent then is given up. No later than the right ends: then everybody has to know.
-    fn answer_by(&self, sent: Now) -> Duration {
+    fn answer_by(&self, sent: Reading) -> Duration {
         let limit = sent.monotonic.saturating_add(self.settings.call_limit());
         let end = match self.release {
             Release::By(by) => by,
@@ -280,7 +280,7 @@ impl Elector {
     }
 
     /// What a read found: a record and its revision, or that there is no Lease.
-    pub fn observe(&mut self, found: Option<(Record, Revision)>, now: Now) {
+    pub fn observe(&mut self, found: Option<(Record, Revision)>, now: Reading) {
         self.on_its_way = None;
         let before = self.seen.take();
         let seen = match found {
@@ -303,7 +303,7 @@ impl Elector {
     }
 
     /// Is the record one we wrote, and if not, since when does it look like this?
-    fn recognized(&self, before: Option<&Seen>, record: Record, revision: Revision, now: Now) -> Seen {
+    fn recognized(&self, before: Option<&Seen>, record: Record, revision: Revision, now: Reading) -> Seen {
         let open = self.open.iter().find(|write| record.is_writing_of(&write.record)).map(|write| write.sent);
         let known = before.filter(|before| before.ours.is_some() && record.is_writing_of(&before.record));
         let same = before.filter(|before| before.record == record);
@@ -316,7 +316,7 @@ impl Elector {
     }
 
     /// A renewal sent then is known to have arrived.
-    fn grant(&mut self, sent: Now, now: Now) {
+    fn grant(&mut self, sent: Reading, now: Reading) {
         let right = Right::new(sent, self.settings.renew_deadline);
         let newer = self.right.is_none_or(|known| known.sent().monotonic < sent.monotonic);
         if self.release == Release::No && newer && right.holds(now) {
@@ -336,7 +336,7 @@ impl Elector {
     }
 
     /// The write on its way was answered well; the Lease has this revision now.
-    pub fn confirm(&mut self, revision: Revision, now: Now) {
+    pub fn confirm(&mut self, revision: Revision, now: Reading) {
         let (record, sent, released) = match self.on_its_way.take() {
             Some((Request::Create(record) | Request::Update(record, _), sent)) => (record, sent, false),
             Some((Request::Release(record, _), sent)) => (record, sent, true),
@@ -356,7 +356,7 @@ impl Elector {
 
     /// The request on its way was refused, or has no answer. A write may have happened all the same: a refusal may be of
     /// a second copy. The record will tell.
-    pub fn fail(&mut self, now: Now) {
+    pub fn fail(&mut self, now: Reading) {
         let wrote = match self.on_its_way.take() {
             Some((Request::Create(record) | Request::Update(record, _), sent)) => {
                 // What was sent so many tries ago gives no right any more. If it is found after all, it is not ours.
@@ -375,7 +375,7 @@ impl Elector {
     }
 
     /// Ends a try.
-    fn pause(&mut self, now: Now) {
+    fn pause(&mut self, now: Reading) {
         (self.fresh, self.read) = (false, false);
         let period = self.settings.retry_period;
         let spread = if self.leads { 0.0 } else { JITTER * self.draw() * period.as_secs_f64() };
@@ -404,7 +404,7 @@ impl Elector {
 
     /// Gives up the right at once and lets go of the lease, so that the next candidate need not wait. Whatever was on its
     /// way is given up; follow [`Elector::step`] until it says [`Step::Done`].
-    pub fn release(&mut self, now: Now) {
+    pub fn release(&mut self, now: Reading) {
         if self.on_its_way.is_some() {
             self.fail(now);
         }
@@ -413,7 +413,7 @@ impl Elector {
         self.next = now.monotonic;
     }
 
-    fn step_to_release(&mut self, now: Now, by: Duration) -> Step {
+    fn step_to_release(&mut self, now: Reading, by: Duration) -> Step {
         let ours = self.seen.as_ref().is_some_and(|seen| seen.ours.is_some());
         let settled = !ours && (self.open.is_empty() || self.fresh);
         if settled || now.monotonic >= by {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Both clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct Reading {
     /// Since some start. Never goes back; may stand still while the machine is suspended.
     pub monotonic: Duration,
     /// The time of day. May jump either way; goes on while the machine is suspended.
@@ -18,18 +18,18 @@ pub struct Now {
 /// and an hour on the wall; one whose wall clock was set back cannot tell how long it has been away, and has no right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Right {
-    sent: Now,
+    sent: Reading,
     length: Duration,
 }
 
 impl Right {
-    pub(super) fn new(sent: Now, length: Duration) -> Self {
+    pub(super) fn new(sent: Reading, length: Duration) -> Self {
         Self { sent, length }
     }
 
     /// Does it hold?
     #[must_use]
-    pub fn holds(&self, now: Now) -> bool {
+    pub fn holds(&self, now: Reading) -> bool {
         let wall = now.wall.duration_since(self.sent.wall);
         let length = SignedDuration::try_from(self.length).unwrap_or(SignedDuration::MAX);
         now.monotonic < self.until() && !wall.is_negative() && wall < length
@@ -42,7 +42,7 @@ impl Right {
     }
 
     /// When the renewal was sent that gave it.
-    pub(super) fn sent(&self) -> Now {
+    pub(super) fn sent(&self) -> Reading {
         self.sent
     }
 }

@@ -1,5 +1,6 @@
 //! How long is a leader a leader, and which settings make sense?
 
+use crate::object::Key;
 use std::fmt;
 use std::time::Duration;
 
@@ -63,10 +64,7 @@ impl Settings {
 /// Which Lease, and who wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// The Lease's namespace.
-    pub namespace: String,
-    /// The Lease's name.
-    pub name: String,
+    pub lease: Key,
     /// The candidate's name, different from everybody else's.
     pub identity: String,
 }
@@ -97,9 +95,10 @@ pub fn check(settings: &Settings, lock: &Lock) -> Vec<Problem> {
         }
     };
     let subdomain = "a DNS subdomain: lower-case letters, digits, '-' and '.', at most 253 characters";
-    expect(flag::RESOURCE_NAME, &lock.name, is_subdomain(&lock.name), subdomain);
+    let Key { namespace, name } = &lock.lease;
+    expect(flag::RESOURCE_NAME, name, is_subdomain(name), subdomain);
     let label = "a DNS label: lower-case letters, digits and '-', at most 63 characters";
-    expect(flag::RESOURCE_NAMESPACE, &lock.namespace, is_label(&lock.namespace), label);
+    expect(flag::RESOURCE_NAMESPACE, namespace, is_label(namespace), label);
     expect("identity", &lock.identity, !lock.identity.is_empty(), "a name that no other candidate has");
     problems
 }

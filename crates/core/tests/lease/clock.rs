@@ -3,7 +3,7 @@
 use crate::flaw::Flaw;
 use crate::plan::{Machine, Micros, SECOND};
 use jiff::{SignedDuration, Timestamp};
-use loadline_core::lease::Now;
+use loadline_core::lease::Reading;
 use std::time::Duration;
 
 const MILLION: i128 = 1_000_000;
@@ -34,12 +34,12 @@ impl Clocks {
         }
     }
 
-    pub fn now(&self, at: Micros) -> Now {
+    pub fn now(&self, at: Micros) -> Reading {
         let awake = self.since.map_or(at, |since| since.min(at)) - self.suspended;
         let monotonic = i128::from(awake) * self.monotonic_rate / MILLION;
         let wall = if self.monotonic_only { monotonic } else { i128::from(at) * self.wall_rate / MILLION };
         let wall = SignedDuration::from_micros(i64::try_from(wall + self.ahead).unwrap());
-        Now {
+        Reading {
             monotonic: Duration::from_micros(u64::try_from(monotonic).unwrap()),
             wall: Timestamp::from_second(1_700_000_000).unwrap() + wall,
         }

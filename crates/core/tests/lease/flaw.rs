@@ -3,7 +3,7 @@
 //! Each is a mistake in what surrounds an elector, as somebody could make it who writes one.
 
 use jiff::SignedDuration;
-use loadline_core::lease::{Elector, Now, Record, Request, Revision, Settings};
+use loadline_core::lease::{Elector, Reading, Record, Request, Revision, Settings};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
@@ -50,7 +50,7 @@ impl Flaw {
     pub fn sees(
         self,
         found: Option<(Record, Revision)>,
-        now: Now,
+        now: Reading,
         settings: Settings,
     ) -> Option<(Record, Revision)> {
         let (mut record, revision) = found?;
@@ -72,7 +72,7 @@ impl Flaw {
     }
 
     /// A request has no answer.
-    pub fn gives_up(self, elector: &mut Elector, request: &Request, now: Now) {
+    pub fn gives_up(self, elector: &mut Elector, request: &Request, now: Reading) {
         match request {
             Request::Update(..) if self == Self::TrustsLostAnswers => {
                 elector.confirm(Revision("unknown".into()), now);

@@ -5,7 +5,7 @@ use crate::flaw::Flaw;
 use crate::judge::{Broken, Judge, Writer};
 use crate::plan::{Identities, Micros, Plan, ROUGH, SECOND, SLOWEST, What};
 use crate::store::{Call, Outcome, Process, Store};
-use loadline_core::lease::{Elector, Loss, Now, Request, Right, Settings, Step};
+use loadline_core::lease::{Elector, Loss, Reading, Request, Right, Settings, Step};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -54,7 +54,7 @@ struct Program {
     /// When an answer last came well.
     answered: Option<Duration>,
     /// When it last asked.
-    asked: Now,
+    asked: Reading,
     /// While it lets go: when another is to come after it.
     exits: Option<Micros>,
     started: Micros,

@@ -6,18 +6,20 @@
 //! ```no_run
 //! # async fn component(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! use loadline_services::cluster::lease::{Election, Options, identity};
+//! use loadline_services::cluster::{Connection, Writer};
 //! use tokio_util::sync::CancellationToken;
 //!
 //! let options = Options::new("loadline-system", "loadline-scheduler");
 //! let lock = options.lock(identity()?);
-//! let (election, leadership) = Election::new(client, options.check(&lock)?, 7);
+//! let connection = Connection::new(client);
+//! let (election, leadership) = Election::new(&connection, options.check(&lock)?, 7);
 //! let stop = CancellationToken::new();
-//! let running = tokio::spawn(election.run(stop.clone(), |notice| println!("{notice}")));
+//! let running = tokio::spawn(election.run(stop.clone(), |change| println!("{change}")));
 //!
 //! leadership.acquired().await;
-//! while leadership.may_write() {
-//!     // One write, with a timeout.
-//! }
+//! let writer = Writer::new(connection, "loadline-scheduler").permitted(leadership.permit());
+//! // It writes until leadership.lost().
+//! # drop(writer);
 //!
 //! // When no write is on its way any more: then the next may begin at once.
 //! stop.cancel();
@@ -38,6 +40,6 @@ mod object;
 mod options;
 mod run;
 
-pub use leadership::{Clock, Leadership, Metrics};
+pub use leadership::{Clock, Figures, Leadership};
 pub use options::{Checked, Invalid, Options, identity};
-pub use run::{Election, Notice, What};
+pub use run::{Election, Role, RoleChange};

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 const ME: &str = "me_1";
 
 /// Both clocks so many seconds after a start.
-fn at(seconds: f64) -> Now {
+fn at(seconds: f64) -> Reading {
     let passed = Duration::from_secs_f64(seconds);
-    Now { monotonic: passed, wall: wall(0) + SignedDuration::try_from(passed).unwrap() }
+    Reading { monotonic: passed, wall: wall(0) + SignedDuration::try_from(passed).unwrap() }
 }
 
 fn wall(seconds: i64) -> Timestamp {
@@ -381,7 +381,7 @@ fn who_never_led_has_nothing_to_release() {
 
 #[test]
 fn a_stopped_or_suspended_leader_finds_its_right_gone() {
-    let on = |monotonic: f64, seconds: i64| Now { wall: wall(seconds), ..at(monotonic) };
+    let on = |monotonic: f64, seconds: i64| Reading { wall: wall(seconds), ..at(monotonic) };
     for (monotonic, day, loss, why) in [
         (60.0, 60, Some(Loss::Deadline), "stopped: both clocks went on"),
         (2.0, 60, Some(Loss::Clock), "suspended: the monotonic clock stood still"),
@@ -404,7 +404,7 @@ fn a_stopped_or_suspended_leader_finds_its_right_gone() {
 #[test]
 fn a_right_found_ended_does_not_come_back_with_the_clock() {
     let (mut elector, _) = leader();
-    assert!(!elector.may_write(Now { wall: wall(3600), ..at(1.5) }));
+    assert!(!elector.may_write(Reading { wall: wall(3600), ..at(1.5) }));
     assert!(!elector.may_write(at(1.6)));
     assert_eq!(elector.step(at(1.6)), Step::Lost(Loss::Clock));
     writes(&mut elector, 1.6);
@@ -415,7 +415,7 @@ fn a_right_found_ended_does_not_come_back_with_the_clock() {
 #[test]
 fn renewals_differ_even_if_the_wall_clock_stands_still() {
     let (mut elector, first) = leader();
-    let frozen = |monotonic: f64| Now { wall: at(0.0).wall, ..at(monotonic) };
+    let frozen = |monotonic: f64| Reading { wall: at(0.0).wall, ..at(monotonic) };
     let Step::Send(Request::Update(second, _), _) = elector.step(frozen(2.0)) else { panic!("no renewal") };
     assert_ne!(second, first);
     elector.fail(frozen(2.1));
@@ -458,7 +458,7 @@ fn a_leader_whose_lease_was_deleted_stops_until_it_has_made_another() {
 #[test]
 fn what_is_read_back_equals_what_was_written_to_the_microsecond() {
     let mut elector = elector();
-    let fine = Now { wall: wall(0) + SignedDuration::from_nanos(123_456_789), ..at(0.0) };
+    let fine = Reading { wall: wall(0) + SignedDuration::from_nanos(123_456_789), ..at(0.0) };
     elector.step(fine);
     elector.observe(None, fine);
     let Step::Send(Request::Create(record), _) = elector.step(fine) else { panic!("no create") };

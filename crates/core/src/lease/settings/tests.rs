@@ -1,7 +1,7 @@
 use super::*;
 
 fn lock() -> Lock {
-    Lock { namespace: "kube-system".into(), name: "loadline".into(), identity: "host_1".into() }
+    Lock { lease: Key::new("kube-system", "loadline"), identity: "host_1".into() }
 }
 
 fn settings(lease: f64, renew: f64, retry: f64) -> Settings {
@@ -37,7 +37,7 @@ fn each_span_is_checked_against_the_next() {
 
 #[test]
 fn everything_wrong_is_told_at_once_with_the_flag_and_what_was_expected() {
-    let lock = Lock { namespace: "Kube.System".into(), name: "-x".into(), identity: String::new() };
+    let lock = Lock { lease: Key::new("Kube.System", "-x"), identity: String::new() };
     let told: Vec<_> = check(&settings(15.0, 20.0, 30.0), &lock).iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
@@ -68,7 +68,7 @@ fn names_are_checked_as_the_api_server_checks_them() {
         (&long(253), &long(63), (true, true)),
         (&long(254), &long(64), (false, false)),
     ] {
-        let lock = Lock { name: name.into(), namespace: namespace.into(), ..lock() };
+        let lock = Lock { lease: Key::new(namespace, name), ..lock() };
         let wrong: Vec<_> = check(&Settings::default(), &lock).iter().map(|problem| problem.flag).collect();
         let found = (!wrong.contains(&flag::RESOURCE_NAME), !wrong.contains(&flag::RESOURCE_NAMESPACE));
         assert_eq!(found, fine, "{name:?} {namespace:?}");

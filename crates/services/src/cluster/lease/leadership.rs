@@ -1,8 +1,9 @@
 //! May I write?
 
+use crate::cluster::write::Permit;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
-use loadline_core::lease::{Now, Right};
+use loadline_core::lease::{Reading, Right};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,8 +33,8 @@ impl Clock {
         Self { start: Instant::now(), wall }
     }
 
-    pub(super) fn now(&self) -> Now {
-        Now { monotonic: self.start.elapsed(), wall: (self.wall)() }
+    pub(super) fn now(&self) -> Reading {
+        Reading { monotonic: self.start.elapsed(), wall: (self.wall)() }
     }
 
     /// A time of the elector's as one of tokio's.
@@ -64,7 +65,7 @@ struct Term {
 
 /// For `leader_election_master_status` and `leader_election_slowpath_total`, with the label `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metrics {
+pub struct Figures {
     /// The Lease's name.
     pub name: String,
     /// 1 if this process leads.
@@ -107,6 +108,20 @@ impl Leadership {
         }
     }
 
+    /// How long the right still holds; none without the right.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.until().map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// For a [`Writer`](crate::cluster::Writer): sends nothing without the right, and waits for no answer longer than it
+    /// holds.
+    #[must_use]
+    pub fn permit(&self) -> Permit {
+        let leadership = self.clone();
+        Arc::new(move || leadership.left())
+    }
+
     /// Waits until this process leads; for ever, if the election ends first.
     pub async fn acquired(&self) {
         if let Some(published) = &self.0 {
@@ -124,8 +139,8 @@ impl Leadership {
 
     /// What to show; nothing without leader election.
     #[must_use]
-    pub fn metrics(&self) -> Option<Metrics> {
-        self.0.as_ref().map(|published| Metrics {
+    pub fn figures(&self) -> Option<Figures> {
+        self.0.as_ref().map(|published| Figures {
             name: published.lease.clone(),
             master_status: u8::from(published.right().is_some()),
             slowpath_total: published.slow_paths.load(Ordering::Relaxed),

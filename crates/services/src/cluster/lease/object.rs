@@ -1,69 +1,100 @@
 //! How does the record stand in the object?
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use loadline_core::lease::{Lock, Record, Revision};
+use crate::cluster::resource::LEASES;
+use loadline_core::lease::{Record, Revision};
+use loadline_core::object::Key;
+use serde_json::{Map, Value, json};
 
-/// The record and the revision of an object; none if it has no revision, which no stored object lacks.
-pub fn read(lease: &Lease) -> Option<(Record, Revision)> {
-    let revision = lease.metadata.resource_version.clone().filter(|revision| !revision.is_empty())?;
-    let spec = lease.spec.clone().unwrap_or_default();
-    let record = Record {
-        holder_identity: spec.holder_identity,
-        lease_duration_seconds: spec.lease_duration_seconds,
-        acquire_time: spec.acquire_time.map(|time| time.0),
-        renew_time: spec.renew_time.map(|time| time.0),
-        lease_transitions: spec.lease_transitions,
-        preferred_holder: spec.preferred_holder,
-        strategy: spec.strategy,
-    };
-    Some((record, Revision(revision)))
-}
+/// A Lease as it is on the wire, whole: what we do not know stays in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lease(Value);
 
-fn spec(record: Record) -> LeaseSpec {
-    LeaseSpec {
-        holder_identity: record.holder_identity,
-        lease_duration_seconds: record.lease_duration_seconds,
-        acquire_time: record.acquire_time.map(MicroTime),
-        renew_time: record.renew_time.map(MicroTime),
-        lease_transitions: record.lease_transitions,
-        preferred_holder: record.preferred_holder,
-        strategy: record.strategy,
+impl Lease {
+    /// A new one.
+    pub fn new(lease: &Key, record: &Record) -> Self {
+        Self(json!({
+            "apiVersion": LEASES.api_version(), "kind": LEASES.kind,
+            "metadata": {"namespace": &*lease.namespace, "name": &*lease.name}, "spec": record,
+        }))
+    }
+
+    /// From an answer.
+    ///
+    /// # Errors
+    /// When it is no Lease that was stored.
+    pub fn read(answer: &[u8]) -> Result<(Self, Record, Revision), String> {
+        let mut object: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
+        let record = match &object["spec"] {
+            Value::Null => Record::default(),
+            spec => serde_json::from_value(spec.clone()).map_err(|error| format!("spec: {error}"))?,
+        };
+        let revision = object["metadata"]["resourceVersion"].as_str().filter(|revision| !revision.is_empty());
+        let revision = revision.map(|revision| Revision(revision.to_owned()));
+        let revision = revision.ok_or_else(|| "the Lease has no resourceVersion".to_owned())?;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // The server keeps them; an update without them is shorter.
+            metadata.remove("managedFields");
+        }
+        Ok((Self(object), record, revision))
+    }
+
+    /// The same with another record, to replace that revision. It keeps its uid: an update would make a Lease that has
+    /// been deleted anew, but not one with another uid.
+    pub fn with(&self, record: &Record, revision: &Revision) -> Self {
+        let mut object = self.0.clone();
+        object["metadata"]["resourceVersion"] = json!(revision.0);
+        let mut spec = match object["spec"].take() {
+            Value::Object(spec) => spec,
+            _ => Map::new(),
+        };
+        if let Value::Object(written) = json!(record) {
+            spec.extend(written);
+        }
+        object["spec"] = Value::Object(spec);
+        Self(object)
+    }
+
+    pub fn uid(&self) -> &str {
+        self.0["metadata"]["uid"].as_str().unwrap_or_default()
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_string().into_bytes()
     }
 }
 
-/// A new Lease.
-pub fn new(lock: &Lock, record: Record) -> Lease {
-    let metadata = ObjectMeta {
-        name: Some(lock.name.clone()),
-        namespace: Some(lock.namespace.clone()),
-        ..ObjectMeta::default()
-    };
-    Lease { metadata, spec: Some(spec(record)) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The Lease as it was read, with another record: labels and everything else stay.
-pub fn replaced(before: &Lease, record: Record, revision: &Revision) -> Lease {
-    let metadata = ObjectMeta {
-        resource_version: Some(revision.0.clone()),
-        // The server keeps them.
-        managed_fields: None,
-        ..before.metadata.clone()
-    };
-    Lease { metadata, spec: Some(spec(record)) }
-}
+    #[test]
+    fn an_update_changes_the_record_and_nothing_else() {
+        let stored = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "7", "labels": {"c": "d"},
+                "managedFields": [{"manager": "e"}]},
+            "spec": {"holderIdentity": "other", "leaseTransitions": 4, "strategy": "s", "fieldOfTheFuture": [1]},
+        });
+        let (lease, record, revision) = Lease::read(stored.to_string().as_bytes()).unwrap();
+        assert_eq!((record.holder(), lease.uid(), &*revision.0), (Some("other"), "u", "7"));
+        let mine = Record { holder_identity: Some("me".into()), lease_transitions: Some(5), ..record };
+        let mut expected = stored;
+        expected["metadata"]["resourceVersion"] = json!("9");
+        expected["metadata"].as_object_mut().unwrap().remove("managedFields");
+        expected["spec"]["holderIdentity"] = json!("me");
+        expected["spec"]["leaseTransitions"] = json!(5);
+        assert_eq!(lease.with(&mine, &Revision("9".into())).0, expected);
+    }
 
-/// What an Event is about.
-pub fn reference(lock: &Lock, lease: Option<&Lease>) -> ObjectReference {
-    let metadata = lease.map(|lease| &lease.metadata);
-    ObjectReference {
-        api_version: Some("coordination.k8s.io/v1".into()),
-        kind: Some("Lease".into()),
-        namespace: Some(lock.namespace.clone()),
-        name: Some(lock.name.clone()),
-        uid: metadata.and_then(|metadata| metadata.uid.clone()),
-        resource_version: metadata.and_then(|metadata| metadata.resource_version.clone()),
-        field_path: None,
+    #[test]
+    fn what_is_no_stored_lease_is_refused() {
+        for (answer, why) in [
+            ("{", "no JSON"),
+            (r#"{"metadata": {"resourceVersion": ""}}"#, "no revision"),
+            (r#"{"spec": {}}"#, "no metadata"),
+            (r#"{"metadata": {"resourceVersion": "1"}, "spec": {"renewTime": "soon"}}"#, "no time"),
+        ] {
+            assert!(Lease::read(answer.as_bytes()).is_err(), "{why}");
+        }
     }
 }

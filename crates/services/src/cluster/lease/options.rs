@@ -1,6 +1,7 @@
 //! Which flags are there, and do they make sense?
 
 use loadline_core::lease::{Lock, Problem, Settings, check, flag};
+use loadline_core::object::Key;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -40,11 +41,8 @@ impl Options {
     /// The Lease, and who wants it.
     #[must_use]
     pub fn lock(&self, identity: impl Into<String>) -> Lock {
-        Lock {
-            namespace: self.resource_namespace.clone(),
-            name: self.resource_name.clone(),
-            identity: identity.into(),
-        }
+        let lease = Key::new(self.resource_namespace.as_str(), self.resource_name.as_str());
+        Lock { lease, identity: identity.into() }
     }
 
     /// Checks everything. Whether a leader is to be elected at all is the caller's to ask first.

@@ -1,66 +1,66 @@
 //! What is sent, and what is told?
 
 use super::leadership::{Clock, Leadership, Published};
-use super::object;
+use super::object::Lease;
 use super::options::Checked;
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Api, PostParams};
-use kube::{Client, Error};
+use crate::cluster::connection::{Ask, Call, Cause, Connection, Verb};
+use crate::cluster::events::{Happened, Regarding, Severity};
+use crate::cluster::resource::LEASES;
+use http::Method;
 use loadline_core::lease::{Elector, Lock, Loss, Record, Request, Revision, Step};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::time::{sleep_until, timeout_at};
+use std::time::Duration;
+use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-/// Something others want to know, as an Event on the Lease or otherwise. Displays as client-go's messages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Notice {
-    /// What happened.
-    pub what: What,
-    /// This candidate.
-    pub identity: String,
-    /// The Lease.
-    pub lease: ObjectReference,
+/// What a candidate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Leader,
+    /// One that waits for its turn.
+    Candidate,
 }
 
-/// What happened.
+/// This process leads from now on, or leads no more. Displays as client-go's Events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// This process leads.
-    BecameLeader,
-    /// This process leads no more.
-    StoppedLeading,
+pub struct RoleChange {
+    pub role: Role,
+    pub identity: String,
+    pub lease: Regarding,
 }
 
-impl Notice {
-    /// The reason of an Event.
-    pub const REASON: &str = "LeaderElection";
-}
-
-impl fmt::Display for Notice {
+impl fmt::Display for RoleChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.what {
-            What::BecameLeader => "became leader",
-            What::StoppedLeading => "stopped leading",
+        let what = match self.role {
+            Role::Leader => "became leader",
+            Role::Candidate => "stopped leading",
         };
         write!(f, "{} {what}", self.identity)
     }
 }
 
+impl RoleChange {
+    /// As an Event on the Lease.
+    #[must_use]
+    pub fn happened(&self) -> Happened {
+        Happened {
+            severity: Severity::Normal,
+            reason: "LeaderElection",
+            action: "LeaderElection",
+            note: self.to_string(),
+        }
+    }
+}
+
 /// One candidate, to be run.
+#[derive(Debug)]
 pub struct Election {
-    client: Client,
+    connection: Connection,
     lock: Lock,
     elector: Elector,
     seat: Seat,
-}
-
-impl fmt::Debug for Election {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Election").field("lock", &self.lock).finish_non_exhaustive()
-    }
 }
 
 /// Whoever runs the election sits here; with it goes the right.
@@ -74,31 +74,85 @@ impl Drop for Seat {
 }
 
 impl Election {
-    /// A candidate, and what its component asks. `seed` spreads the pauses of many candidates. The client should not
-    /// retry by itself (`default_retry` of its configuration): the election knows better when.
+    /// A candidate, and what its component asks. `seed` spreads the pauses of many candidates.
+    ///
+    /// It shares the connection's client and counters, not its limits: a renewal must not wait behind other requests.
     #[must_use]
-    pub fn new(client: Client, checked: Checked, seed: u64) -> (Self, Leadership) {
-        Self::with_clock(client, checked, seed, Clock::system())
+    pub fn new(connection: &Connection, checked: Checked, seed: u64) -> (Self, Leadership) {
+        Self::with_clock(connection, checked, seed, Clock::system())
     }
 
     /// The same by another clock.
     #[must_use]
-    pub fn with_clock(client: Client, checked: Checked, seed: u64, clock: Clock) -> (Self, Leadership) {
+    pub fn with_clock(
+        connection: &Connection,
+        checked: Checked,
+        seed: u64,
+        clock: Clock,
+    ) -> (Self, Leadership) {
+        let connection = Connection::counted(connection.client().clone(), connection.calls().clone());
         let Checked { settings, lock } = checked;
         let elector = Elector::new(settings, lock.identity.clone(), seed);
-        let (leadership, published) = Leadership::elected(&lock.name, clock);
-        (Self { client, lock, elector, seat: Seat(published) }, leadership)
+        let (leadership, published) = Leadership::elected(&lock.lease.name, clock);
+        (Self { connection, lock, elector, seat: Seat(published) }, leadership)
     }
 
     /// Stands for election until it is told to stop, then lets go of the lease. Stop it when no write is on its way any
     /// more. Dropping it instead keeps others waiting until the lease runs out.
-    pub async fn run(self, stop: CancellationToken, tell: impl FnMut(Notice)) {
-        let Self { client, lock, elector, seat } = self;
-        let api = Api::namespaced(client, &lock.namespace);
-        let stopping = false;
-        let mut run =
-            Run { api, lock, elector, seat, tell, stopping, lease: None, told: Told::default(), read: false };
+    pub async fn run(self, stop: CancellationToken, tell: impl FnMut(RoleChange)) {
+        let Self { connection, lock, elector, seat } = self;
+        let wire = Wire { connection, lock, lease: None };
+        let mut run = Run { wire, elector, seat, tell, told: Told::default(), read: false, stopping: false };
         run.drive(&stop).await;
+    }
+}
+
+/// What came of a request.
+enum Answer {
+    /// What a read found.
+    Found(Option<(Lease, Record, Revision)>),
+    Written(Lease, Revision),
+    Failed(Cause, String),
+}
+
+/// The Lease as it is asked for.
+struct Wire {
+    connection: Connection,
+    lock: Lock,
+    /// As last read or written.
+    lease: Option<Lease>,
+}
+
+impl Wire {
+    /// Sends one request, once.
+    async fn ask(&self, request: &Request, deadline: Duration) -> Answer {
+        let (of, lease) = (&self.lock.lease, self.lease.as_ref());
+        let (verb, method, path, body) = match (request, lease) {
+            (Request::Read, _) => (Verb::Get, Method::GET, LEASES.object(of), None),
+            (Request::Create(record), _) => {
+                (Verb::Create, Method::POST, LEASES.collection(&of.namespace), Some(Lease::new(of, record)))
+            }
+            (Request::Update(record, revision) | Request::Release(record, revision), Some(lease)) => {
+                (Verb::Update, Method::PUT, LEASES.object(of), Some(lease.with(record, revision)))
+            }
+            (Request::Update(..) | Request::Release(..), None) => {
+                return Answer::Failed(Cause::Malformed, "the Lease was never read".to_owned());
+            }
+        };
+        let call = Call { verb, resource: LEASES, subresource: "" };
+        let body = body.map(|lease| lease.to_bytes()).unwrap_or_default();
+        let ask = Ask { call, method, path, content_type: "application/json", body };
+        match self.connection.call(ask, deadline).await {
+            Ok(answer) => match Lease::read(&answer) {
+                Ok((lease, record, revision)) if verb == Verb::Get => {
+                    Answer::Found(Some((lease, record, revision)))
+                }
+                Ok((lease, _, revision)) => Answer::Written(lease, revision),
+                Err(error) => Answer::Failed(Cause::Malformed, format!("cannot read the answer: {error}")),
+            },
+            Err(failure) if verb == Verb::Get && failure.cause == Cause::NotFound => Answer::Found(None),
+            Err(failure) => Answer::Failed(failure.cause, failure.to_string()),
+        }
     }
 }
 
@@ -106,35 +160,25 @@ impl Election {
 #[derive(Debug, Default)]
 struct Told {
     holder: Option<String>,
-    error: Option<String>,
+    failure: Option<Cause>,
 }
 
 struct Run<F> {
-    api: Api<Lease>,
-    lock: Lock,
+    wire: Wire,
     elector: Elector,
     seat: Seat,
     tell: F,
-    stopping: bool,
-    /// As last read or written.
-    lease: Option<Lease>,
     told: Told,
     /// Was the last request a read?
     read: bool,
+    stopping: bool,
 }
 
-/// What came of a request.
-enum Answer {
-    /// What a read found.
-    Found(Option<(Record, Revision)>),
-    Written(Revision),
-    Failed(String),
-}
-
-impl<F: FnMut(Notice)> Run<F> {
+impl<F: FnMut(RoleChange)> Run<F> {
     async fn drive(&mut self, stop: &CancellationToken) {
         loop {
-            let next = self.elector.step(self.seat.0.clock.now());
+            let now = self.seat.0.clock.now();
+            let next = self.elector.step(now);
             // Before anything is sent: whoever asks must know what the elector knows.
             self.publish();
             match next {
@@ -147,12 +191,9 @@ impl<F: FnMut(Notice)> Run<F> {
                     }
                 }
                 Step::Send(request, by) => {
-                    let by = self.seat.0.clock.instant(by);
+                    let deadline = by.saturating_sub(now.monotonic);
                     tokio::select! {
-                        answer = timeout_at(by, self.ask(&request)) => {
-                            let late = || Answer::Failed("no answer in time".to_owned());
-                            self.take(answer.unwrap_or_else(|_| (late(), None)));
-                        }
+                        answer = self.wire.ask(&request, deadline) => self.take(answer),
                         () = stop.cancelled(), if !self.stopping => self.stop(),
                     }
                 }
@@ -164,14 +205,16 @@ impl<F: FnMut(Notice)> Run<F> {
     fn publish(&mut self) {
         let right = self.elector.right();
         if self.seat.0.publish(right) && right.is_some() {
-            tracing::info!(lease = %self.name(), identity = self.lock.identity, "became leader");
-            self.notify(What::BecameLeader);
+            let Lock { lease, identity } = &self.wire.lock;
+            tracing::info!(%lease, identity, "became leader");
+            self.tell(Role::Leader);
         }
     }
 
     fn lost(&mut self, loss: &Loss) {
-        tracing::warn!(lease = %self.name(), identity = self.lock.identity, reason = %loss, "lost the lease");
-        self.notify(What::StoppedLeading);
+        let Lock { lease, identity } = &self.wire.lock;
+        tracing::warn!(%lease, identity, reason = %loss, "lost the lease");
+        self.tell(Role::Candidate);
     }
 
     fn stop(&mut self) {
@@ -180,100 +223,68 @@ impl<F: FnMut(Notice)> Run<F> {
         self.elector.release(self.seat.0.clock.now());
         self.publish();
         if led {
-            tracing::info!(lease = %self.name(), identity = self.lock.identity, "releasing the lease");
-            self.notify(What::StoppedLeading);
+            let Lock { lease, identity } = &self.wire.lock;
+            tracing::info!(%lease, identity, "releasing the lease");
+            self.tell(Role::Candidate);
         }
     }
 
-    fn notify(&mut self, what: What) {
-        let lease = object::reference(&self.lock, self.lease.as_ref());
-        (self.tell)(Notice { what, identity: self.lock.identity.clone(), lease });
-    }
-
-    fn name(&self) -> String {
-        format!("{}/{}", self.lock.namespace, self.lock.name)
-    }
-
-    /// Sends one request, once.
-    async fn ask(&self, request: &Request) -> (Answer, Option<Lease>) {
-        let params = PostParams::default();
-        let written = match (request, &self.lease) {
-            (Request::Read, _) => return Self::found(self.api.get_opt(&self.lock.name).await),
-            (Request::Create(record), _) => {
-                self.api.create(&params, &object::new(&self.lock, record.clone())).await
-            }
-            (Request::Update(record, revision) | Request::Release(record, revision), Some(lease)) => {
-                let lease = object::replaced(lease, record.clone(), revision);
-                self.api.replace(&self.lock.name, &params, &lease).await
-            }
-            (Request::Update(..) | Request::Release(..), None) => {
-                return (Answer::Failed("the Lease was never read".to_owned()), None);
-            }
-        };
-        match written.map(|lease| (object::read(&lease), lease)) {
-            Ok((Some((_, revision)), lease)) => (Answer::Written(revision), Some(lease)),
-            Ok((None, _)) => (Answer::Failed(NO_REVISION.to_owned()), None),
-            Err(error) => (Answer::Failed(error.to_string()), None),
-        }
-    }
-
-    fn found(answer: Result<Option<Lease>, Error>) -> (Answer, Option<Lease>) {
-        match answer {
-            Ok(None) => (Answer::Found(None), None),
-            Ok(Some(lease)) => match object::read(&lease) {
-                Some(found) => (Answer::Found(Some(found)), Some(lease)),
-                None => (Answer::Failed(NO_REVISION.to_owned()), None),
-            },
-            Err(error) => (Answer::Failed(error.to_string()), None),
-        }
+    fn tell(&mut self, role: Role) {
+        let Lock { lease, identity } = &self.wire.lock;
+        let uid = self.wire.lease.as_ref().map(Lease::uid).unwrap_or_default().into();
+        let lease = Regarding { resource: LEASES, key: lease.clone(), uid };
+        (self.tell)(RoleChange { role, identity: identity.clone(), lease });
     }
 
     /// Tells the elector what came of its request.
-    fn take(&mut self, (answer, lease): (Answer, Option<Lease>)) {
+    fn take(&mut self, answer: Answer) {
         // Read now and not before: the elector must not think that it saw something before it was there.
         let now = self.seat.0.clock.now();
-        if let Some(lease) = lease {
-            self.lease = Some(lease);
-        }
-        let read = matches!(answer, Answer::Found(_));
-        match answer {
-            Answer::Found(found) => {
-                self.elector.observe(found, now);
-                self.told.error = None;
+        let after_read = std::mem::replace(&mut self.read, matches!(answer, Answer::Found(_)));
+        let failure = match answer {
+            Answer::Found(None) => {
+                self.elector.observe(None, now);
+                None
             }
-            Answer::Written(revision) => {
-                if self.read && self.elector.right().is_some() {
+            Answer::Found(Some((lease, record, revision))) => {
+                self.wire.lease = Some(lease);
+                self.elector.observe(Some((record, revision)), now);
+                None
+            }
+            Answer::Written(lease, revision) => {
+                if after_read && self.elector.right().is_some() {
                     self.seat.0.slow_paths.fetch_add(1, Ordering::Relaxed);
                 }
+                self.wire.lease = Some(lease);
                 self.elector.confirm(revision, now);
-                self.told.error = None;
+                None
             }
-            Answer::Failed(error) => {
+            Answer::Failed(cause, error) => {
                 self.elector.fail(now);
-                self.failed(error);
+                self.tell_failure(cause, &error);
+                Some(cause)
             }
-        }
-        self.read = read;
+        };
+        self.told.failure = failure;
         self.tell_holder();
     }
 
     /// The same failure every two seconds is told once.
-    fn failed(&mut self, error: String) {
-        if self.told.error.as_ref() == Some(&error) {
-            tracing::debug!(lease = %self.name(), error, "lease request failed again");
+    fn tell_failure(&self, cause: Cause, error: &str) {
+        let lease = &self.wire.lock.lease;
+        if self.told.failure == Some(cause) {
+            tracing::debug!(%lease, error, "lease request failed again");
         } else {
-            tracing::warn!(lease = %self.name(), error, "lease request failed");
-            self.told.error = Some(error);
+            tracing::warn!(%lease, error, "lease request failed");
         }
     }
 
     fn tell_holder(&mut self) {
         let holder = self.elector.record().and_then(Record::holder);
         if holder != self.told.holder.as_deref() {
+            let lease = &self.wire.lock.lease;
+            tracing::info!(%lease, holder = holder.unwrap_or("nobody"), "the lease has another holder");
             self.told.holder = holder.map(str::to_owned);
-            tracing::info!(lease = %self.name(), holder = holder.unwrap_or("nobody"), "the lease has a new holder");
         }
     }
 }
-
-const NO_REVISION: &str = "the answer has no resourceVersion";
