@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::{ApiServer, Config};
-use loadline_services::cluster::Connection;
 use loadline_services::cluster::lease::{Clock, Election, Leadership, Options, Role, RoleChange};
+use loadline_services::cluster::resource::NODES;
+use loadline_services::cluster::{Cause, Connection, Writer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -92,7 +93,7 @@ impl Judge {
             loop {
                 let writers = all.iter().filter(|leadership| leadership.may_write()).count();
                 found.fetch_or(writers > 1, Ordering::Relaxed);
-                sleep(Duration::from_millis(10)).await;
+                sleep(Duration::from_millis(100)).await;
             }
         });
         Self(two)
@@ -246,6 +247,23 @@ async fn a_leader_that_is_cut_off_stops_before_another_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_writer_sends_nothing_without_the_right() {
+    let server = server();
+    let one = Candidate::start(&server, "one");
+    let connection = Connection::new(Client::new(server.clone(), "default"));
+    let writer = Writer::new(connection, "test").permitted(one.leadership.permit());
+    let node = |name: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let refused = writer.create(NODES, "", &node("early")).await.unwrap_err();
+    assert_eq!(refused.cause, Cause::NotLeading);
+    one.leads().await;
+    writer.create(NODES, "", &node("leading")).await.unwrap();
+    one.cut_off();
+    sleep(RENEW).await;
+    let refused = writer.create(NODES, "", &node("late")).await.unwrap_err();
+    assert_eq!(refused.cause, Cause::NotLeading);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_process_that_dies_is_replaced_after_the_lease_duration() {
     let server = server();
     let one = Candidate::start(&server, "one");
@@ -307,7 +325,7 @@ async fn single_faults_do_not_end_leadership() {
         let mut one = Candidate::start(&server, "one");
         one.leads().await;
         one.faults.add(Rule::new(action).verb("update").every(4));
-        let lost = timeout(Duration::from_mins(5), one.leadership.lost()).await;
+        let lost = timeout(Duration::from_mins(2), one.leadership.lost()).await;
         assert!(lost.is_err(), "{action:?}: {:?}", one.told());
         assert_eq!(spec(&server).await["leaseTransitions"], 0, "{action:?}");
         assert!(one.leadership.figures().unwrap().slowpath_total > 5, "{action:?}");
