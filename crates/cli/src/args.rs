@@ -2,6 +2,7 @@
 
 use crate::estimator::args as estimator;
 use crate::out::Output;
+use crate::scheduler::args as scheduler;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -81,6 +82,16 @@ pub enum Command {
     /// controller acts on them. Useful to test a controller of your own.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
+    /// Give pods nodes in a real cluster, by what nodes really use
+    ///
+    /// A scheduler beside the one you have: pods that name it in `spec.schedulerName` go where measured load leaves room,
+    /// by crane's policy files; all others are left alone. Each decision is charged to its node before the next one,
+    /// and a pod that waits is told why, in kube-scheduler's words.
+    ///
+    /// It is young: default topology spreading, image locality and volumes that are bound on first use are not done yet;
+    /// such pods get no worse a place, or wait with that reason.
+    #[command(after_help = scheduler::EXAMPLES)]
+    Scheduler(Box<scheduler::Scheduler>),
     /// Answer how many replicas would fit in each cluster of a fleet
     ///
     /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask
@@ -485,7 +496,7 @@ fn moment(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse().map_err(|_| format!("expected a time such as 2025-01-01T12:00:00Z, not {text:?}"))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("expected a time such as 30s, 5m or 1h30m, not {text:?}");
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
     Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(expected)

@@ -9,6 +9,7 @@ mod log;
 mod out;
 mod policy;
 mod rules;
+mod scheduler;
 mod signal;
 mod table;
 mod up;
@@ -23,7 +24,7 @@ const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     let args = Loadline::parse();
-    log::start(&args.log, matches!(args.command, Command::Estimator(_)));
+    log::start(&args.log, matches!(args.command, Command::Estimator(_) | Command::Scheduler(_)));
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -41,6 +42,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::Scheduler(args) => block_on(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),
         Command::Policy { command: Policy::Check(args) } => policy::check(&args),

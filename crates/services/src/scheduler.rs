@@ -2,14 +2,15 @@
 //!
 //! One task owns everything that is known (`state`) and decides one pod after the other; each is reserved on its node
 //! before the next is looked at. Around it, messages come in (`watched`) and writes go out (`execute`), several at a time.
-//! A write that fails is taken back and tried again.
+//! A write that fails is taken back and tried again. Of several schedulers one leads; the others know everything, too, and
+//! write nothing.
 //!
 //! | what it does | |
 //! |---|---|
 //! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets |
 //! | polls | measurements of nodes and pods, from the metrics API |
 //! | asks | [`loadline_core::cluster::Cluster`] |
-//! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods |
+//! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
 //! | tells | Events on pods, notices, metrics |
 
 mod execute;
@@ -18,19 +19,24 @@ mod state;
 mod watched;
 
 use crate::cluster::events::{Happened, Regarding, Severity};
+use crate::cluster::lease::{self, Election, Leadership};
 use crate::cluster::resource::PODS;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection, Recorder, Writer};
 use crate::ctx::{Ctx, Notices, Now};
 use crate::sources::metrics_api;
 use execute::{Action, Executor, Outcome};
+use jiff::Timestamp;
 use loadline_core::load::policy::Rules;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use queue::Pending;
 use state::State;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
 use watched::{
     Budgets, Claims, CsiNodes, Message, Namespaces, Nodes, Pods, PriorityClasses, StorageClasses, Volumes,
 };
@@ -56,6 +62,10 @@ pub struct Options {
     pub measure: metrics_api::Options,
     /// What is counted; whoever has a clone can read it.
     pub metrics: Metrics,
+    /// By which lease one of several is chosen; without, this is the only one.
+    pub lease: Option<lease::Checked>,
+    /// Is everything read, and does it lead? Whoever has a clone can ask.
+    pub status: Status,
 }
 
 impl Options {
@@ -68,6 +78,40 @@ impl Options {
             rules: Some(Rules::default()),
             measure: metrics_api::Options::default(),
             metrics: Metrics::default(),
+            lease: None,
+            status: Status::default(),
+        }
+    }
+}
+
+/// How a scheduler is doing.
+#[derive(Clone, Debug, Default)]
+pub struct Status(Arc<AtomicU8>);
+
+/// What a scheduler is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It has not read everything yet.
+    Reading = 0,
+    /// It is ready to take over, and somebody else leads.
+    Standby = 1,
+    /// It gives pods nodes.
+    Active = 2,
+}
+
+impl Status {
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Phase::Reading,
+            1 => Phase::Standby,
+            _ => Phase::Active,
+        }
+    }
+
+    fn set(&self, phase: Phase) {
+        if self.0.swap(phase as u8, Ordering::Relaxed) != phase as u8 {
+            tracing::info!(?phase, "scheduler changed its phase");
         }
     }
 }
@@ -135,8 +179,23 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let measure = options.measure;
     watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
 
-    let writer = Writer::new(connection.clone(), COMPONENT);
+    let (election, leadership) = match options.lease {
+        Some(checked) => {
+            let (election, leadership) = Election::new(&connection, checked, seed());
+            (Some(election), leadership)
+        }
+        None => (None, Leadership::always()),
+    };
+    let writer = Writer::new(connection.clone(), COMPONENT).permitted(leadership.permit());
     let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
+    // The lease is let go only after the last write: then the next leader may begin at once.
+    let release = CancellationToken::new();
+    let electing = election.map(|election| {
+        let recorder = events.clone();
+        tokio::spawn(election.run(release.clone(), move |change| {
+            recorder.record(change.lease.clone(), change.happened(), Timestamp::now());
+        }))
+    });
     ctx.metrics.register(|registry| {
         let own = registry.sub_registry_with_prefix("loadline_scheduler");
         own.register_collector(Box::new(connection.calls().clone()));
@@ -160,7 +219,14 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             state.done(outcome, now);
         }
         state.advance(now);
-        while writes.len() < WRITES
+        let leads = leadership.may_write();
+        options.status.set(match (state.is_ready(), leads) {
+            (false, _) => Phase::Reading,
+            (true, false) => Phase::Standby,
+            (true, true) => Phase::Active,
+        });
+        while leads
+            && writes.len() < WRITES
             && let Some(action) = state.next(now)
         {
             teller.action(&action, now);
@@ -168,9 +234,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         }
         teller.notices(&mut state);
         // With all hands full there is nothing to do in time.
-        let due = state.due(now).filter(|_| writes.len() < WRITES);
+        let due = state.due(now).filter(|_| leads && writes.len() < WRITES);
         tokio::select! {
             () = ctx.stop.cancelled() => break,
+            () = leadership.acquired(), if !leads => {}
+            () = leadership.lost(), if leads => {}
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = writes.join_next() => done.extend(outcome(ended)),
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
@@ -182,7 +250,16 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     // What was decided is carried out, within bounds.
     let _ = tokio::time::timeout(GOODBYE, async { while writes.join_next().await.is_some() {} }).await;
     let _ = recording.await;
+    release.cancel();
+    if let Some(electing) = electing {
+        let _ = electing.await;
+    }
     Ok(())
+}
+
+/// Spreads the pauses of many candidates.
+fn seed() -> u64 {
+    u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0) ^ u64::from(std::process::id())
 }
 
 fn outcome(ended: Result<Outcome, JoinError>) -> Option<Outcome> {

@@ -5,6 +5,7 @@
 //! with a stream that has no end of its own looks for [`Stopping`] among the extensions of the request.
 
 mod certificates;
+pub mod probes;
 
 pub use certificates::{Certificates, Clients, Tls};
 

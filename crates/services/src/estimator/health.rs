@@ -6,13 +6,10 @@
 use super::{Member, Members};
 use crate::ctx::Metrics;
 use crate::serve::Stopping;
+use crate::serve::probes::{self, Readiness};
 use axum::Router;
-use axum::extract::State;
-use axum::response::IntoResponse;
-use axum::routing::get;
 use futures::future::select_all;
 use futures::stream::{BoxStream, StreamExt as _, unfold};
-use http::{StatusCode, header};
 use jiff::Timestamp;
 use loadline_api::estimator::service::estimator_server;
 use std::fmt::Write as _;
@@ -33,21 +30,7 @@ pub fn ready(members: &Members) -> bool {
 
 /// The HTTP side: `/healthz`, `/readyz` and `/metrics`.
 pub fn router(members: Arc<Members>, metrics: Metrics) -> Router {
-    let readiness = get(|State(members): State<Arc<Members>>| async move {
-        let code = if ready(&members) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        (code, progress(&members))
-    });
-    let scrape = get(move || async move {
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        metrics.text().map(|text| ([(header::CONTENT_TYPE, kind)], text)).map_err(|error| {
-            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot write the metrics: {error}")).into_response()
-        })
-    });
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", readiness)
-        .route("/metrics", scrape)
-        .with_state(members)
+    probes::router(move || Readiness { ready: ready(&members), progress: progress(&members) }, metrics)
 }
 
 /// One line per cluster.

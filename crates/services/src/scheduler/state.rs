@@ -138,6 +138,11 @@ impl State {
         self.queue.unschedulable_count()
     }
 
+    /// Has everything been read, and is nothing being replaced?
+    pub fn is_ready(&self) -> bool {
+        self.informers.are_complete()
+    }
+
     /// Time has come this far.
     pub fn advance(&mut self, now: Now) {
         let due = self.cluster.next_due().is_some_and(|due| due <= now.clock);
@@ -362,7 +367,7 @@ impl State {
 
     /// The next action, if there is one; its pod is reserved on its node already.
     pub fn next(&mut self, now: Now) -> Option<Action> {
-        if !self.informers.are_complete() {
+        if !self.is_ready() {
             return None;
         }
         let pod = self.queue.pop(now.at)?;

@@ -1,0 +1,35 @@
+//! Is a process alive, is it ready, and what does it count? `/healthz`, `/readyz` and `/metrics`, the same everywhere.
+
+use crate::ctx::Metrics;
+use axum::Router;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::{StatusCode, header};
+use std::sync::Arc;
+
+/// Is it ready, and how far is it?
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    pub ready: bool,
+    /// For people, in lines.
+    pub progress: String,
+}
+
+/// Serves the three; `readiness` is asked each time.
+pub fn router(readiness: impl Fn() -> Readiness + Send + Sync + 'static, metrics: Metrics) -> Router {
+    let readiness = Arc::new(readiness);
+    let ready = get(move || async move {
+        let Readiness { ready, progress } = readiness();
+        (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, progress)
+    });
+    let scrape = get(move || async move {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        metrics.text().map(|text| ([(header::CONTENT_TYPE, kind)], text)).map_err(|error| {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot write the metrics: {error}")).into_response()
+        })
+    });
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", ready)
+        .route("/metrics", scrape)
+}
