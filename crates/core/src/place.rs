@@ -30,7 +30,8 @@
 //! # CEL
 //!
 //! Predicates may hold expressions in CEL over a whole object. What these mean is not known here: a [`Judge`] is
-//! asked, once whether an expression is one, and then cluster by cluster whether it holds. A judge must answer in
+//! asked, once whether an expression is one, and then cluster by cluster whether it holds. It has the objects, by the names
+//! of the clusters; that one is another now is told by its fingerprint ([`Cluster::fingerprint`]). A judge must answer in
 //! bounded time, and the same for the same cluster and scores: what it says is remembered until one of them changes.
 
 mod amount;
@@ -57,8 +58,8 @@ pub use amount::{Amount, Amounts};
 pub use condition::{Code, Condition, Event, MISCONFIGURED, SATISFIED};
 pub use decide::{Chosen, Outcome};
 pub use facts::{
-    Cluster, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Load, Members, Object, PLACEMENT_LABEL,
-    SET_LABEL, Scores, Slice, Taint,
+    Cluster, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Load, Members, PLACEMENT_LABEL, SET_LABEL,
+    Scores, Slice, Taint,
 };
 pub use filter::Why;
 pub use fleet::{Fleet, OnMisconfigured, Options};

@@ -48,6 +48,8 @@ type Compiled = Result<Arc<IdedExpr>, String>;
 pub struct CelJudge {
     context: Context<'static>,
     compiled: Mutex<HashMap<String, Compiled>>,
+    /// What expressions read, by the name of the cluster, and the fingerprint it goes with.
+    objects: HashMap<Arc<str>, (u64, Value)>,
 }
 
 impl fmt::Debug for CelJudge {
@@ -61,7 +63,7 @@ impl Default for CelJudge {
         let mut context = Context::default().with_all();
         context.add_function("scores", scores);
         context.add_function("parseJSON", parse_json);
-        Self { context, compiled: Mutex::default() }
+        Self { context, compiled: Mutex::default(), objects: HashMap::new() }
     }
 }
 
@@ -70,6 +72,17 @@ impl CelJudge {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A cluster is there, or is different: this is the object it was read from. To be told before the fleet is, which
+    /// remembers what was judged.
+    pub fn set_cluster(&mut self, cluster: &Cluster, object: &Value) {
+        self.objects.insert(cluster.name.clone(), (cluster.fingerprint, view(object)));
+    }
+
+    /// A cluster is gone.
+    pub fn remove_cluster(&mut self, name: &str) {
+        self.objects.remove(name);
     }
 
     fn compiled(&self, expression: &str) -> Compiled {
@@ -151,7 +164,7 @@ const NOT_EMPTY: [(&str, &str); 9] = [
 
 /// The object as expressions see it everywhere else, where it has been read into a typed one before: what is empty is
 /// not there, and what cannot be missing is there.
-pub(super) fn view(object: &Value) -> Value {
+fn view(object: &Value) -> Value {
     let mut out = object.clone();
     let Some(fields) = out.as_object_mut() else { return out };
     for (part, name) in NOT_EMPTY {
@@ -190,8 +203,9 @@ impl Judge for CelJudge {
         if expressions.is_empty() {
             return Ruling::Holds;
         }
-        let object = cluster.object.0.as_ref().and_then(|object| object.downcast_ref::<Value>());
-        let Some(object) = object else {
+        // An object the cluster was not read from says nothing about it.
+        let known = self.objects.get(&cluster.name).filter(|(read, _)| *read == cluster.fingerprint);
+        let Some((_, object)) = known else {
             return Ruling::Fails("the object of the cluster is not known".to_owned());
         };
         let list = |scores: &loadline_core::place::Scores| {

@@ -8,9 +8,7 @@ use loadline_core::object::Key;
 use loadline_core::place::{Action, Fleet, Members, OnMisconfigured, Options, Outcome, Placement, Report};
 use loadline_core::select::LabelSelector;
 use serde_json::Value;
-use std::sync::{Arc, LazyLock};
-
-static JUDGE: LazyLock<CelJudge> = LazyLock::new(CelJudge::new);
+use std::sync::Arc;
 
 /// As others decide: no totals in what is published, and nothing is kept after a mistake.
 const PARITY: Options = Options { on_misconfigured: OnMisconfigured::Clear, publish_scores: false };
@@ -30,6 +28,7 @@ pub struct Objects {
 #[derive(Clone)]
 pub struct Ours {
     fleet: Fleet,
+    judge: Arc<CelJudge>,
 }
 
 /// A placement as we read it.
@@ -39,9 +38,11 @@ pub fn read(object: &Value) -> Placement {
 
 impl Ours {
     pub fn new(objects: &Objects, options: Options) -> Self {
-        let mut fleet = Fleet::new(options);
+        let (mut fleet, mut judge) = (Fleet::new(options), CelJudge::new());
         for one in &objects.clusters {
-            fleet.set_cluster(fleet::cluster(one).expect("a cluster").0);
+            let cluster = fleet::cluster(one).expect("a cluster").0;
+            judge.set_cluster(&cluster, one);
+            fleet.set_cluster(cluster);
         }
         for one in &objects.sets {
             let (name, members) = fleet::set(one).expect("a set");
@@ -51,7 +52,7 @@ impl Ours {
             let ((namespace, set), _) = fleet::binding(one).expect("a binding");
             fleet.bind(&namespace, &set);
         }
-        Self::with(fleet, objects)
+        Self::with(fleet, judge, objects)
     }
 
     /// As others decide.
@@ -61,25 +62,26 @@ impl Ours {
 
     /// As the controller answers questions: every cluster is a candidate, leaving or not.
     pub fn asked(objects: &Objects) -> Self {
-        let mut fleet = Fleet::new(PARITY);
+        let (mut fleet, mut judge) = (Fleet::new(PARITY), CelJudge::new());
         for one in &objects.clusters {
             let mut cluster = fleet::cluster(one).expect("a cluster").0;
             cluster.leaving = false;
+            judge.set_cluster(&cluster, one);
             fleet.set_cluster(cluster);
         }
         fleet.set_set("*", Members::Labels(Some(LabelSelector::default())));
         for namespace in objects.placements.iter().map(|one| key(one).0) {
             fleet.bind(&namespace, "*");
         }
-        let mut out = Self::with(fleet, objects);
+        let mut out = Self::with(fleet, judge, objects);
         for one in &objects.placements {
             out.fleet.set_placement(Placement { cluster_sets: Vec::new(), disabled: false, ..read(one) });
         }
         out
     }
 
-    fn with(fleet: Fleet, objects: &Objects) -> Self {
-        let mut out = Self { fleet };
+    fn with(fleet: Fleet, judge: CelJudge, objects: &Objects) -> Self {
+        let mut out = Self { fleet, judge: Arc::new(judge) };
         for one in &objects.scores {
             let ((cluster, name, scores), _) = fleet::scores(one).expect("scores");
             out.fleet.set_scores(&cluster, &name, scores);
@@ -100,14 +102,14 @@ impl Ours {
 
     /// Decides all placements once.
     pub fn settle_once(&mut self) {
-        self.fleet.decide(&*JUDGE, Timestamp::now());
+        self.fleet.decide(&*self.judge, Timestamp::now());
     }
 
     /// Decides until nothing is left to write, as a controller does that hears of its own writing.
     pub fn settle(&mut self) {
         let now = Timestamp::now();
         for _ in 0..20 {
-            let outcomes = self.fleet.decide(&*JUDGE, now);
+            let outcomes = self.fleet.decide(&*self.judge, now);
             let writes: Vec<_> = outcomes.iter().flat_map(|one| one.writes.clone()).collect();
             let mut quiet = true;
             for write in writes {
@@ -135,7 +137,7 @@ impl Ours {
     /// What would be decided now, and why.
     pub fn report(&mut self, key: &(String, String)) -> Report {
         let key = Key::new(&*key.0, &*key.1);
-        self.fleet.report(&key, &*JUDGE, Timestamp::now()).expect("a placement")
+        self.fleet.report(&key, &*self.judge, Timestamp::now()).expect("a placement")
     }
 
     /// What is published and said. Slices are what the last writes left.

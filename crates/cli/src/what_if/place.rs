@@ -9,7 +9,6 @@ use super::{now, place_table, warn};
 use crate::args::{Kept, Place};
 use crate::out::{self, Output, Refused};
 use anyhow::Result;
-use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::decision;
 use loadline_core::place::{
     Action, ClusterReport, OnMisconfigured, Options, Placement, Report, Round, Source, Write,
@@ -43,8 +42,7 @@ pub fn run(args: &Place) -> Result<()> {
 
 /// Decides every placement as if it were alone: what one selects, the others do not see before it is published.
 fn decide(input: Input, now: jiff::Timestamp) -> PlaceResult {
-    let Input { mut fleet, slices, noted, warnings } = input;
-    let judge = CelJudge::new();
+    let Input { mut fleet, judge, slices, noted, warnings } = input;
     let placements: Vec<Arc<Placement>> = fleet.placements().cloned().collect();
     let mut results = Vec::with_capacity(placements.len());
     for placement in placements {

@@ -3,6 +3,7 @@
 use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
+use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
 use loadline_core::object::Key;
 use loadline_core::place::{Fleet, Options};
@@ -27,6 +28,8 @@ pub const KINDS: [Kind; 10] = [
 /// A fleet and what is worth knowing about it.
 pub struct Input {
     pub fleet: Fleet,
+    /// Who knows what expressions about its clusters come to.
+    pub judge: CelJudge,
     /// What is published, as it was written, by namespace and name.
     pub slices: BTreeMap<Key, Value>,
     /// What was odd about each placement.
@@ -51,6 +54,7 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
     let mut take = |kind: &str| by_kind.remove(kind).unwrap_or_default();
     let mut input = Input {
         fleet: Fleet::new(options),
+        judge: CelJudge::new(),
         slices: BTreeMap::new(),
         noted: BTreeMap::new(),
         warnings: Vec::new(),
@@ -59,6 +63,7 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
         let first = fleet::cluster(&document.value);
         if let Some((cluster, warnings)) = build.wanted(&mut document, first, fleet::cluster) {
             build.warn(&document, warnings);
+            input.judge.set_cluster(&cluster, &document.value);
             input.fleet.set_cluster(cluster);
         }
     }

@@ -4,7 +4,6 @@ use super::amount::Amounts;
 use crate::object::Key;
 use crate::select::LabelSelector;
 use jiff::Timestamp;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -36,8 +35,9 @@ pub struct Cluster {
     pub load: Option<Load>,
     /// Is it being deleted? Then it is no candidate.
     pub leaving: bool,
-    /// The whole object, for [`super::Judge`] only.
-    pub object: Object,
+    /// Of the whole object, and another one whenever anything in it is another: what a [`super::Judge`] reads of it
+    /// beyond these facts may then have changed.
+    pub fingerprint: u64,
 }
 
 /// How much of a cluster is taken, as last published.
@@ -49,26 +49,6 @@ pub struct Load {
     pub requested: Amounts,
     /// What its pods use.
     pub measured: Amounts,
-}
-
-/// The whole object of a cluster in whatever form the [`super::Judge`] reads. Two are equal if they are the same.
-#[derive(Clone, Default)]
-pub struct Object(pub Option<Arc<dyn Any + Send + Sync>>);
-
-impl PartialEq for Object {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (None, None) => true,
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Debug for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Object" } else { "no Object" })
-    }
 }
 
 /// What a taint of a cluster does to placements that do not tolerate it.

@@ -158,7 +158,7 @@ impl Change {
             resources,
             taints: old.taints != new.taints,
             load: old.load != new.load,
-            object: old.object != new.object,
+            object: old.fingerprint != new.fingerprint,
         }
     }
 

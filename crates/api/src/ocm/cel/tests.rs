@@ -23,24 +23,82 @@ fn cluster() -> Value {
 
 /// What is decided for that cluster, which has the score `cpu` of 90 in `demo`, and an expired one in `old`.
 fn report(expressions: &[&str]) -> Report {
-    let mut fleet = Fleet::new(Options::default());
-    fleet.set_set("global", Members::Labels(Some(LabelSelector::default())));
-    fleet.bind("ns1", "global");
-    fleet.set_cluster(crate::ocm::fleet::cluster(&cluster()).expect("a cluster").0);
+    let mut judge = CelJudge::new();
+    let mut fleet = fleet();
+    set(&mut fleet, &mut judge, &cluster());
     let scores = |until: &str| Scores {
         values: [("cpu".to_owned(), 90)].into(),
         valid_until: Some(until.parse().expect("a time")),
     };
     fleet.set_scores("c1", "demo", scores("2025-01-01T13:00:00Z"));
     fleet.set_scores("c1", "old", scores("2025-01-01T11:00:00Z"));
+    fleet.set_placement(asking(expressions));
+    fleet.report(&PlacementKey::new("ns1", "p"), &judge, noon()).expect("the placement is there")
+}
+
+/// Without clusters, and all may be selected.
+fn fleet() -> Fleet {
+    let mut fleet = Fleet::new(Options::default());
+    fleet.set_set("global", Members::Labels(Some(LabelSelector::default())));
+    fleet.bind("ns1", "global");
+    fleet
+}
+
+/// A cluster is there, or is different.
+fn set(fleet: &mut Fleet, judge: &mut CelJudge, object: &Value) {
+    let cluster = crate::ocm::fleet::cluster(object).expect("a cluster").0;
+    judge.set_cluster(&cluster, object);
+    fleet.set_cluster(cluster);
+}
+
+fn asking(expressions: &[&str]) -> Placement {
     let cel = expressions.iter().map(|expression| (*expression).to_owned()).collect();
-    let key = PlacementKey::new("ns1", "p");
-    fleet.set_placement(Placement {
-        key: key.clone(),
+    Placement {
+        key: PlacementKey::new("ns1", "p"),
         predicates: vec![Predicate { cel, ..Predicate::default() }],
         ..Placement::default()
-    });
-    fleet.report(&key, &CelJudge::new(), noon()).expect("the placement is there")
+    }
+}
+
+/// How many clusters are selected; none if there was no reason to decide.
+fn decided(fleet: &mut Fleet, judge: &CelJudge) -> Option<usize> {
+    fleet.decide(judge, noon()).first().map(|outcome| outcome.selected.len())
+}
+
+#[test]
+fn an_object_that_is_different_is_judged_anew() {
+    let (mut fleet, mut judge) = (fleet(), CelJudge::new());
+    fleet.set_placement(asking(&["managedCluster.metadata.annotations.open == 'yes'"]));
+    let mut object = cluster();
+    set(&mut fleet, &mut judge, &object);
+    assert_eq!(decided(&mut fleet, &judge), Some(0));
+    // Nobody but the expression reads annotations.
+    object["metadata"]["annotations"] = json!({"open": "yes"});
+    set(&mut fleet, &mut judge, &object);
+    assert_eq!(decided(&mut fleet, &judge), Some(1));
+    set(&mut fleet, &mut judge, &object.clone());
+    assert_eq!(decided(&mut fleet, &judge), None, "read again, and still the same");
+    object["metadata"]["annotations"]["open"] = json!("no");
+    set(&mut fleet, &mut judge, &object);
+    assert_eq!(decided(&mut fleet, &judge), Some(0));
+}
+
+#[test]
+fn an_object_nobody_told_of_matches_nothing() {
+    let (mut fleet, mut judge) = (fleet(), CelJudge::new());
+    fleet.set_placement(asking(&["true"]));
+    let mut object = cluster();
+    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    assert_eq!(decided(&mut fleet, &judge), Some(0), "the judge does not know it");
+    set(&mut fleet, &mut judge, &object);
+    object["metadata"]["annotations"] = json!({"open": "yes"});
+    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    assert_eq!(decided(&mut fleet, &judge), Some(0), "what it knows is another");
+    set(&mut fleet, &mut judge, &object);
+    fleet.remove_cluster("c1");
+    judge.remove_cluster("c1");
+    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    assert_eq!(decided(&mut fleet, &judge), Some(0), "it is gone");
 }
 
 #[test]

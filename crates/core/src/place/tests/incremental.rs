@@ -12,6 +12,8 @@ const SETS: [&str; 3] = ["blue", "gold", "global"];
 #[derive(Clone, Debug)]
 enum Event {
     Cluster(Shape),
+    /// Only the object of a cluster is another.
+    Word(usize, usize),
     NoCluster(usize),
     Set(usize, bool),
     NoSet(usize),
@@ -49,6 +51,8 @@ struct Shape {
     taint: Option<(usize, bool)>,
     load: Option<(i64, u8)>,
     leaving: bool,
+    /// What only the judge knows of it.
+    word: usize,
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -56,8 +60,8 @@ fn shape() -> impl Strategy<Value = Shape> {
     let amounts = (0..4_u8, proptest::option::of(0..3_u8));
     let taint = proptest::option::weighted(0.4, (0..3_usize, any::<bool>()));
     let load = proptest::option::of((-40..10_i64, 0..4_u8));
-    (labels, amounts, taint, load, prop::bool::weighted(0.1)).prop_map(
-        |((name, set, tier, claim), (cpu, memory), taint, load, leaving)| Shape {
+    (labels, amounts, taint, load, prop::bool::weighted(0.1), 0..WORDS.len()).prop_map(
+        |((name, set, tier, claim), (cpu, memory), taint, load, leaving, word)| Shape {
             name,
             set,
             tier,
@@ -67,6 +71,7 @@ fn shape() -> impl Strategy<Value = Shape> {
             taint,
             load,
             leaving,
+            word,
         },
     )
 }
@@ -80,6 +85,7 @@ impl Shape {
             ]),
             claims: texts(&[("zone", ["1", "2", "3"][self.claim])]),
             leaving: self.leaving,
+            fingerprint: self.word as u64,
             allocatable: amounts(&[("cpu", &self.cpu.to_string())]),
             capacity: amounts(&[("cpu", "4"), ("memory", "2")]),
             ..cluster(CLUSTERS[self.name])
@@ -104,6 +110,7 @@ fn event() -> impl Strategy<Value = Event> {
     let placement = || 0..wishes().len();
     prop_oneof![
         8 => shape().prop_map(Event::Cluster),
+        3 => (0..5_usize, 0..WORDS.len()).prop_map(|(name, word)| Event::Word(name, word)),
         1 => (0..5_usize).prop_map(Event::NoCluster),
         1 => (0..3_usize, any::<bool>()).prop_map(|(set, bad)| Event::Set(set, bad)),
         1 => (0..3_usize).prop_map(Event::NoSet),
@@ -139,9 +146,20 @@ fn owner(of: usize) -> Key {
     wishes().get(of).map_or_else(|| Key::new("ns3", "other"), |wish| wish.key.clone())
 }
 
-fn apply(fleet: &mut Fleet, event: &Event, now: &mut i64) {
+fn apply(fleet: &mut Fleet, judge: &mut Words, event: &Event, now: &mut i64) {
     match event {
-        Event::Cluster(shape) => fleet.set_cluster(shape.cluster(*now)),
+        Event::Cluster(shape) => {
+            judge.objects.insert(CLUSTERS[shape.name], WORDS[shape.word]);
+            fleet.set_cluster(shape.cluster(*now));
+        }
+        // As if nothing else about it were different.
+        Event::Word(name, word) => {
+            let known = fleet.index.find(CLUSTERS[*name]).and_then(|id| fleet.index.row(id).cloned());
+            if let Some(known) = known {
+                judge.objects.insert(CLUSTERS[*name], WORDS[*word]);
+                fleet.set_cluster(Cluster { fingerprint: *word as u64, ..Cluster::clone(&known) });
+            }
+        }
         Event::NoCluster(name) => fleet.remove_cluster(CLUSTERS[*name]),
         Event::Set(number, bad) => fleet.set_set(SETS[*number], set(*number, *bad)),
         Event::NoSet(number) => fleet.remove_set(SETS[*number]),
@@ -172,10 +190,13 @@ fn apply(fleet: &mut Fleet, event: &Event, now: &mut i64) {
     }
 }
 
-/// Knows two expressions: a tier's name, and that a score is above nothing.
+const WORDS: [&str; 3] = ["yes", "no", "perhaps"];
+
+/// Knows three expressions: a tier's name, that a score is above nothing, and that the object says yes.
 #[derive(Default)]
 struct Words {
     asked: Cell<usize>,
+    objects: BTreeMap<&'static str, &'static str>,
 }
 
 impl Judge for Words {
@@ -186,6 +207,7 @@ impl Judge for Words {
     fn judge(&self, expressions: &[String], cluster: &Cluster, scores: &Book<'_>) -> Ruling {
         self.asked.set(self.asked.get() + 1);
         let holds = |expression: &String| match expression.as_str() {
+            "yes" => self.objects.get(&*cluster.name) == Some(&"yes"),
             "scored" => scores.get("one").is_some_and(|scores| scores.values["x"] > 0),
             tier => cluster.labels.get("tier").is_some_and(|known| known == tier),
         };
@@ -233,6 +255,7 @@ fn wishes() -> Vec<Placement> {
             tolerations: vec![tolerant],
             ..wish("judged", Some(2), &[built_in("TaintPreference", 1)])
         },
+        Placement { predicates: vec![cel(&["yes"])], ..wish("agreed", Some(2), &[]) },
         in_second(Placement {
             predicates: vec![Predicate { cel: cel(&["scored"]).cel, ..gold }, cel(&["tin", "scored"])],
             ..wish("either", None, &[])
@@ -258,7 +281,7 @@ proptest! {
         events in proptest::collection::vec(event(), 1..40),
         published in any::<bool>(),
     ) {
-        let judge = Words::default();
+        let mut judge = Words::default();
         let mut fleet = Fleet::new(Options { publish_scores: false, ..Options::default() });
         for wish in wishes() {
             fleet.set_placement(wish);
@@ -270,7 +293,7 @@ proptest! {
         fleet.bind("ns2", "gold");
         let mut now = 0;
         for event in events {
-            apply(&mut fleet, &event, &mut now);
+            apply(&mut fleet, &mut judge, &event, &mut now);
             let outcomes = fleet.decide(&judge, at(now));
             for outcome in &outcomes {
                 let fresh = fleet.report(&outcome.placement, &judge, at(now)).unwrap().outcome;
@@ -377,15 +400,21 @@ fn a_change_touches_only_who_reads_it() {
     );
     assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(more("nvidia.com/gpu", "2"))), [""; 0]);
     let zone = Cluster { claims: texts(&[("zone", "2")]), ..more("nvidia.com/gpu", "2") };
-    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(zone)), ["spread"]);
+    assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(zone.clone())), ["spread"]);
+    let written = Cluster { fingerprint: 1, ..zone };
+    assert_eq!(
+        touched(&mut fleet, |fleet| fleet.set_cluster(written)),
+        ["agreed", "judged", "either"],
+        "who may read anything of the object"
+    );
     let scores = Scores { values: [("x".to_owned(), 1)].into(), valid_until: None };
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_scores("a", "one", scores.clone())),
-        ["judged", "either", "scored"]
+        ["agreed", "judged", "either", "scored"]
     );
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_scores("a", "two", scores.clone())),
-        ["judged", "either"]
+        ["agreed", "judged", "either"]
     );
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_slice(slice("cpu", 1, &["a"]))),
