@@ -22,6 +22,9 @@ const WEB: &str = include_str!("web.yaml");
 const WEB_CHANGED: &str = include_str!("web-changed.yaml");
 const BUDGET: &str = include_str!("budget.yaml");
 const LINGER: &str = include_str!("linger.yaml");
+/// No controller writes to a network policy, so that what was read is what is patched.
+const POLICY: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n\
+    spec: {podSelector: {matchLabels: {app: web}}}\n";
 const INVALID: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bad}\nspec: {replicas: -1}\n";
 const LIST: &str = "apiVersion: v1\nkind: List\nitems:\n\
     - {apiVersion: v1, kind: ConfigMap, metadata: {name: one}, data: {a: b}}\n\
@@ -72,7 +75,24 @@ pub const STEPS: &[Step] = &[
         r#"patch deployment web --type=json -p [{"op":"replace","path":"/spec/replicas","value":5}]"#,
         Lines,
     ),
-    step("patch without change", r#"patch deployment web --type=merge -p {"spec":{"replicas":5}}"#, Lines),
+    with("apply policy", "apply -f -", POLICY, Lines),
+    step(
+        "patch without change",
+        r#"patch networkpolicy web --type=merge -p {"spec":{"policyTypes":["Ingress"]}}"#,
+        Lines,
+    ),
+    step("get generation", "get networkpolicy web -o jsonpath={.metadata.generation}", Lines),
+    step(
+        "patch to the default",
+        r#"patch networkpolicy web --type=merge -p {"spec":{"policyTypes":null}}"#,
+        Lines,
+    ),
+    step(
+        "patch with change",
+        r#"patch networkpolicy web --type=merge -p {"spec":{"podSelector":{"matchLabels":null}}}"#,
+        Lines,
+    ),
+    step("delete policy", "delete networkpolicy web", Lines),
     step(
         "patch json that fails",
         r#"patch deployment web --type=json -p [{"op":"test","path":"/spec/replicas","value":9}]"#,
