@@ -13,10 +13,9 @@
 //! assert!(faults.log().is_empty());
 //! ```
 //!
-//! A dropped request is an `Err` of the service. Called in process, the client sees it as a transport error. Served
-//! by hyper, an `Err` ends an HTTP/1 connection without an answer and resets an HTTP/2 stream. Servers that take
-//! only services which cannot fail (`axum::serve`) answer [`broken`] instead: its body fails before the first byte,
-//! which makes hyper give up the connection.
+//! A dropped request is an `Err` of the service. Called in process, the client sees it as a transport error. Behind
+//! [`Listening::with_faults`](crate::listen::Listening::with_faults) it ends an HTTP/1 connection without an answer and
+//! resets an HTTP/2 stream.
 //!
 //! | question | module |
 //! |---|---|
@@ -31,6 +30,7 @@ mod tests;
 
 pub use rule::Rule;
 
+use crate::ending::{End, until};
 use crate::status::{Details, Status, Subject};
 use axum::body::Body;
 use futures::FutureExt as _;
@@ -40,6 +40,7 @@ use rule::Call;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
 /// What happens to a request that a rule hits.
@@ -172,6 +173,8 @@ struct State {
     matched: Vec<u64>,
     requests: u64,
     log: Vec<Injected>,
+    /// The connection between clients and server; cancelled while there is none.
+    connection: CancellationToken,
 }
 
 impl Faults {
@@ -202,6 +205,20 @@ impl Faults {
         state.matched.clear();
     }
 
+    /// Cuts the connection to the server, for clients in the same process that have no socket to lose: every request
+    /// fails with [`Dropped::Request`] and open watches break. Requests lost this way are not logged.
+    pub fn disconnect(&self) {
+        self.lock().connection.cancel();
+    }
+
+    /// Lets requests through again after [`Faults::disconnect`].
+    pub fn reconnect(&self) {
+        let mut state = self.lock();
+        if state.connection.is_cancelled() {
+            state.connection = CancellationToken::new();
+        }
+    }
+
     /// What was injected so far, in order of requests.
     #[must_use]
     pub fn log(&self) -> Vec<Injected> {
@@ -216,7 +233,7 @@ impl Faults {
     /// Decides about one request, in the order in which requests come in.
     fn decide(&self, call: &Call) -> (Duration, Option<Action>) {
         let mut state = self.lock();
-        let State { rules, matched, requests, log } = &mut *state;
+        let State { rules, matched, requests, log, .. } = &mut *state;
         let request = *requests;
         *requests += 1;
         let (mut delay, mut decided) = (Duration::ZERO, None);
@@ -276,6 +293,10 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        let connection = self.faults.lock().connection.clone();
+        if connection.is_cancelled() {
+            return std::future::ready(Err(Dropped::Request.into())).boxed();
+        }
         let call = Call::of(request.method(), request.uri());
         let (delay, action) = self.faults.decide(&call);
         // The clone takes the place of the service that was polled ready, which goes with the request.
@@ -291,21 +312,19 @@ where
                 _ => {}
             }
             let response = inner.call(request).await.map_err(Into::into)?;
-            match action {
-                Some(Action::DropAnswer) => Err(Dropped::Answer.into()),
-                Some(action) if action.needs_watch() => Ok(watch::disturb(response, action)),
+            if connection.is_cancelled() {
+                return Err(Dropped::Answer.into());
+            }
+            let response = match action {
+                Some(Action::DropAnswer) => return Err(Dropped::Answer.into()),
+                Some(action) if action.needs_watch() => watch::disturb(response, action),
+                _ => response,
+            };
+            match call.verb {
+                "watch" => Ok(response.map(|body| until(body, &connection, End::Break))),
                 _ => Ok(response),
             }
         }
         .boxed()
     }
-}
-
-/// An answer that is none: its body fails before the first byte. For servers whose services cannot fail.
-#[must_use]
-pub fn broken(why: &BoxError) -> Response<Body> {
-    let error = std::io::Error::new(std::io::ErrorKind::ConnectionReset, why.to_string());
-    Response::new(Body::from_stream(futures::stream::once(async move {
-        Err::<bytes::Bytes, std::io::Error>(error)
-    })))
 }

@@ -21,6 +21,7 @@
 
 pub mod apply;
 pub mod builtin;
+mod ending;
 pub mod fault;
 #[cfg(any(test, feature = "test-util"))]
 pub mod fuzz;

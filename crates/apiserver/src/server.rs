@@ -40,7 +40,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use tokio_util::sync::CancellationToken;
 
@@ -106,7 +106,8 @@ struct Inner {
     /// Addresses and node ports given to services so far.
     addresses: AtomicU32,
     node_ports: AtomicU32,
-    shutdown: CancellationToken,
+    /// Ends the watches that are open; another one follows it.
+    watches: Mutex<CancellationToken>,
 }
 
 /// What a handler answers.
@@ -181,15 +182,27 @@ impl ApiServer {
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             addresses: AtomicU32::new(0),
             node_ports: AtomicU32::new(0),
-            shutdown: CancellationToken::new(),
+            watches: Mutex::default(),
         }));
         server.bootstrap();
         server
     }
 
-    /// Ends every watch, so that a listener can shut down gracefully.
-    pub fn shutdown(&self) {
-        self.0.shutdown.cancel();
+    /// Ends every open watch, as a server does now and then. Clients may go on from where they were.
+    pub fn end_watches(&self) {
+        std::mem::take(&mut *self.watches()).cancel();
+    }
+
+    /// Does what a restart of kube-apiserver after a compaction of etcd does: every open watch ends, and what happened
+    /// before is forgotten, so that a watch or a list from an older revision is answered 410. Objects stay, and
+    /// revisions go on.
+    pub fn restart(&self) {
+        self.end_watches();
+        self.0.store.compact();
+    }
+
+    fn watches(&self) -> MutexGuard<'_, CancellationToken> {
+        self.0.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store behind the server: how many objects there are, at which revision.

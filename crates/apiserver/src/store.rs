@@ -236,6 +236,16 @@ impl Store {
         self.write().tables.remove(id);
     }
 
+    /// Forgets all events up to now: no older revision can be served any more.
+    pub fn compact(&self) {
+        let mut state = self.write();
+        let revision = state.revision;
+        for table in state.tables.values_mut() {
+            table.log.clear();
+            table.forgotten = revision;
+        }
+    }
+
     /// Objects that name this uid as an owner.
     #[must_use]
     pub fn dependents(&self, uid: &str) -> Vec<(TableId, Key)> {

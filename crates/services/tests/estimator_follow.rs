@@ -312,7 +312,7 @@ async fn without_an_api_server_answers_go_on_and_get_old() {
 
     // From now on nobody is there. Open watches are cut, as by a crash.
     stage.faults.add(Rule::new(Action::DropRequest));
-    stage.server.shutdown();
+    stage.server.end_watches();
     stage.until("the trouble to be noticed", |_, status| status.problem.is_some()).await;
     let status = stage.member.status();
     let (heard, since) = (status.heard.unwrap(), status.since.unwrap());
@@ -347,7 +347,7 @@ async fn a_server_that_knows_other_things_replaces_everything() {
     let (member, stop, task) = start(Access::Client(Client::new(switch, "default")), Options::default());
     until(&member, "the first", |known, _| room(known) == 7).await;
     *current.lock().unwrap() = second;
-    first.shutdown();
+    first.end_watches();
     until(&member, "the second", |known, status| room(known) == 3 && status.problem.is_none()).await;
     assert_eq!(member.known().unwrap().view.node_count(), 1);
     stop.cancel();

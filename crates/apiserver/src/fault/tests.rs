@@ -179,22 +179,23 @@ async fn the_log_tells_what_hit_which_request() {
 }
 
 #[tokio::test]
-async fn over_a_socket_a_broken_answer_closes_the_connection() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let faults = Faults::seeded(1).with(Rule::new(Action::DropRequest));
-    let service = faults.layer(Server::default());
-    let app = axum::Router::new().fallback(move |request: Request<Body>| {
-        let service = service.clone();
-        async move { service.oneshot(request).await.unwrap_or_else(|error| broken(&error)) }
-    });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
-    client.write_all(b"GET /api/v1/nodes HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    let mut answer = Vec::new();
-    let _ = client.read_to_end(&mut answer).await;
-    let answer = String::from_utf8(answer).unwrap();
-    assert!(!answer.ends_with("0\r\n\r\n"), "no complete answer: {answer:?}");
-    server.abort();
+async fn without_a_connection_requests_fail_and_watches_break() {
+    let server = Server::default();
+    let stall = Rule::new(Action::StallWatch { after: 0 }).nth(2);
+    let faults = Faults::seeded(1).with(stall);
+    let mut open = ask(&faults, &server, "GET", WATCH).await.unwrap().into_body().into_data_stream();
+    assert_eq!(open.next().await.unwrap().unwrap(), "e1\ne", "it was open before");
+    let mut stalled = ask(&faults, &server, "GET", WATCH).await.unwrap().into_body().into_data_stream();
+    assert!(stalled.next().now_or_never().is_none());
+    faults.disconnect();
+    for watch in [&mut open, &mut stalled] {
+        assert!(watch.next().await.unwrap().is_err(), "not a clean end");
+        assert!(watch.next().await.is_none());
+    }
+    let error = ask(&faults, &server, "GET", NODE).await.unwrap_err();
+    assert_eq!(error.downcast_ref::<Dropped>(), Some(&Dropped::Request));
+    assert_eq!(server.handled.load(Ordering::Relaxed), 2, "the two watches before");
+    faults.reconnect();
+    assert_eq!(text(ask(&faults, &server, "GET", NODE).await.unwrap()).await, "fine");
+    assert_eq!(faults.log().len(), 1, "only the stall is a fault of a rule");
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Events written in one piece: enough to keep a fast reader busy, little enough to hold for a slow one.
 const BATCH: usize = 128;
@@ -65,7 +66,7 @@ impl ApiServer {
             bookmarks: call.query.flag("allowWatchBookmarks"),
             bookmark_every: self.0.config.bookmark_every,
             ends: Instant::now() + lasts,
-            shutdown: self.0.shutdown.clone(),
+            ended: self.watches().clone(),
             pending: Some(start.freeze()).filter(|b| !b.is_empty()),
             over: false,
         };
@@ -113,7 +114,7 @@ struct Stream {
     bookmarks: bool,
     bookmark_every: Duration,
     ends: Instant,
-    shutdown: tokio_util::sync::CancellationToken,
+    ended: CancellationToken,
     pending: Option<Bytes>,
     over: bool,
 }
@@ -126,7 +127,7 @@ impl Stream {
         }
         let next_bookmark = Instant::now() + self.bookmark_every;
         loop {
-            if self.over {
+            if self.over || self.ended.is_cancelled() {
                 return None;
             }
             let mut out = BytesMut::new();
@@ -147,7 +148,7 @@ impl Stream {
             }
             tokio::select! {
                 alive = self.cursor.changed() => self.over = !alive,
-                () = self.shutdown.cancelled() => return None,
+                () = self.ended.cancelled() => return None,
                 () = tokio::time::sleep_until(self.ends) => self.over = true,
                 () = tokio::time::sleep_until(next_bookmark), if self.bookmarks => {
                     let mut out = BytesMut::new();
