@@ -1,5 +1,5 @@
-// Records how Kubernetes itself answers the questions loadline-core answers, as JSON files
-// the Rust tests read. Run `go run .` in this folder; the files land in vectors/core.
+// Records how Kubernetes itself answers the questions loadline-machinery and loadline-core answer, as JSON
+// files the Rust tests read. Run `go run .` in this folder; the files land in vectors/machinery and vectors/core.
 package main
 
 import (
@@ -12,17 +12,20 @@ import (
 )
 
 func main() {
-	out := flag.String("out", filepath.Join("..", "..", "vectors", "core"), "folder for the recorded files")
+	out := flag.String("out", filepath.Join("..", "..", "vectors"), "folder for the folders with the recorded files")
 	flag.Parse()
-	if err := os.MkdirAll(*out, 0o755); err != nil {
-		log.Fatal(err)
+	machinery, core := filepath.Join(*out, "machinery"), filepath.Join(*out, "core")
+	for _, folder := range []string{machinery, core} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			log.Fatal(err)
+		}
 	}
-	write(*out, "quantity.json", quantities())
-	write(*out, "quantity-arithmetic.json", arithmetic())
-	write(*out, "pod-resources.json", podResources())
-	write(*out, "label-selector.json", labelSelectors())
-	write(*out, "node-affinity.json", nodeAffinities())
-	write(*out, "toleration.json", tolerations())
+	write(machinery, "quantity.json", quantities())
+	write(machinery, "quantity-arithmetic.json", arithmetic())
+	write(machinery, "label-selector.json", labelSelectors())
+	write(core, "pod-resources.json", podResources())
+	write(core, "node-affinity.json", nodeAffinities())
+	write(core, "toleration.json", tolerations())
 }
 
 // section is one named part of a file: a list with one row per line, so that diffs stay readable.

@@ -11,7 +11,8 @@ import (
 
 // quantityRow is one input and what became of it. Value and MilliValue are Go's answers; where those
 // overflow or break the documented rounding (away from zero), Exact* is the answer by big integers,
-// clamped to int64. Lossy marks canonical forms that read back as another value.
+// clamped to int64. Lossy marks canonical forms that read back as another value. Kept is how the API server
+// writes the amount back where that is not the canonical form, Err why there is none.
 type quantityRow struct {
 	In         string `json:"in"`
 	Ok         bool   `json:"ok"`
@@ -22,6 +23,8 @@ type quantityRow struct {
 	ExactValue *int64 `json:"exactValue,omitempty"`
 	ExactMilli *int64 `json:"exactMilli,omitempty"`
 	Lossy      bool   `json:"lossy,omitempty"`
+	Kept       string `json:"kept,omitempty"`
+	Err        string `json:"err,omitempty"`
 }
 
 func quantities() []section {
@@ -82,10 +85,14 @@ func quantity(in string) quantityRow {
 	q, err := resource.ParseQuantity(in)
 	row := quantityRow{In: in, Ok: err == nil}
 	if err != nil {
+		row.Err = err.Error()
 		return row
 	}
 	number, suffix := q.CanonicalizeBytes(nil)
 	row.Out = string(number) + string(suffix)
+	if kept := q.String(); kept != row.Out {
+		row.Kept = kept
+	}
 	row.Format = string(q.Format)
 	row.Value, row.Milli = q.Value(), q.MilliValue()
 	copied := q.DeepCopy()

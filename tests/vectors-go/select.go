@@ -32,6 +32,7 @@ type selectorRow struct {
 	Ok    bool   `json:"ok"`
 	Out   string `json:"out,omitempty"`
 	Match string `json:"match,omitempty"`
+	Err   string `json:"err,omitempty"`
 }
 
 type structuredRow struct {
@@ -64,6 +65,8 @@ func labelSelectors() []section {
 		if err == nil {
 			row.Out = s.String()
 			row.Match = bits(sets, func(l labels.Set) byte { return bit(s.Matches(l)) })
+		} else {
+			row.Err = err.Error()
 		}
 		parsed = append(parsed, row)
 	}
@@ -88,7 +91,7 @@ func selectorStrings() []string {
 		"a in (in)", "in in (in)", "in", "notin", "!in", "in=notin", "notin in (in,notin)", "in notin (notin)", "in in (notin)", "a in (notin)", "in,notin", "in = in",
 		"n>3", "n<3", "n > 3", "n>3,n<8", "n>5", "n<5", "n>-5", "n<-5", "n>+3", "n>abc", "n>", "n<,a", "n>3.5", "n>9223372036854775807", "n>9223372036854775808", "n<0", "n>0", "n>007", "n>=3", "n<=3", "n=>3", "n==5", "n in (5,10)",
 		"a b", "a=b c", "a=b c=d", "a,,x", ",a", "a,", ",", ",,", "a in", "a in (", "a in (b", "a in b", "a in b)", "a in ((b))", "a in (b))", "a notin", "a not in (b)", "a (b)", "(a)", ")", "(", "a)", "a(",
-		"=", "==", "!=", "!", "!!a", "! !a", "a!", "a!b", "!a=b", "!a in (b)", "!a!=b", "a=!b", "a==!b", "a===b", "a=!=b", "a=<b", "a=(b)", "a!=(b)", "a><3", "a<>3", "a=b=c", "a=b==c", "a in (b=c)", "a in (b!c)", "a in (b c)", "a in (<)", "a==,x", "a=b,!x", "!a,!x", "!a,x=y",
+		"=", "==", "!=", "!", "!!a", "! !a", "a!", "a!b", "!a=b", "!a in (b)", "!a!=b", "a=!b", "a==!b", "a===b", "a=!=b", "a=<b", "a=(b)", "a!=(b)", "a><3", "a<>3", "a=b=c", "a=b==c", "a in (b=c)", "a in (b!c)", "a in (b c)", "a in (<)", "a in (b,=)", "a in (b,", "a in (,", "a in (b,,", "a in (,(", "a in (-b,-c)", "a in (-c,-b,x)", "a in (-b,-b)", "a in (b,-c,d_)", "n>-abc", "n>-", "n<" + long + "a", "a==,x", "a=b,!x", "!a,!x", "!a,x=y",
 		"app.kubernetes.io/name=web", "app.kubernetes.io/name", "!app.kubernetes.io/name", "app.kubernetes.io/name in (web,db)", "app.kubernetes.io/name notin (web)", "/name=web", "app.kubernetes.io/=web", "a/b/c=d", "App.io/x=y", "app_io/x=y", "app..io/x", ".io/x", "io./x", "a-/x", "-a/x",
 		"-a=b", "a-=b", "_a=b", "a_=b", ".a", "a.", "a-b=c", "a_b=c", "a.b=c", "a--b", "a..b", "A=B", "A,!a", "9=9", "a=-b", "a=b-", "a=_b", "a=b_", "a=.b", "a=b.", "a=b-c", "a=b_c.d", "a=b/c", "a=b:c", "a=b@c", "a=b*", "a=*", "a=é", "é=b", "a=\"b\"", "a='b'", "a=b;c", "x=1.5", "a=b+c", "a=b%20c", "a~b", "a=~b", "a&b", "a|b",
 		long + "=b", long + "a=b", "a=" + long, "a=" + long + "a", "a in (" + long + ",b)", "a in (" + long + "a,b)", strings.Repeat("a", 253) + "/x", strings.Repeat("a", 254) + "/x", strings.Repeat("a", 64) + ".b/x=y",

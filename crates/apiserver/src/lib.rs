@@ -7,11 +7,11 @@
 //! |---|---|
 //! | where objects live, what a watcher sees | [`store`] |
 //! | which resources there are | [`registry`] |
-//! | what a request asks for | [`request`], [`select`] |
+//! | what a request asks for | [`request`] |
 //! | who answers it | [`server`] |
 //! | what a field is, and what a body may hold | [`schema`] |
 //! | what a body in protobuf says | [`protobuf`] |
-//! | what built-in kinds demand, and how amounts are written | [`builtin`], [`quantity`] |
+//! | what built-in kinds demand | [`builtin`] |
 //! | how a patch changes an object | [`patch`], [`apply`] |
 //! | what kubectl prints | [`table`], [`jsonpath`] |
 //! | how failures look | [`status`] |
@@ -30,11 +30,11 @@ pub mod listen;
 pub mod metrics;
 pub mod patch;
 pub mod protobuf;
-pub mod quantity;
+mod quote;
 pub mod registry;
 pub mod request;
 pub mod schema;
-pub mod select;
+mod select;
 pub mod server;
 pub mod status;
 pub mod store;

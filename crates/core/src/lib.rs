@@ -44,7 +44,7 @@
 //!
 //! # Agreement with Kubernetes
 //!
-//! Where Kubernetes has an answer, ours is the same, bit for bit: `vectors/core` holds answers recorded from
+//! Where Kubernetes has an answer, ours is the same, bit for bit: `vectors` holds answers recorded from
 //! its own libraries, and the tests compare every one. Where we differ on purpose, the module says so and why.
 //!
 //! ```
@@ -76,9 +76,10 @@ pub mod load;
 pub mod object;
 pub mod place;
 pub mod qos;
-pub mod quantity;
 pub mod requests;
 pub mod resources;
 pub mod select;
 pub mod view;
-mod wire;
+
+pub use loadline_machinery::quantity;
+use loadline_machinery::wire;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a missing corpus ends the test")]
 
-use loadline_core::fuzz::{fuzz_annotation, fuzz_quantity, fuzz_selector};
+use loadline_core::fuzz::fuzz_annotation;
 use std::path::Path;
 
 fn run(target: &str, body: fn(&[u8])) {
@@ -16,16 +16,6 @@ fn run(target: &str, body: fn(&[u8])) {
         count += 1;
     }
     assert!(count >= 12, "{target} has {count} seeds");
-}
-
-#[test]
-fn the_quantity_corpus_holds() {
-    run("quantity", fuzz_quantity);
-}
-
-#[test]
-fn the_selector_corpus_holds() {
-    run("selector", fuzz_selector);
 }
 
 #[test]

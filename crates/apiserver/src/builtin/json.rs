@@ -1,5 +1,6 @@
 //! Small helpers over JSON objects, so that rules read as rules.
 
+use loadline_machinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
 /// A JSON object.
@@ -22,6 +23,11 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 /// A field of a map as text, empty if absent.
 pub(super) fn text_of<'a>(map: &'a Object, key: &str) -> &'a str {
     map.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// An amount, none if it is not one: what cannot be read was refused before.
+pub(super) fn quantity(value: &Value) -> Quantity {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(Quantity::ZERO)
 }
 
 /// A field, `null` if absent.

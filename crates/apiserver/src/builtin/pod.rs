@@ -8,8 +8,8 @@ pub(super) mod scheduling;
 pub(super) mod update;
 pub(super) mod validate;
 
-use super::json::{entries, get, has, list};
-use crate::quantity::Quantity;
+use super::json::{entries, get, has, list, quantity};
+use loadline_machinery::quantity::Quantity;
 use serde_json::Value;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, from the requests and limits of a pod's spec.
@@ -48,8 +48,8 @@ impl Totals {
     fn add(&mut self, resources: &Value, key: &str) -> Vec<String> {
         let mut named = Vec::new();
         for (name, value) in entries(resources, key) {
-            let amount = value.as_str().and_then(Quantity::parse).unwrap_or(Quantity::ZERO);
-            if !matches!(name.as_str(), "cpu" | "memory") || amount.sign() <= 0 {
+            let amount = quantity(value);
+            if !matches!(name.as_str(), "cpu" | "memory") || amount <= Quantity::ZERO {
                 continue;
             }
             named.push(name.clone());

@@ -5,7 +5,7 @@
 
 use super::Kind;
 use super::json::get;
-use crate::quantity::Quantity;
+use loadline_machinery::quantity::Quantity;
 use serde_json::Value;
 
 /// Labels of nodes that have a successor.
@@ -113,7 +113,7 @@ fn containers(spec: &Value, path: &str, out: &mut Vec<String>) {
                 ("ephemeral-storage", "requests"),
             ] {
                 let amount = container["resources"][kind][name].as_str().unwrap_or_default();
-                if Quantity::parse(amount).is_some_and(|quantity| !quantity.is_whole()) {
+                if amount.parse::<Quantity>().is_ok_and(|quantity| !quantity.is_whole()) {
                     out.push(format!(
                         "{at}.resources.{kind}[{name}]: fractional byte value {amount:?} is invalid, must be an integer"
                     ));

@@ -30,15 +30,15 @@ enum Stop<'a> {
 
 /// Reads a time and writes it in UTC, as a round trip through a Go struct does.
 pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, String> {
-    let quoted = go_quote(text);
+    let whole = quoted(text);
     let time = read(text, precision).map_err(|stop| match stop {
         Stop::At(rest, part) => format!(
-            "parsing time {quoted} as \"{}\": cannot parse {} as \"{part}\"",
+            "parsing time {whole} as \"{}\": cannot parse {} as \"{part}\"",
             precision.layout(),
-            go_quote(rest)
+            quoted(rest)
         ),
-        Stop::Range(part) => format!("parsing time {quoted}: {part} out of range"),
-        Stop::Extra(rest) => format!("parsing time {quoted}: extra text: {}", go_quote(rest)),
+        Stop::Range(part) => format!("parsing time {whole}: {part} out of range"),
+        Stop::Extra(rest) => format!("parsing time {whole}: extra text: {}", quoted(rest)),
     })?;
     let format = match precision {
         Precision::Seconds => "%Y-%m-%dT%H:%M:%SZ",
@@ -47,9 +47,14 @@ pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, Stri
     Ok(time.strftime(format).to_string())
 }
 
-/// A string as Go's `%q` prints it.
-pub(crate) fn go_quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// A string as Go's times quote it, which is not as `%q` does: whatever is not plain ASCII is shown byte by byte.
+fn quoted(text: &str) -> String {
+    let shown = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..0x80 => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    format!("\"{}\"", shown.collect::<String>())
 }
 
 fn read(text: &str, precision: Precision) -> Result<DateTime, Stop<'_>> {

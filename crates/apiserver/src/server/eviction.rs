@@ -3,10 +3,12 @@
 use super::body::Wanted;
 use super::delete::Options;
 use super::{Answer, ApiServer, Call};
-use crate::select::Labels;
 use crate::status::Status;
 use crate::store::{Expect, Key, TableId};
+use loadline_machinery::label::LabelSelector;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Beyond this many pods in flight a budget is not trusted any more.
 const MOST_DISRUPTED: usize = 2000;
@@ -46,13 +48,14 @@ impl ApiServer {
     /// Takes one disruption from the pod's budget, if it has one.
     fn spend_budget(&self, call: &Call, pod: &Value, dry_run: bool) -> Result<(), Status> {
         let table: TableId = "policy/poddisruptionbudgets".into();
-        let labels = &pod["metadata"]["labels"];
+        let labels = BTreeMap::<String, String>::deserialize(&pod["metadata"]["labels"]).unwrap_or_default();
         let matching: Vec<Value> = self
             .all_of(&table, call.namespace())
             .into_iter()
             .filter(|budget| {
-                let selector = budget["spec"].get("selector").and_then(Labels::from_object);
-                selector.is_some_and(|s| s.matches(|key| labels[key].as_str()))
+                let selector = LabelSelector::deserialize(&budget["spec"]["selector"]);
+                let selector = selector.ok().and_then(|selector| selector.selector().ok());
+                selector.is_some_and(|selector| selector.matches(&labels))
             })
             .collect();
         let budget = match matching.as_slice() {

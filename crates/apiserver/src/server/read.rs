@@ -4,30 +4,31 @@ use super::encode::{Encoder, Form};
 use super::options::invalid_options;
 use super::{Answer, ApiServer, Call, convert};
 use crate::schema::decode;
-use crate::select::{Fields, Labels};
+use crate::select::{Fields, parse_labels};
 use crate::status::{FieldError, Status};
 use crate::store::{Object, Page, Query};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loadline_machinery::label::Selector;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Label and field selectors of one request.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Selection {
-    labels: Labels,
+    labels: Selector,
     fields: Fields,
 }
 
 impl Selection {
     /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.requirements().is_some_and(<[_]>::is_empty) && self.fields.is_empty()
     }
 
     /// Whether it selects this object.
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.matches(|key| object.label(key)) && self.fields.matches(object)
+        self.labels.matches(object) && self.fields.matches(object)
     }
 }
 
@@ -35,7 +36,7 @@ impl Call {
     /// The selectors of the request; a named object is selected by its name.
     pub(super) fn selection(&self) -> Result<Selection, Status> {
         let labels = self.query.get("labelSelector").unwrap_or_default();
-        let labels = Labels::parse(labels).map_err(Status::bad_request)?;
+        let labels = parse_labels(labels).map_err(Status::bad_request)?;
         let fields = self.query.get("fieldSelector").unwrap_or_default();
         let known: Vec<String> = self.resource.fields.to_vec();
         let fields = if self.resource.group == "events.k8s.io" {

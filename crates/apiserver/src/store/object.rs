@@ -1,6 +1,7 @@
 //! One stored object: its JSON text, and the few facts selectors ask for.
 
 use bytes::Bytes;
+use loadline_machinery::label::Lookup;
 use serde_json::Value;
 
 /// Key of an object inside its table: `namespace/name`, or the name alone for cluster-scoped ones.
@@ -72,10 +73,10 @@ impl Object {
         // The text was written by us from a tree, so it parses.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
+}
 
-    /// The value of a label.
-    #[must_use]
-    pub fn label(&self, key: &str) -> Option<&str> {
+impl Lookup for Object {
+    fn value(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use loadline_machinery::label::Lookup;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -46,8 +47,8 @@ fn a_write_against_an_old_revision_reports_that_it_raced() {
 #[test]
 fn an_object_keeps_what_selectors_ask_for() {
     let object = add(&store(10), "x");
-    assert_eq!(object.label("app"), Some("x"));
-    assert_eq!(object.label("other"), None);
+    assert_eq!(Lookup::value(&*object, "app"), Some("x"));
+    assert_eq!(Lookup::value(&*object, "other"), None);
     assert_eq!(object.fields[0].as_ref(), "n1");
 }
 

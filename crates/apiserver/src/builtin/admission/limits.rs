@@ -3,7 +3,7 @@
 use super::{Refused, annotate};
 use crate::builtin::json::{child_of, get, list, text};
 use crate::builtin::validate::check::amounts;
-use crate::quantity::Quantity;
+use loadline_machinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 type Amounts = Vec<(String, Quantity)>;
@@ -186,17 +186,29 @@ fn bounds(limit: &Value, ty: &str, requests: &Amounts, limits: &Amounts, out: &m
     for (name, bound) in amounts(limit, "maxLimitRequestRatio") {
         let head = format!("{name} max limit to request ratio per {ty} is {bound}");
         let (asked, most) = (find(requests, name), find(limits, name));
-        match (asked.filter(|q| q.sign() != 0), most.filter(|q| q.sign() != 0)) {
+        match (asked.filter(|q| !q.is_zero()), most.filter(|q| !q.is_zero())) {
             (None, _) => out.push(format!("{head}, but no request is specified or request is 0")),
             (_, None) => out.push(format!("{head}, but no limit is specified or limit is 0")),
             (Some(asked), Some(most)) => {
-                let ratio = most.over(asked);
-                if ratio > bound.as_f64() {
+                let ratio = ratio(most, asked);
+                if ratio * 1000.0 > as_float(bound.milli_value()) {
                     out.push(format!("{head}, but provided ratio is {ratio:.6}"));
                 }
             }
         }
     }
+}
+
+/// How many times the request the limit is: in thousandths, unless they are too many.
+fn ratio(limit: Quantity, request: Quantity) -> f64 {
+    let fine = [limit, request].iter().all(|amount| amount.value() <= i64::MAX / 1000);
+    let size = |amount: Quantity| as_float(if fine { amount.milli_value() } else { amount.value() });
+    size(limit) / size(request)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ratios are shown to people and compared roughly")]
+fn as_float(size: i64) -> f64 {
+    size as f64
 }
 
 fn least(name: &str, ty: &str, bound: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {

@@ -6,8 +6,8 @@ use crate::builtin::validate::check::{
     Errors, amount, amounts, duplicate, each, forbidden, invalid, is_extended, is_native, may_overcommit,
     must_be, nonnegative, required, resource_name,
 };
-use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
+use loadline_machinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];

@@ -1,7 +1,7 @@
 //! Defaults of pods and of what pods are made of.
 
-use crate::builtin::json::{Object, child, set_default, text_of};
-use crate::quantity::Quantity;
+use crate::builtin::json::{Object, child, entries, quantity, set_default, text_of};
+use loadline_machinery::quantity::Quantity;
 use serde_json::{Value, json};
 
 /// Applies the defaults of one struct.
@@ -131,10 +131,8 @@ fn pod_level(spec: &mut Object) {
     let aggregate = |list: &str| -> Vec<(String, Quantity)> {
         let mut total: Vec<(String, Quantity)> = Vec::new();
         for container in spec.get("containers").and_then(Value::as_array).into_iter().flatten() {
-            for (key, value) in
-                crate::builtin::json::entries(container.get("resources").unwrap_or(&Value::Null), list)
-            {
-                let amount = value.as_str().and_then(Quantity::parse).unwrap_or(Quantity::ZERO);
+            for (key, value) in entries(container.get("resources").unwrap_or(&Value::Null), list) {
+                let amount = quantity(value);
                 match total.iter_mut().find(|(k, _)| k == key) {
                     Some((_, sum)) => *sum = sum.plus(amount),
                     None => total.push((key.clone(), amount)),

@@ -1,9 +1,9 @@
 //! One value through a typed decode and encode.
 
 use super::{Omit, Table, Type};
-use crate::quantity::Quantity;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use loadline_machinery::quantity::{Quantity, stored};
 use serde_json::{Map, Value};
 
 /// Encodes a struct; fields the type does not have are dropped. What is not an object counts as the zero value.
@@ -97,16 +97,17 @@ fn or_zero(value: Value, zero: impl FnOnce() -> Value) -> Value {
 }
 
 fn quantity(value: Value, thousandths: bool) -> Value {
-    let parsed = match &value {
+    let text = match &value {
         Value::Null => return Value::String("0".to_owned()),
-        Value::String(text) => Quantity::parse(text),
-        Value::Number(number) => Quantity::parse(&number.to_string()),
-        _ => None,
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return value,
     };
-    match parsed {
-        Some(q) if thousandths => Value::String(q.round_up_milli().to_string()),
-        Some(q) => Value::String(q.to_string()),
-        None => value,
+    let Ok(amount) = text.parse::<Quantity>() else { return value };
+    match amount.round_up_to_milli() {
+        rounded if thousandths && rounded != amount => Value::String(rounded.to_string()),
+        // Not the canonical form of the amount: some texts are kept.
+        _ => stored(&text).map_or(value, Value::String),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Checks many kinds share, each adding to a list of problems.
 
-use crate::builtin::json::{entries, get, has, int, list, text};
+use crate::builtin::json::{entries, get, has, int, list, quantity, text};
 use crate::builtin::{meta, names};
-use crate::quantity::Quantity;
 use crate::status::{FieldError, Mistake};
+use loadline_machinery::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 /// Problems found so far.
@@ -228,16 +228,14 @@ pub(in crate::builtin) fn labels_value(labels: &Value) -> Value {
 
 /// Entries of a map sorted by key, with their amounts. Amounts that cannot be read do not come this far.
 pub(in crate::builtin) fn amounts<'a>(holder: &'a Value, key: &str) -> Vec<(&'a str, Quantity)> {
-    let mut all: Vec<_> = entries(holder, key)
-        .map(|(k, v)| (k.as_str(), v.as_str().and_then(Quantity::parse).unwrap_or(Quantity::ZERO)))
-        .collect();
+    let mut all: Vec<_> = entries(holder, key).map(|(k, v)| (k.as_str(), quantity(v))).collect();
     all.sort_by_key(|(key, _)| *key);
     all
 }
 
 /// An amount of a resource: not negative, and whole where parts make no sense.
 pub(in crate::builtin) fn amount(out: &mut Errors, name: &str, amount: Quantity, path: &str) {
-    if amount.sign() < 0 {
+    if amount.is_negative() {
         invalid(out, path, &json!(amount.to_string()), "must be greater than or equal to 0");
     }
     if is_integer(name) && !amount.is_whole() {

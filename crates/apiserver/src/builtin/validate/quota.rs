@@ -4,6 +4,7 @@ use super::check::{
     Errors, amount, amounts, forbidden, invalid, is_standard, must_be, one_of, required, resource_name,
 };
 use crate::builtin::json::{get, list, text};
+use loadline_machinery::quantity::{Format, Quantity};
 use serde_json::{Value, json};
 
 const SCOPES: [&str; 7] = [
@@ -71,8 +72,9 @@ fn bounds(out: &mut Errors, limit: &Value, path: &str) {
         }
     }
     all.sort_unstable();
+    let one = Quantity::new(1, Format::DecimalSi);
     for name in all {
-        if let Some(ratio) = find("maxLimitRequestRatio", name).filter(|r| r.as_f64() < 1.0) {
+        if let Some(ratio) = find("maxLimitRequestRatio", name).filter(|ratio| *ratio < one) {
             let field = format!("{path}.maxLimitRequestRatio[{name}]");
             invalid(out, field, &json!(ratio.to_string()), format!("ratio {ratio} is less than 1"));
         }
@@ -116,7 +118,7 @@ pub(super) fn claim(obj: &Value, out: &mut Errors) {
     let requests = amounts(get(spec, "resources"), "requests");
     match requests.iter().find(|(name, _)| *name == "storage") {
         None => required(out, "spec.resources[storage]", ""),
-        Some((_, size)) if size.sign() <= 0 => {
+        Some((_, size)) if *size <= Quantity::ZERO => {
             let why = "must be greater than zero";
             invalid(out, "spec.resources[storage]", &json!(size.to_string()), why);
         }

@@ -1,9 +1,10 @@
 //! One value of a body, read with the schema that applies to it.
 
-use crate::quantity;
+use crate::quote::quoted;
 use crate::schema::gotime::{self, Precision};
 use crate::schema::{Type, View, builtin};
 use base64::Engine as _;
+use loadline_machinery::quantity;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
@@ -36,7 +37,7 @@ pub(super) struct State {
 impl State {
     fn object_to(&mut self, what: &str, key: &str) {
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        let error = format!("{what} field {}", gotime::go_quote(&path));
+        let error = format!("{what} field {}", quoted(&path));
         if self.strict.len() < MOST_STRICT && !self.strict.contains(&error) {
             self.strict.push(error);
         }
@@ -112,6 +113,12 @@ impl<'a, 's> Seed<'a, 's> {
         E::custom("refused")
     }
 
+    /// A list or an object where an amount should be.
+    fn no_quantity<E: serde::de::Error>(&self) -> E {
+        let error = quantity::Error::Shape { text: String::new() };
+        self.refuse(error.in_kubernetes_words().to_owned())
+    }
+
     fn scalar<E: serde::de::Error>(&self, value: Value, found: &str) -> Result<Option<Value>, E> {
         let ty = self.view.map_or(Type::Any, View::ty);
         Ok(match self.shape {
@@ -147,7 +154,8 @@ impl<'a, 's> Seed<'a, 's> {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                let amount = quantity::canonical(&text).map_err(|error| self.refuse(error.to_owned()))?;
+                let amount = quantity::stored(&text)
+                    .map_err(|error| self.refuse(error.in_kubernetes_words().to_owned()))?;
                 Some(Value::String(amount))
             }
             Shape::IntOrString => match &value {
@@ -324,9 +332,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
             (Shape::List, Some(view)) => self.list(view.items(), &mut seq).map(Some),
             (Shape::Opaque, Some(view)) => self.list(props(view), &mut seq).map(Some),
             (Shape::Untyped | Shape::Opaque, _) => self.list(None, &mut seq).map(Some),
-            (Shape::Quantity, _) => {
-                Err(self.refuse(quantity::canonical("[").err().unwrap_or_default().to_owned()))
-            }
+            (Shape::Quantity, _) => Err(self.no_quantity()),
             (Shape::IntOrString, _) => Err(self.wrong("array", "int32")),
             (Shape::Time(_), _) => Err(self.wrong("array", "string")),
             _ => {
@@ -348,9 +354,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 }
             }
             (Shape::Untyped | Shape::Opaque, _) => self.map(None, &mut map).map(Some),
-            (Shape::Quantity, _) => {
-                Err(self.refuse(quantity::canonical("{").err().unwrap_or_default().to_owned()))
-            }
+            (Shape::Quantity, _) => Err(self.no_quantity()),
             (Shape::IntOrString, _) => Err(self.wrong("object", "int32")),
             (Shape::Time(_), _) => Err(self.wrong("object", "string")),
             _ => {

@@ -14,17 +14,20 @@
 //! - Digits past the 38th may be dropped, rounding away from zero; Kubernetes keeps any number of them.
 //!
 //! ```
-//! use loadline_core::quantity::Quantity;
+//! use loadline_machinery::quantity::Quantity;
 //! let a: Quantity = "1.5Gi".parse()?;
 //! assert_eq!(a.to_string(), "1536Mi");
 //! assert_eq!(a.value(), 1_610_612_736);
 //! assert_eq!("0.1".parse::<Quantity>()?.milli_value(), 100);
-//! # Ok::<(), loadline_core::quantity::Error>(())
+//! # Ok::<(), loadline_machinery::quantity::Error>(())
 //! ```
 
 mod parse;
 mod print;
+mod stored;
 mod wire;
+
+pub use stored::stored;
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -66,6 +69,20 @@ pub enum Error {
         /// What was given.
         text: String,
     },
+}
+
+impl Error {
+    /// The same in the words of Kubernetes, which clients of the API know.
+    #[must_use]
+    pub fn in_kubernetes_words(&self) -> &'static str {
+        match self {
+            Self::Shape { .. } => {
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            }
+            Self::Suffix { .. } => "unable to parse quantity's suffix",
+            Self::Digits { .. } => "unable to parse numeric part of quantity",
+        }
+    }
 }
 
 /// The smallest power of ten a quantity knows.

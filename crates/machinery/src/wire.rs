@@ -1,8 +1,11 @@
-//! Small helpers for reading Kubernetes JSON.
+//! What does `null` mean in Kubernetes JSON?
 
 use serde::{Deserialize, Deserializer};
 
 /// Reads `null` as "not given", as Kubernetes does for every field.
+///
+/// # Errors
+/// As reading the value itself.
 pub fn or_default<'de, T, D>(d: D) -> Result<T, D::Error>
 where
     T: Deserialize<'de> + Default,

@@ -3,7 +3,7 @@
 //! `in` and `notin` are words like any other unless an operator is due: `in in (in)` is a selector. A zero
 //! byte ends a word or sign; anywhere else it ends the text. That is how Kubernetes reads it.
 
-use super::label::{Error, Op, Requirement, check_key};
+use super::{Error, Expected, Op, Requirement, check_key};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Token<'a> {
@@ -12,18 +12,27 @@ enum Token<'a> {
     End,
 }
 
+impl Token<'_> {
+    fn starts_condition(self) -> bool {
+        matches!(self, Self::Word(_) | Self::Sign("!"))
+    }
+}
+
 /// The conditions of a selector text, in the order written.
-pub fn requirements(text: &str) -> Result<Vec<Requirement>, Error> {
+pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut parser = Parser { text, at: 0, next: Token::End };
     parser.take();
     let mut out = Vec::new();
     while parser.next != Token::End {
+        if !parser.next.starts_condition() {
+            return Err(parser.expected(parser.next, Expected::Condition));
+        }
         out.push(parser.requirement()?);
         match parser.take() {
             Token::End => break,
-            Token::Sign(",") if matches!(parser.next, Token::Word(_) | Token::Sign("!")) => {}
-            Token::Sign(",") => return Err(parser.expected(parser.next, "a label key after ','")),
-            other => return Err(parser.expected(other, "',' or the end")),
+            Token::Sign(",") if parser.next.starts_condition() => {}
+            Token::Sign(",") => return Err(parser.expected(parser.next, Expected::ConditionAfterComma)),
+            other => return Err(parser.expected(other, Expected::AfterCondition)),
         }
     }
     Ok(out)
@@ -78,7 +87,7 @@ impl<'a> Parser<'a> {
             token = self.take();
         }
         let Token::Word(key) = token else {
-            return Err(self.expected(token, "a label key or '!'"));
+            return Err(self.expected(token, Expected::Key));
         };
         check_key(key).map_err(|problem| Error::Key { key: key.into(), problem })?;
         if absent {
@@ -95,7 +104,7 @@ impl<'a> Parser<'a> {
             Token::Sign("!=") => Op::NotEquals,
             Token::Sign(">") => Op::Gt,
             Token::Sign("<") => Op::Lt,
-            other => return Err(self.expected(other, "one of in, notin, =, ==, !=, >, <")),
+            other => return Err(self.expected(other, Expected::Operator)),
         };
         let mut values = if matches!(op, Op::In | Op::NotIn) { self.set()? } else { vec![self.one()?] };
         values.sort_unstable();
@@ -110,7 +119,7 @@ impl<'a> Parser<'a> {
         }
         match self.take() {
             Token::Word(value) => Ok(value.into()),
-            other => Err(self.expected(other, "a value")),
+            other => Err(self.expected(other, Expected::Value)),
         }
     }
 
@@ -118,12 +127,15 @@ impl<'a> Parser<'a> {
     fn set(&mut self) -> Result<Vec<String>, Error> {
         let open = self.take();
         if open != Token::Sign("(") {
-            return Err(self.expected(open, "'('"));
+            return Err(self.expected(open, Expected::Open));
         }
         let mut values = Vec::new();
+        let mut missing = Expected::FirstOfSet;
         loop {
+            let mut due = missing;
             let value = if let Token::Word(value) = self.next {
                 self.take();
+                due = Expected::AfterValue;
                 value
             } else {
                 ""
@@ -131,16 +143,16 @@ impl<'a> Parser<'a> {
             values.push(value.into());
             match self.take() {
                 Token::Sign(")") => return Ok(values),
-                Token::Sign(",") => {}
-                other => return Err(self.expected(other, "',' or ')'")),
+                Token::Sign(",") => missing = Expected::NextOfSet,
+                other => return Err(self.expected(other, due)),
             }
         }
     }
 
-    fn expected(&self, found: Token<'_>, expected: &'static str) -> Error {
+    fn expected(&self, found: Token<'_>, expected: Expected) -> Error {
         let found = match found {
-            Token::Word(text) | Token::Sign(text) => format!("{text:?}"),
-            Token::End => "the end".into(),
+            Token::Word(text) | Token::Sign(text) => Some(text.into()),
+            Token::End => None,
         };
         Error::Parse { text: self.text.into(), found, expected }
     }

@@ -8,17 +8,17 @@ const BINARY_CAP: i128 = i64::MAX as i128;
 
 /// What a suffix multiplies by.
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Ten(i32, Format),
     Two(u32),
 }
 
 /// A text in its pieces: sign, digits before and after the point, suffix.
-struct Pieces<'a> {
+pub(super) struct Pieces<'a> {
     negative: bool,
-    whole: &'a [u8],
-    fraction: &'a [u8],
-    suffix: &'a str,
+    pub(super) whole: &'a [u8],
+    pub(super) fraction: &'a [u8],
+    pub(super) suffix: &'a str,
     /// Was there any digit at all? Kubernetes takes `Ki` for zero but refuses `Pi`.
     digits: bool,
 }
@@ -41,7 +41,7 @@ impl FromStr for Quantity {
     }
 }
 
-fn split(text: &str) -> Option<Pieces<'_>> {
+pub(super) fn split(text: &str) -> Option<Pieces<'_>> {
     let bytes = text.as_bytes();
     if bytes.is_empty() {
         return None;
@@ -69,7 +69,7 @@ fn split(text: &str) -> Option<Pieces<'_>> {
     })
 }
 
-fn unit(suffix: &str) -> Option<Unit> {
+pub(super) fn unit(suffix: &str) -> Option<Unit> {
     let ten = |exp| Some(Unit::Ten(exp, Format::DecimalSi));
     match suffix {
         "n" => ten(-9),
@@ -164,6 +164,6 @@ fn binary(pieces: &Pieces<'_>, power: u32) -> Quantity {
     Quantity::scaled(units * 1_000_000_000 + nanos, NANO, format)
 }
 
-fn len(part: &[u8]) -> i64 {
+pub(super) fn len(part: &[u8]) -> i64 {
     i64::try_from(part.len()).unwrap_or(i64::MAX)
 }

@@ -1,11 +1,40 @@
-//! Label selectors: structured as in workloads, or one line as on the command line.
+//! Which labels match? Selectors, structured as in workloads or one line as on the command line.
+//!
+//! [`LabelSelector`] is the type of the API under its JSON names; prepared once, as a [`Selector`], it answers for any
+//! number of labels without parsing again. A selector that is invalid matches nothing; it never matches by accident.
 
-use super::Lookup;
+mod parse;
+
 use crate::wire::or_default;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::str::FromStr;
+
+/// Anything labels can be looked up in.
+pub trait Lookup {
+    /// The value of a label, if it is there.
+    fn value(&self, key: &str) -> Option<&str>;
+}
+
+impl Lookup for BTreeMap<String, String> {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+impl<S: BuildHasher> Lookup for HashMap<String, String, S> {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+impl<L: Lookup + ?Sized> Lookup for &L {
+    fn value(&self, key: &str) -> Option<&str> {
+        (**self).value(key)
+    }
+}
 
 /// Why a selector is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,12 +48,16 @@ pub enum Error {
         problem: &'static str,
     },
     /// The value cannot be the value of a label.
-    #[error("value {value:?} of label {key:?} is not valid: {problem}")]
+    #[error("value {:?} of label {key:?} is not valid: {problem}", values[*at])]
     Value {
         /// The label.
         key: String,
+        /// The operator.
+        op: Op,
         /// What was given.
-        value: String,
+        values: Vec<String>,
+        /// Which of them.
+        at: usize,
         /// What is wrong with it.
         problem: &'static str,
     },
@@ -51,15 +84,57 @@ pub enum Error {
         expected: &'static str,
     },
     /// The text does not read as a selector.
-    #[error("selector {text:?} does not parse: found {found}, expected {expected}")]
+    #[error(
+        "selector {text:?} does not parse: found {}, expected {expected}",
+        found.as_ref().map_or_else(|| "the end".to_owned(), |found| format!("{found:?}"))
+    )]
     Parse {
         /// The whole text.
         text: String,
-        /// What stood there.
-        found: String,
+        /// What stood there; `None` is the end.
+        found: Option<String>,
         /// What should have.
-        expected: &'static str,
+        expected: Expected,
     },
+}
+
+/// What a selector may go on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// A condition, at the start.
+    Condition,
+    /// A condition, after a comma.
+    ConditionAfterComma,
+    /// The key that is denied, after `!`.
+    Key,
+    /// An operator, after a key.
+    Operator,
+    /// One value, after a sign.
+    Value,
+    /// `(`, after `in` or `notin`.
+    Open,
+    /// The first value of a set, or its end.
+    FirstOfSet,
+    /// A further value of a set, after a comma.
+    NextOfSet,
+    /// What follows a value of a set.
+    AfterValue,
+    /// What follows a condition.
+    AfterCondition,
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Condition | Self::Key => "a label key or '!'",
+            Self::ConditionAfterComma => "a label key after ','",
+            Self::Operator => "one of in, notin, =, ==, !=, >, <",
+            Self::Value => "a value",
+            Self::Open => "'('",
+            Self::FirstOfSet | Self::NextOfSet | Self::AfterValue => "',' or ')'",
+            Self::AfterCondition => "',' or the end",
+        })
+    }
 }
 
 /// How a label and values relate.
@@ -130,18 +205,19 @@ impl Requirement {
             return Err(Error::Count { key, op, count: values.len(), expected });
         }
         let mut bound = 0;
-        for value in &values {
-            let problem = |problem| Error::Value { key: key.clone(), value: value.clone(), problem };
+        for (at, value) in values.iter().enumerate() {
+            let error = |problem| Error::Value { key: key.clone(), op, values: values.clone(), at, problem };
             if matches!(op, Op::Gt | Op::Lt) {
-                bound = value.parse().map_err(|_| problem("must be a whole number of 64 bits"))?;
+                bound = value.parse().map_err(|_| error("must be a whole number of 64 bits"))?;
             }
-            check_value(value).map_err(problem)?;
+            check_value(value).map_err(error)?;
         }
         Ok(Self { key, op, values, bound })
     }
 
     /// An unchecked `key = value`, as a pod's node selector is.
-    pub(super) fn equals(key: String, value: String) -> Self {
+    #[must_use]
+    pub fn equals(key: String, value: String) -> Self {
         Self { key, op: Op::Equals, values: vec![value], bound: 0 }
     }
 
@@ -157,6 +233,7 @@ impl Requirement {
         self.op
     }
 
+    /// What it is compared with.
     #[must_use]
     pub fn values(&self) -> &[String] {
         &self.values
@@ -248,7 +325,7 @@ impl FromStr for Selector {
 
     /// Reads `a=b,c!=d,e in (x,y),!f,g>1`.
     fn from_str(text: &str) -> Result<Self, Error> {
-        super::parse::requirements(text).map(Self::all)
+        parse::requirements(text).map(Self::all)
     }
 }
 
@@ -309,7 +386,9 @@ impl LabelSelector {
 }
 
 impl Expression {
-    pub(super) fn bad_operator(&self, expected: &'static str) -> Error {
+    /// What is wrong when the operator is none of those expected.
+    #[must_use]
+    pub fn bad_operator(&self, expected: &'static str) -> Error {
         Error::Operator { op: self.operator.clone(), what: self.key.clone(), expected }
     }
 }
@@ -370,3 +449,6 @@ fn check_domain(domain: &str) -> Result<(), &'static str> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
