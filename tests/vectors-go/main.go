@@ -1,5 +1,5 @@
 // Records how Kubernetes itself answers the questions loadline-machinery and loadline-core answer, as JSON
-// files the Rust tests read. Run `go run .` in this folder; the files land in vectors/machinery and vectors/core.
+// files the Rust tests read. `cargo xtask codegen records` runs it and writes vectors/machinery and vectors/core.
 package main
 
 import (

@@ -8,7 +8,7 @@
 //! | does every dependency point the right way? | `layers` |
 //! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen`, `crds`, `protobuf` |
+//! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records` |
 //! | how fast is it? | `bench` |
 
 mod bench;
@@ -18,6 +18,7 @@ mod crds;
 mod fresh;
 mod layers;
 mod protobuf;
+mod records;
 mod shell;
 mod style;
 mod test;

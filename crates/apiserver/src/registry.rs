@@ -161,7 +161,7 @@ const FIELDS: &[(&str, &[&str])] = &[
 ];
 
 static BUILT_IN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
-    let mut all: Vec<Resource> = serde_json::from_str(include_str!("../resources.json"))
+    let mut all: Vec<Resource> = serde_json::from_str(include_str!("../recorded/resources.json"))
         .expect("resources.json is part of the source and a test parses it");
     for resource in &mut all {
         // Both groups of events show the same objects; they are kept in the core form.

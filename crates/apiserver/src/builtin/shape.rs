@@ -1,7 +1,7 @@
 //! Which fields the server's types have, and which of them the encoder leaves out when empty.
 //!
 //! A real server decodes every object into typed structs and encodes it again. What a client sees of that is
-//! decided by the types alone, so they are kept as a recorded table (`types.txt`): per field its name, a mark
+//! decided by the types alone, so they are kept as a recorded table (`recorded/types.txt`): per field its name, a mark
 //! (`?` left out when empty, `~` left out when zero, `!` always there) and its type.
 
 mod encode;
@@ -60,7 +60,7 @@ pub(super) struct Table {
     schema: usize,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("shape/types.txt")));
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("../../recorded/types.txt")));
 
 impl Table {
     fn read(text: &'static str) -> Self {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_understood() {
-        let text = include_str!("shape/types.txt");
+        let text = include_str!("../../recorded/types.txt");
         for line in text.lines().filter_map(|l| l.strip_prefix("type ")) {
             let mut words = line.split(' ');
             let name = words.next().unwrap();

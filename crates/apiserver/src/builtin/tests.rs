@@ -1,6 +1,6 @@
 //! Replays what a real kube-apiserver v1.36.3 answered: same objects stored, same problems named.
 //!
-//! `testdata/recorded.json` holds one case per line: what was sent, what was stored before (for updates) and what
+//! `recorded/builtin.json` holds one case per line: what was sent, what was stored before (for updates) and what
 //! came back.
 
 use super::json::{get, list, text};
@@ -28,7 +28,7 @@ impl admission::PriorityClasses for System {
 }
 
 fn cases() -> Vec<Value> {
-    serde_json::from_str(include_str!("testdata/recorded.json")).unwrap()
+    serde_json::from_str(include_str!("../../recorded/builtin.json")).unwrap()
 }
 
 fn kind(case: &Value) -> Kind<'_> {

@@ -1,8 +1,8 @@
 //! Which fields every message has, under which numbers.
 //!
-//! The table (`table.txt`) is recorded from Kubernetes' Go types by the program in `record`. Each line is a message,
-//! each word a field: `number:json name`, a mark (`?` and `~` leave zero out of JSON, `!` does not), its type, and
-//! `=Go name` where that is not the JSON name with a capital.
+//! The table (`recorded/messages.txt`) is recorded from Kubernetes' Go types by `tests/recorders/apiserver`. Each line
+//! is a message, each word a field: `number:json name`, a mark (`?` and `~` leave zero out of JSON, `!` does not), its
+//! type, and `=Go name` where that is not the JSON name with a capital.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -92,7 +92,8 @@ pub(super) struct Table {
     pub(super) messages: Vec<Message>,
 }
 
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("table.txt")));
+pub(super) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("../../recorded/messages.txt")));
 
 impl Table {
     fn read(text: &'static str) -> Self {
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_understood() {
-        let text = include_str!("table.txt");
+        let text = include_str!("../../recorded/messages.txt");
         let mut left = text.lines();
         for line in left.by_ref() {
             let (what, rest) = line.split_once(' ').unwrap();

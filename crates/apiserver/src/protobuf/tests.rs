@@ -19,7 +19,7 @@ fn vectors() -> Vec<Vector> {
         let body = STANDARD.decode(body).expect("base64");
         Vector { name, body, json: serde_json::from_str(json).expect("JSON") }
     };
-    include_str!("vectors.txt").lines().map(read).collect()
+    include_str!("../../recorded/protobuf.txt").lines().map(read).collect()
 }
 
 /// Without nulls: Go prints lists and times that are not there when it may not leave them out.
@@ -272,7 +272,7 @@ async fn requests_in_protobuf_are_answered_like_any_other() {
 proptest! {
     #[test]
     fn arbitrary_messages_are_read_or_refused(raw in prop::collection::vec(any::<u8>(), 0..200), root in 0..1000_usize) {
-        let roots: Vec<&str> = include_str!("table.txt").lines().filter_map(|l| l.strip_prefix("root ")).collect();
+        let roots: Vec<&str> = include_str!("../../recorded/messages.txt").lines().filter_map(|l| l.strip_prefix("root ")).collect();
         let (version, kind) = roots[root % roots.len()].split(' ').next().unwrap().rsplit_once('/').unwrap();
         let _ = to_json(&wrapped(version, kind, &raw));
         let _ = to_json(&raw);

@@ -19,7 +19,7 @@ fn request<'a>(group: &'a str, resource: &'a str) -> Request<'a> {
 /// Objects of every kind with the columns and cells kube-apiserver v1.36.3 made of them.
 #[test]
 fn columns_and_cells_are_those_of_a_real_server() {
-    let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).unwrap();
+    let recorded: Vec<Value> = serde_json::from_str(include_str!("../../recorded/tables.json")).unwrap();
     for case in &recorded {
         let (group, resource) = (case["group"].as_str().unwrap(), case["resource"].as_str().unwrap());
         let custom = case.get("version").map(CustomColumn::of_version);
@@ -55,7 +55,7 @@ fn every_column_has_a_cell_even_when_an_object_is_empty_or_misshapen() {
         "metadata": 7, "spec": [], "status": "x", "data": 1, "rules": {}, "subjects": "x", "usage": [],
         "involvedObject": null, "containers": [3],
     });
-    let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded.json")).unwrap();
+    let recorded: Vec<Value> = serde_json::from_str(include_str!("../../recorded/tables.json")).unwrap();
     let kinds = recorded.iter().map(|case| {
         (case["group"].as_str().unwrap().to_owned(), case["resource"].as_str().unwrap().to_owned())
     });

@@ -19,7 +19,7 @@ fn errors(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<String> {
 
 /// What kube-apiserver v1.36.3 answered.
 fn recorded(part: &str) -> Vec<Value> {
-    let recorded: Value = serde_json::from_str(include_str!("recorded.json")).unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("../../../recorded/structural.json")).unwrap();
     recorded[part].as_array().unwrap().clone()
 }
 
@@ -214,7 +214,7 @@ proptest! {
 #[cfg(feature = "cel")]
 #[test]
 fn rules_are_evaluated_as_upstream_evaluates_them() {
-    let recorded: Vec<Value> = serde_json::from_str(include_str!("recorded-cel.json")).unwrap();
+    let recorded: Vec<Value> = serde_json::from_str(include_str!("../../../recorded/rules.json")).unwrap();
     for case in recorded {
         let whole = |spec: &Value| json!({"metadata": {"name": "n"}, "spec": spec});
         let old = Some(&case["old"]).filter(|old| !old.is_null()).map(whole);

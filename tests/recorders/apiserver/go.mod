@@ -1,4 +1,4 @@
-module loadline.dev/shape
+module loadline.dev/recorders/apiserver
 
 go 1.26.0
 
@@ -26,4 +26,5 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
 )

@@ -1,7 +1,9 @@
 // Records what the protobuf decoder of the API server must know, and what it is held to.
 //
-//	go run . table > ../table.txt      field numbers and JSON names of every message
-//	go run . vectors > ../vectors.txt  objects encoded by the real serializers, both ways
+//	go run ./protobuf table    field numbers and JSON names of every message
+//	go run ./protobuf vectors  objects encoded by the real serializers, both ways
+//
+// `cargo xtask codegen records` runs it and writes crates/apiserver/recorded/{messages,protobuf}.txt.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Records the wire shape of the types an API server stores: which fields exist, what they hold and when the
-// encoder leaves them out. Its output is ../types.txt (go run . > ../types.txt).
+// encoder leaves them out. `cargo xtask codegen records` runs it and writes crates/apiserver/recorded/types.txt.
 package main
 
 import (
