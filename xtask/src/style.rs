@@ -1,4 +1,4 @@
-//! Does all code look the same where rustfmt leaves a choice?
+//! Does all code look the same where rustfmt leaves a choice, and does each word mean one thing?
 //!
 //! Imports stand in one block, which rustfmt then sorts; a module with children is `name.rs` beside `name/`, never
 //! `name/mod.rs` (but for what tests and benchmarks share, where Cargo would take the file for a test).
@@ -18,6 +18,9 @@ pub fn check_workspace() -> Result<()> {
             problems.extend(check(name, &text));
         }
     }
+    let glossary = root.join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&glossary).with_context(|| glossary.display().to_string())?;
+    problems.extend(twice(&text).into_iter().map(|word| format!("ARCHITECTURE.md: {word:?} is explained twice")));
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
@@ -68,9 +71,24 @@ fn check(file: &Path, text: &str) -> Vec<String> {
     problems
 }
 
+/// Words of the glossary that have two meanings.
+fn twice(architecture: &str) -> Vec<String> {
+    let glossary = architecture.split("## Words").nth(1).unwrap_or_default();
+    let rows = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let mut words: Vec<&str> = rows.flat_map(|row| row.split(", ")).collect();
+    words.sort_unstable();
+    words.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_explained_twice_is_told() {
+        let text = "## Words\n\n| word | means |\n|---|---|\n| a, b | x |\n| c | y |\n| b | z |\n";
+        assert_eq!(twice(text), ["b"]);
+    }
 
     #[test]
     fn imports_in_two_blocks_and_old_module_files_are_told() {
