@@ -10,7 +10,8 @@
 //! | is the placement right, and what does it mean? | `prepare` |
 //! | who will do: predicates, then taints | `filter` |
 //! | how many points: balance, steadiness, resources, scores of others | `score` |
-//! | who is selected: by points, or spread apart | `choose`, `spread` |
+//! | who is selected: by points, or spread apart | `pick`, `choose`, `spread` |
+//! | when to look again | `wake` |
 //! | who is in which group | `group` |
 //! | what is published, and written in which order | `publish`, `write` |
 //! | what is said: conditions and events | `condition` |
@@ -43,6 +44,7 @@ mod filter;
 mod fleet;
 mod group;
 mod index;
+mod pick;
 mod prepare;
 mod publish;
 mod report;
@@ -52,6 +54,7 @@ mod spread;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod wake;
 mod write;
 
 pub use amount::{Amount, Amounts};

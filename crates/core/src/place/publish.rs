@@ -1,73 +1,76 @@
 //! What is published: the selected as groups and slices, or what is kept when it could not be decided.
 
 use super::choose::Ranked;
-use super::condition::{Tally, events};
-use super::decide::{Cycle, Outcome, Picks, Wake};
+use super::decide::Cycle;
 use super::facts::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, Slice};
 use super::fleet::OnMisconfigured;
 use super::group::{Group, Member, divide};
-use super::write::{keep, steps};
+use super::pick::{Picks, Since};
+use super::write::{Write, keep, steps};
 use crate::object::Key;
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What is to be published.
+pub(super) struct Published {
+    pub groups: Vec<Group>,
+    pub writes: Vec<Write>,
+    /// When totals were last published, this time included.
+    pub last_score_update: Option<Timestamp>,
+    /// Until when something is held back.
+    pub held_until: Option<Timestamp>,
+}
+
 impl Cycle<'_> {
     /// It could not be decided: what is there stays. Only where nothing is there, nothing is published.
-    pub fn undecided(&self, own: &[Arc<Slice>], tally: &mut Tally, out: &mut Outcome) {
+    pub fn keep(&self, own: &[Arc<Slice>]) -> Published {
         let placement = self.placement();
+        let last_score_update = placement.status.last_score_update;
         if own.is_empty() || self.fleet.options.on_misconfigured == OnMisconfigured::Clear {
-            out.groups = vec![Group { slices: vec![placement.slice_name(1).into()], ..Group::default() }];
-            out.writes = steps(self.slices(&out.groups, &BTreeMap::new()), &self.there(own, &out.groups));
-        } else {
-            out.groups = published(own);
-            out.writes = keep(own);
-            tally.kept = out.number_selected();
+            let groups = vec![Group { slices: vec![placement.slice_name(1).into()], ..Group::default() }];
+            let writes = steps(self.slices(&groups, &Since::new()), &self.there(own, &groups));
+            return Published { groups, writes, last_score_update, held_until: None };
         }
-        out.events = events(placement, &out.code, &out.writes, std::iter::empty());
+        Published { groups: published(own), writes: keep(own), last_score_update, held_until: None }
     }
 
     /// Divides the selected and says what is to be written.
-    pub fn publish(
-        &self,
-        own: &[Arc<Slice>],
-        picks: &Picks,
-        mut since: BTreeMap<Arc<str>, Timestamp>,
-        wake: &mut Wake,
-        out: &mut Outcome,
-    ) {
+    pub fn publish(&self, own: &[Arc<Slice>], picks: &Picks, mut since: Since) -> Published {
         let placement = self.placement();
         let index = &self.fleet.index;
         let member =
             |one: &Ranked| Member { cluster: index.cluster(one.id), rank: one.rank, total: one.total };
         let members: Vec<Member<'_>> = picks.chosen.iter().map(member).collect();
-        out.groups = divide(placement, &self.row.prepared, &members, own);
+        let groups = divide(placement, &self.row.prepared, &members, own);
         if placement.extra.dwell.is_some() {
             for member in &members {
                 since.entry(member.cluster.name.clone()).or_insert(self.now);
             }
         }
-        let wanted = self.slices(&out.groups, &since);
+        let wanted = self.slices(&groups, &since);
+        let last_score_update = placement.status.last_score_update;
+        let held_until = self.held_until(&wanted, own);
+        if held_until.is_some() {
+            return Published { groups, writes: keep(own), last_score_update, held_until };
+        }
+        let writes = steps(wanted, &self.there(own, &groups));
+        let written = self.fleet.options.publish_scores && writes.iter().any(|write| write.status);
+        let last_score_update = if written { Some(self.now) } else { last_score_update };
+        Published { groups, writes, last_score_update, held_until }
+    }
+
+    /// Only points are different, and they were published a moment ago: until when they are held back.
+    fn held_until(&self, wanted: &[Slice], own: &[Arc<Slice>]) -> Option<Timestamp> {
+        let placement = self.placement();
         let limit = placement.score_rate.unwrap_or(SignedDuration::from_mins(1));
-        let window = out.last_score_update.and_then(|last| last.checked_add(limit).ok());
-        if let Some(end) = window.filter(|end| self.now < *end)
-            && self.fleet.options.publish_scores
-            && points_only(&wanted, own)
-        {
-            // Held back: only points are different, and they were published a moment ago.
-            out.writes = keep(own);
-            wake.at(Some(end));
-            return;
-        }
-        out.writes = steps(wanted, &self.there(own, &out.groups));
-        let written = out.writes.iter().any(|write| write.status);
-        if written && self.fleet.options.publish_scores {
-            out.last_score_update = Some(self.now);
-        }
+        let end = placement.status.last_score_update?.checked_add(limit).ok()?;
+        let held = self.now < end && self.fleet.options.publish_scores && points_only(wanted, own);
+        held.then_some(end)
     }
 
     /// The slices of these groups.
-    fn slices(&self, groups: &[Group], since: &BTreeMap<Arc<str>, Timestamp>) -> Vec<Slice> {
+    fn slices(&self, groups: &[Group], since: &Since) -> Vec<Slice> {
         let Key { namespace, name } = &self.placement().key;
         let mut out = Vec::new();
         for (index, group) in groups.iter().enumerate() {

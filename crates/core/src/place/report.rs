@@ -1,13 +1,13 @@
 //! Why was it decided so? Everything found on the way, for those who ask.
 
 use super::choose::Ranked;
-use super::decide::{Cycle, Outcome, Picks};
+use super::decide::{Cycle, Findings, Outcome};
 use super::filter::Why;
-use super::index::Id;
+use super::index::{Id, at};
 use super::prepare::Prioritizer;
-use super::score::{Found, Points};
 use super::spec::{Missing, Source};
 use super::spread::Round;
+use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -85,19 +85,15 @@ pub struct LoadUsed {
 
 impl Cycle<'_> {
     /// Everybody, with what was found.
-    pub(super) fn report(
-        &self,
-        picks: Picks,
-        rejected: Vec<(Id, Why)>,
-        apart: &[(Prioritizer, i64, Points)],
-        found: &Found,
-        margin: Option<i64>,
-    ) -> Report {
+    pub(super) fn report(&self, candidates: &FixedBitSet, found: Findings<'_>) -> Report {
+        let rejected = self.rejected(candidates, &found);
+        let Findings { scored, picks, .. } = found;
+        let margin = self.margin(&picks);
         let placement = self.placement();
         let spread = self.row.prepared.spread_weight;
         let missing = placement.extra.missing();
         let scores = |one: &Ranked| {
-            let points = apart.iter().map(|(prioritizer, weight, points)| {
+            let points = scored.apart.iter().map(|(prioritizer, weight, points)| {
                 Score::new(prioritizer, *weight, points[one.row], missing)
             });
             let worth = picks.worth.get(&one.id).filter(|_| spread != 0);
@@ -148,9 +144,23 @@ impl Cycle<'_> {
             rounds: picks.rounds,
             source: placement.extra.source,
             weighs_resources: !self.row.prepared.reads.resources.is_empty(),
-            oldest_load: found.oldest,
+            oldest_load: scored.found.oldest,
             look: None,
         }
+    }
+
+    /// Who was filtered, by name, and why.
+    fn rejected(&self, candidates: &FixedBitSet, found: &Findings<'_>) -> Vec<(Id, Why)> {
+        let index = &self.fleet.index;
+        let why = |id: Id| {
+            if found.filtered.matching.contains(at(id)) {
+                found.filters.untolerated(id)
+            } else {
+                Some(found.filters.mismatch(id))
+            }
+        };
+        let all = index.by_name().iter().copied().filter(|id| candidates.contains(at(*id)));
+        all.filter_map(|id| Some((id, why(id)?))).collect()
     }
 
     fn load_used(&self, id: Id) -> Option<LoadUsed> {
