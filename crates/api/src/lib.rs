@@ -25,12 +25,14 @@
 //! | what quotas leave | [`quota`] |
 //! | what is to be counted, and what is on its way | [`workload`] |
 //! | spans of time as Go writes them | [`duration`] |
+//! | the text of objects | [`json`] |
 
 pub mod cluster;
 pub mod context;
 pub mod duration;
 pub mod estimator;
 pub mod event;
+pub mod json;
 pub mod karmada;
 pub mod metrics;
 pub mod node;
