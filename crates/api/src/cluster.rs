@@ -1,17 +1,17 @@
 //! What else is in the cluster? Namespaces and disruption budgets.
 
 use crate::context::key;
+use crate::json::Tree;
 use crate::read::{Error, Warning, object, tolerant};
 use loadline_core::select::{LabelSelector, Selector};
 use loadline_core::view::{Budget, Labels, NamespaceFacts, Texts};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The facts of a Namespace. Its name is among its labels, as the API server sees to.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn namespace_facts(value: &Value, texts: &mut Texts) -> Result<NamespaceFacts, Error> {
+pub fn namespace_facts(value: &Tree<'_>, texts: &mut Texts) -> Result<NamespaceFacts, Error> {
     namespace_labels(value).map(|read| read.facts(texts))
 }
 
@@ -34,7 +34,7 @@ impl Namespace {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn namespace_labels(value: &Value) -> Result<Namespace, Error> {
+pub fn namespace_labels(value: &Tree<'_>) -> Result<Namespace, Error> {
     object("Namespace", value, |root| {
         let metadata = root.get("metadata");
         let name = metadata.get("name").needed();
@@ -51,7 +51,7 @@ pub fn namespace_labels(value: &Value) -> Result<Namespace, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn budget(value: &Value) -> Result<(Budget, Vec<Warning>), Error> {
+pub fn budget(value: &Tree<'_>) -> Result<(Budget, Vec<Warning>), Error> {
     tolerant("PodDisruptionBudget", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let chosen = spec.get("selector");

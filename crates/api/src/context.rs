@@ -1,11 +1,11 @@
 //! What do pods and nodes refer to? Objects of their own that say what a name in a pod means.
 
+use crate::json::Tree;
 use crate::node;
 use crate::read::{At, Error, object};
 use loadline_core::object::Key;
 use loadline_core::select::node::NodeSelector;
 use loadline_core::view::NodeFacts;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The objects pods and nodes refer to. A second object of the same name replaces the first.
@@ -96,7 +96,7 @@ impl Context {
     ///
     /// # Errors
     /// When the object is not what it should be.
-    pub fn priority_class(&mut self, value: &Value) -> Result<(), Error> {
+    pub fn priority_class(&mut self, value: &Tree<'_>) -> Result<(), Error> {
         self.set_priority_class(priority_class(value)?);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Context {
     ///
     /// # Errors
     /// When the object is not what it should be.
-    pub fn claim(&mut self, value: &Value) -> Result<(), Error> {
+    pub fn claim(&mut self, value: &Tree<'_>) -> Result<(), Error> {
         self.set_claim(claim(value)?);
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Context {
     ///
     /// # Errors
     /// When the object is not what it should be.
-    pub fn volume(&mut self, value: &Value) -> Result<(), Error> {
+    pub fn volume(&mut self, value: &Tree<'_>) -> Result<(), Error> {
         self.set_volume(volume(value)?);
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Context {
     ///
     /// # Errors
     /// When the object is not what it should be.
-    pub fn storage_class(&mut self, value: &Value) -> Result<(), Error> {
+    pub fn storage_class(&mut self, value: &Tree<'_>) -> Result<(), Error> {
         self.set_storage_class(storage_class(value)?);
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Context {
     ///
     /// # Errors
     /// When the object is not what it should be.
-    pub fn csi_node(&mut self, value: &Value) -> Result<(), Error> {
+    pub fn csi_node(&mut self, value: &Tree<'_>) -> Result<(), Error> {
         self.set_csi_node(csi_node(value)?);
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Context {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn priority_class(value: &Value) -> Result<PriorityClass, Error> {
+pub fn priority_class(value: &Tree<'_>) -> Result<PriorityClass, Error> {
     object("PriorityClass", value, |root| PriorityClass {
         name: root.get("metadata").get("name").needed(),
         value: root.get("value").int32().unwrap_or_default(),
@@ -243,7 +243,7 @@ pub fn priority_class(value: &Value) -> Result<PriorityClass, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn claim(value: &Value) -> Result<Claim, Error> {
+pub fn claim(value: &Tree<'_>) -> Result<Claim, Error> {
     object("PersistentVolumeClaim", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let annotations = metadata.get("annotations");
@@ -272,7 +272,7 @@ pub fn claim(value: &Value) -> Result<Claim, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn volume(value: &Value) -> Result<PersistentVolume, Error> {
+pub fn volume(value: &Tree<'_>) -> Result<PersistentVolume, Error> {
     object("PersistentVolume", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         PersistentVolume {
@@ -288,7 +288,7 @@ pub fn volume(value: &Value) -> Result<PersistentVolume, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn storage_class(value: &Value) -> Result<StorageClass, Error> {
+pub fn storage_class(value: &Tree<'_>) -> Result<StorageClass, Error> {
     object("StorageClass", value, |root| StorageClass {
         delayed: root.get("volumeBindingMode").text() == Some("WaitForFirstConsumer"),
         name: root.get("metadata").get("name").needed(),
@@ -299,7 +299,7 @@ pub fn storage_class(value: &Value) -> Result<StorageClass, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn csi_node(value: &Value) -> Result<CsiNode, Error> {
+pub fn csi_node(value: &Tree<'_>) -> Result<CsiNode, Error> {
     object("CSINode", value, |root| CsiNode {
         name: root.get("metadata").get("name").needed(),
         limits: node::limits(root).into_iter().collect(),

@@ -1,7 +1,7 @@
 //! Who was placed where, and when? Schedulers tell in events, whichever scheduler it was.
 
+use crate::json::Tree;
 use jiff::Timestamp;
-use serde_json::Value;
 
 /// A pod was bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Binding {
 /// a message that reads `Successfully assigned <namespace>/<pod> to <node>`, whatever follows. Both kinds of
 /// events are read, those of the core group and those of `events.k8s.io`.
 #[must_use]
-pub fn binding(value: &Value) -> Option<Binding> {
+pub fn binding(value: &Tree<'_>) -> Option<Binding> {
     let text = |key: &str| value[key].as_str();
     if (text("type"), text("reason")) != (Some("Normal"), Some("Scheduled")) {
         return None;
@@ -49,7 +49,7 @@ pub fn binding(value: &Value) -> Option<Binding> {
 }
 
 /// The last time if events are counted, else the time of the event.
-fn time(value: &Value) -> Option<Timestamp> {
+fn time(value: &Tree<'_>) -> Option<Timestamp> {
     let either = |a: &str, b: &str| if value[a].is_null() { value[b].clone() } else { value[a].clone() };
     let counted = either("count", "deprecatedCount").as_i64().is_some_and(|count| count > 0);
     let told =

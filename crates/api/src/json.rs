@@ -25,7 +25,7 @@ pub enum Tree<'a> {
     Number(Number),
     String(Cow<'a, str>),
     Array(Vec<Self>),
-    Object(Fields<'a>),
+    Object(Map<'a>),
 }
 
 static NULL: Tree<'static> = Tree::Null;
@@ -51,6 +51,16 @@ impl<'a> Tree<'a> {
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
+    }
+
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        matches!(self, Self::Array(_))
+    }
+
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
     }
 
     #[must_use]
@@ -85,7 +95,7 @@ impl<'a> Tree<'a> {
     }
 
     #[must_use]
-    pub fn as_object(&self) -> Option<&Fields<'a>> {
+    pub fn as_object(&self) -> Option<&Map<'a>> {
         if let Self::Object(fields) = self { Some(fields) } else { None }
     }
 }
@@ -109,7 +119,7 @@ impl<'a> From<&'a Value> for Tree<'a> {
             Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
             Value::Object(fields) => {
                 let field = |(key, value): (&'a String, &'a Value)| (Cow::Borrowed(&**key), value.into());
-                Self::Object(Fields::new(fields.iter().map(field).collect()))
+                Self::Object(Map::new(fields.iter().map(field).collect()))
             }
         }
     }
@@ -133,13 +143,13 @@ impl From<&Tree<'_>> for Value {
 
 /// The fields of an object by name, each once: problems are told in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fields<'a>(Vec<Field<'a>>);
+pub struct Map<'a>(Vec<Entry<'a>>);
 
-type Field<'a> = (Cow<'a, str>, Tree<'a>);
+type Entry<'a> = (Cow<'a, str>, Tree<'a>);
 
-impl<'a> Fields<'a> {
+impl<'a> Map<'a> {
     /// Of fields of the same name, the last counts.
-    fn new(mut fields: Vec<Field<'a>>) -> Self {
+    fn new(mut fields: Vec<Entry<'a>>) -> Self {
         if !fields.is_sorted_by(|one, next| one.0 < next.0) {
             // What is equal stays in order.
             fields.sort_by(|one, other| one.0.cmp(&other.0));
@@ -166,7 +176,7 @@ impl<'a> Fields<'a> {
         self.0.is_empty()
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tree<'a>)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tree<'a>)> + Clone {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 

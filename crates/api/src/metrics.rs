@@ -5,18 +5,18 @@
 
 use crate::context::key;
 use crate::duration;
+use crate::json::Tree;
 use crate::read::{At, Error, object};
 use loadline_core::ledger::Sample;
 use loadline_core::load::Load;
 use loadline_core::load::estimate::nanocores;
 use loadline_core::object::Key;
-use serde_json::Value;
 
 /// The node and what was measured of it.
 ///
 /// # Errors
 /// When anything about it is missing or not what it should be.
-pub fn node(value: &Value) -> Result<(String, Sample), Error> {
+pub fn node(value: &Tree<'_>) -> Result<(String, Sample), Error> {
     object("NodeMetrics", value, |root| {
         (root.get("metadata").get("name").needed(), sample(root, usage(&root.get("usage"))))
     })
@@ -26,7 +26,7 @@ pub fn node(value: &Value) -> Result<(String, Sample), Error> {
 ///
 /// # Errors
 /// When anything about it is missing or not what it should be.
-pub fn pod(value: &Value) -> Result<(Key, Sample), Error> {
+pub fn pod(value: &Tree<'_>) -> Result<(Key, Sample), Error> {
     object("PodMetrics", value, |root| {
         let (metadata, containers) = (root.get("metadata"), root.get("containers"));
         let all = containers.items().map(|container| usage(&container.get("usage")));

@@ -1,9 +1,31 @@
 //! What is known of a node?
 
+use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::view::NodeFacts;
-use serde_json::Value;
+
+/// What [`facts`] does not read. Annotations stay: load rules go by them.
+pub const SKIP: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["finalizers", "managedFields"])),
+    ("spec", Skip::fields(&["configSource", "podCIDRs"])),
+    (
+        "status",
+        Skip::fields(&[
+            "addresses",
+            "conditions",
+            "config",
+            "daemonEndpoints",
+            "declaredFeatures",
+            "features",
+            "images",
+            "nodeInfo",
+            "runtimeHandlers",
+            "volumesAttached",
+            "volumesInUse",
+        ]),
+    ),
+]);
 
 /// The facts of a Node. Limits on volumes are not in it: [`crate::Context::attach_limits`] has them.
 ///
@@ -12,7 +34,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// When anything else is not what it should be.
-pub fn facts(value: &Value) -> Result<(NodeFacts, Vec<Warning>), Error> {
+pub fn facts(value: &Tree<'_>) -> Result<(NodeFacts, Vec<Warning>), Error> {
     tolerant("Node", value, |node| {
         let (metadata, spec, status) = (node.get("metadata"), node.get("spec"), node.get("status"));
         NodeFacts {
@@ -40,9 +62,9 @@ pub fn cooling_until(facts: &NodeFacts) -> Option<Timestamp> {
 
 /// Is the node up, by its own account? None if it does not say. Placing pods goes by taints, not by this.
 #[must_use]
-pub fn is_ready(value: &Value) -> Option<bool> {
+pub fn is_ready(value: &Tree<'_>) -> Option<bool> {
     let conditions = value["status"]["conditions"].as_array()?;
-    let ready = conditions.iter().find(|c| c["type"] == "Ready")?;
+    let ready = conditions.iter().find(|c| c["type"].as_str() == Some("Ready"))?;
     match ready["status"].as_str()? {
         "True" => Some(true),
         "False" => Some(false),

@@ -1,11 +1,11 @@
 //! Who made whom? Workloads, as far as recommendations are found through them.
 
 use crate::context::key;
-use crate::read::{Error, Warning, controller, group, tolerant};
+use crate::json::Tree;
+use crate::read::{At, Error, Warning, controller, group, object, tolerant};
 use crate::recommendation;
 use loadline_core::load::recommend::{Recommendation, Target};
 use loadline_core::view::Owner;
-use serde_json::Value;
 
 /// A `ReplicaSet`, Deployment, `StatefulSet`, `DaemonSet`, Job, `CronJob`, or anything else that makes pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Workload {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Workload, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Workload, Vec<Warning>), Error> {
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     read_as(group(text("apiVersion")), text("kind"), value)
 }
@@ -33,13 +33,13 @@ pub fn read(value: &Value) -> Result<(Workload, Vec<Warning>), Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read_as(group: &str, kind: &str, value: &Value) -> Result<(Workload, Vec<Warning>), Error> {
+pub fn read_as(group: &str, kind: &str, value: &Tree<'_>) -> Result<(Workload, Vec<Warning>), Error> {
     tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
         if kind.is_empty() {
             root.get("kind").needed();
         }
         let metadata = root.get("metadata");
-        let target = Target { group: group.into(), kind: kind.into(), key: key(&metadata) };
+        let target = target(group, kind, &metadata);
         Workload {
             advice: recommendation::annotated(&metadata, &target),
             target,
@@ -47,4 +47,19 @@ pub fn read_as(group: &str, kind: &str, value: &Value) -> Result<(Workload, Vec<
             controller: controller(&metadata),
         }
     })
+}
+
+/// Which workload it is and who made it, whatever is recommended for it.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn made_by(group: &str, kind: &str, value: &Tree<'_>) -> Result<(Target, Option<Owner>), Error> {
+    object(kind, value, |root| {
+        let metadata = root.get("metadata");
+        (target(group, kind, &metadata), controller(&metadata))
+    })
+}
+
+fn target(group: &str, kind: &str, metadata: &At<'_, '_>) -> Target {
+    Target { group: group.into(), kind: kind.into(), key: key(metadata) }
 }

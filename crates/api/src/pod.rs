@@ -1,18 +1,22 @@
 //! What is known of a pod?
 
 mod resources;
+mod skip;
 mod start;
 pub(crate) mod volumes;
 mod wants;
 
+pub(crate) use skip::CONTAINERS;
+pub use skip::{SKIP, SKIP_VOLUMES};
+
 use crate::context::{Context, key};
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::load::estimate::Asks;
 use loadline_core::object::Key;
 use loadline_core::requests::{self, Rules};
 use loadline_core::resources::List;
 use loadline_core::view::{Hold, PodFacts};
-use serde_json::Value;
 use std::sync::Arc;
 use volumes::Mention;
 
@@ -23,7 +27,7 @@ use volumes::Mention;
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn facts(value: &Value, context: &Context) -> Result<(PodFacts, Vec<Warning>), Error> {
+pub fn facts(value: &Tree<'_>, context: &Context) -> Result<(PodFacts, Vec<Warning>), Error> {
     let (mut pod, warnings) = read(value)?;
     pod.resolve(context);
     Ok((pod.facts, warnings))
@@ -72,7 +76,7 @@ impl Pod {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Pod, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Pod, Vec<Warning>), Error> {
     tolerant("Pod", value, unresolved)
 }
 

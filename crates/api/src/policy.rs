@@ -11,10 +11,10 @@
 mod fields;
 mod settings;
 
+use crate::json::Tree;
 use fields::Fields;
 use loadline_core::load::policy::{Bucket, Origin, Policy, Predicate, Priority, Problem, Rules, Sync};
 use loadline_core::load::settings::{Mode, Settings};
-use serde_json::Value;
 
 /// API version and kind of crane's policy.
 pub const POLICY: (&str, &str) = ("scheduler.policy.crane.io/v1alpha1", "DynamicSchedulerPolicy");
@@ -35,8 +35,8 @@ struct Read<T> {
 /// # Errors
 /// Everything that is wrong with either.
 pub fn rules(
-    policy: Option<&Value>,
-    settings: Option<&Value>,
+    policy: Option<&Tree<'_>>,
+    settings: Option<&Tree<'_>>,
 ) -> Result<(Rules, Vec<Problem>), Vec<Problem>> {
     let mut aliased = Vec::new();
     let policy = policy.map(|document| read_policy(document, &mut aliased));
@@ -98,7 +98,7 @@ fn related(a: &str, b: &str) -> bool {
 ///
 /// # Errors
 /// Everything that cannot be read.
-pub fn policy(document: &Value) -> Result<Policy, Vec<Problem>> {
+pub fn policy(document: &Tree<'_>) -> Result<Policy, Vec<Problem>> {
     let read = read_policy(document, &mut Vec::new());
     if read.problems.is_empty() { Ok(read.out) } else { Err(read.problems) }
 }
@@ -107,7 +107,7 @@ pub fn policy(document: &Value) -> Result<Policy, Vec<Problem>> {
 ///
 /// # Errors
 /// Everything that cannot be read.
-pub fn settings(document: &Value) -> Result<Settings, Vec<Problem>> {
+pub fn settings(document: &Tree<'_>) -> Result<Settings, Vec<Problem>> {
     let read = settings::read(document);
     if read.problems.is_empty() { Ok(read.out) } else { Err(read.problems) }
 }
@@ -116,7 +116,7 @@ const MISSPELT: &str = "maxLimitPecent";
 const RIGHT: &str = "maxLimitPercent";
 
 /// Also says which predicates spell the limit right, by position.
-fn read_policy(document: &Value, aliased: &mut Vec<usize>) -> Read<Policy> {
+fn read_policy(document: &Tree<'_>, aliased: &mut Vec<usize>) -> Read<Policy> {
     let mut policy = Policy::empty();
     let notes = fields::Notes::new(Origin::Policy);
     let root = Fields::root(document, &notes, &["apiVersion", "kind", "spec"]);

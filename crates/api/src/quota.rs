@@ -1,16 +1,19 @@
 //! What does a quota leave? A `ResourceQuota`, as its controller last counted.
 
 use crate::context::key;
-use crate::read::{Error, object};
+use crate::json::{Skip, Tree};
+use crate::read::{Error, METADATA, object};
 use loadline_core::estimate::{Quota, Scope};
-use serde_json::Value;
+
+/// What [`quota`] does not read.
+pub const SKIP: Skip = Skip::NOTHING.within(&[("metadata", METADATA), ("spec", Skip::fields(&["hard"]))]);
 
 /// Reads a `ResourceQuota`. What may be used and what is used come from its status: what nobody has counted yet is
 /// not known, and binds nothing. An amount that does not read is left out.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn quota(value: &Value) -> Result<Quota, Error> {
+pub fn quota(value: &Tree<'_>) -> Result<Quota, Error> {
     object("ResourceQuota", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let (names, selector) = (spec.get("scopes"), spec.get("scopeSelector"));
@@ -48,7 +51,7 @@ mod tests {
                 {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
             "status": {"hard": {"requests.cpu": "10", "pods": "lots"}, "used": {"requests.cpu": "2500m"}},
         });
-        let quota = quota(&value).unwrap();
+        let quota = quota(&Tree::from(&value)).unwrap();
         assert_eq!(quota.key, Key::new("shop", "compute"));
         assert_eq!(quota.hard, [("requests.cpu".to_owned(), "10".parse().unwrap())].into());
         assert_eq!(quota.used, [("requests.cpu".to_owned(), "2500m".parse().unwrap())].into());
@@ -59,7 +62,9 @@ mod tests {
 
     #[test]
     fn what_nobody_has_counted_is_not_known() {
-        let quota = quota(&json!({"metadata": {"name": "new"}, "spec": {"hard": {"pods": "3"}}})).unwrap();
+        let quota =
+            quota(&Tree::from(&json!({"metadata": {"name": "new"}, "spec": {"hard": {"pods": "3"}}})))
+                .unwrap();
         assert!(quota.hard.is_empty() && quota.used.is_empty());
     }
 }

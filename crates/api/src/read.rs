@@ -4,11 +4,11 @@
 //! expected, or nothing and a [`Problem`]. Fields that are missing or `null` are not problems, as everywhere in
 //! Kubernetes. In the end there is either the answer or an [`Error`] with all problems at once.
 
+use crate::json::{Map, Skip, Tree};
 use jiff::Timestamp;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use serde::Deserialize;
-use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,14 +57,18 @@ impl fmt::Display for Warning {
 }
 
 /// Reads an object of that kind.
-pub(crate) fn object<T>(kind: &str, value: &Value, read: impl FnOnce(&At<'_, '_>) -> T) -> Result<T, Error> {
+pub(crate) fn object<T>(
+    kind: &str,
+    value: &Tree<'_>,
+    read: impl FnOnce(&At<'_, '_>) -> T,
+) -> Result<T, Error> {
     tolerant(kind, value, read).map(|(out, _)| out)
 }
 
 /// Reads an object of that kind, some problems of which are only worth a warning.
 pub(crate) fn tolerant<T>(
     kind: &str,
-    value: &Value,
+    value: &Tree<'_>,
     read: impl FnOnce(&At<'_, '_>) -> T,
 ) -> Result<(T, Vec<Warning>), Error> {
     let notes = RefCell::default();
@@ -84,7 +88,7 @@ pub(crate) fn tolerant<T>(
 }
 
 /// `Pod default/web`, `Node n1`.
-fn name(kind: &str, value: &Value) -> String {
+fn name(kind: &str, value: &Tree<'_>) -> String {
     let part = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
     match (part("namespace"), part("name")) {
         ("", "") => format!("{kind} without a name"),
@@ -119,12 +123,12 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-static NULL: Value = Value::Null;
+static NULL: Tree<'static> = Tree::Null;
 
 /// A place in an object: what is there and how to get there.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'v, 'p> {
-    value: &'v Value,
+    value: &'v Tree<'v>,
     step: Step<'p>,
     notes: &'p RefCell<Notes>,
 }
@@ -135,7 +139,7 @@ impl<'v, 'p> At<'v, 'p> {
     where
         'p: 'q,
     {
-        if !matches!(self.value, Value::Null | Value::Object(_)) {
+        if !matches!(self.value, Tree::Null | Tree::Object(_)) {
             self.wrong("an object");
         }
         At {
@@ -173,7 +177,11 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// Reads something written in here that the object can be used without: problems become warnings. None if
     /// there are any.
-    pub(crate) fn attempt<T>(&self, inner: &Value, read: impl FnOnce(&At<'_, '_>) -> T) -> Option<T> {
+    pub(crate) fn attempt<'i, T>(
+        &self,
+        inner: &'i Tree<'i>,
+        read: impl FnOnce(&At<'i, '_>) -> T,
+    ) -> Option<T> {
         let notes = RefCell::default();
         let out = read(&At { value: inner, step: self.step, notes: &notes });
         let Notes { problems, warnings } = notes.into_inner();
@@ -183,7 +191,7 @@ impl<'v, 'p> At<'v, 'p> {
     }
 
     /// What is there.
-    pub(crate) fn value(&self) -> &'v Value {
+    pub(crate) fn value(&self) -> &'v Tree<'v> {
         self.value
     }
 
@@ -194,18 +202,18 @@ impl<'v, 'p> At<'v, 'p> {
 
     fn wrong(&self, expected: &str) {
         let found = match self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "a list",
-            Value::Object(_) => "an object",
+            Tree::Null => "nothing",
+            Tree::Bool(_) => "a boolean",
+            Tree::Number(_) => "a number",
+            Tree::String(_) => "a string",
+            Tree::Array(_) => "a list",
+            Tree::Object(_) => "an object",
         };
         self.fail(format!("expected {expected}, found {found}"));
     }
 
     /// What `read` makes of the value; none for `null`, none and a problem if it makes nothing.
-    fn read<T>(&self, expected: &str, read: impl FnOnce(&'v Value) -> Option<T>) -> Option<T> {
+    fn read<T>(&self, expected: &str, read: impl FnOnce(&'v Tree<'v>) -> Option<T>) -> Option<T> {
         if self.value.is_null() {
             return None;
         }
@@ -221,7 +229,7 @@ impl<'v, 'p> At<'v, 'p> {
     where
         'p: 'q,
     {
-        let list = self.read("a list", Value::as_array).into_iter().flatten();
+        let list = self.read("a list", Tree::as_array).into_iter().flatten();
         list.enumerate().map(|(i, value)| At { value, step: Step::Item(&self.step, i), notes: self.notes })
     }
 
@@ -231,10 +239,8 @@ impl<'v, 'p> At<'v, 'p> {
         'p: 'q,
         'v: 'q,
     {
-        let map = self.read("an object", Value::as_object).into_iter().flatten();
-        map.map(|(key, value)| {
-            (key.as_str(), At { value, step: Step::Key(&self.step, key), notes: self.notes })
-        })
+        let map = self.read("an object", Tree::as_object).into_iter().flat_map(Map::iter);
+        map.map(|(key, value)| (key, At { value, step: Step::Key(&self.step, key), notes: self.notes }))
     }
 
     /// Tells which fields nobody reads: a misspelt one would say nothing.
@@ -248,7 +254,7 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// A text, as long as it is not empty: Kubernetes does not tell empty from missing.
     pub(crate) fn text(&self) -> Option<&'v str> {
-        self.read("a string", Value::as_str).filter(|text| !text.is_empty())
+        self.read("a string", Tree::as_str).filter(|text| !text.is_empty())
     }
 
     /// A text, perhaps an empty one.
@@ -258,7 +264,7 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// A text that must be there.
     pub(crate) fn needed(&self) -> String {
-        if self.value.is_null() || self.value == "" {
+        if self.value.is_null() || self.value.as_str() == Some("") {
             self.fail("must not be empty");
         }
         self.string()
@@ -266,7 +272,7 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// A whole number.
     pub(crate) fn int(&self) -> Option<i64> {
-        self.read("a whole number", Value::as_i64)
+        self.read("a whole number", Tree::as_i64)
     }
 
     /// A whole number of 32 bits.
@@ -275,12 +281,12 @@ impl<'v, 'p> At<'v, 'p> {
     }
 
     pub(crate) fn number(&self) -> Option<f64> {
-        self.read("a number", Value::as_f64)
+        self.read("a number", Tree::as_f64)
     }
 
     /// A switch, off unless given.
     pub(crate) fn flag(&self) -> bool {
-        self.read("true or false", Value::as_bool).unwrap_or_default()
+        self.read("true or false", Tree::as_bool).unwrap_or_default()
     }
 
     /// A moment.
@@ -341,6 +347,9 @@ impl<'v, 'p> At<'v, 'p> {
         self.amounts(|problem| self.notes.borrow_mut().warnings.push(problem))
     }
 }
+
+/// What of the metadata of most objects is long and not read.
+pub(crate) const METADATA: Skip = Skip::fields(&["annotations", "finalizers", "managedFields"]);
 
 /// The controller among the owners of an object.
 pub(crate) fn controller(metadata: &At<'_, '_>) -> Option<loadline_core::view::Owner> {

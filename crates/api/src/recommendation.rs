@@ -11,11 +11,11 @@
 //! resource of one container.
 
 use crate::context::namespace;
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::load::estimate::nanocores;
 use loadline_core::load::recommend::{Advice, Recommendation, Shape, Target};
 use loadline_core::object::Key;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ type Containers = BTreeMap<Arc<str>, Advice>;
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Option<Recommendation>, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), Error> {
     tolerant("Recommendation", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         if spec.get("type").text().is_some_and(|kind| kind != "Resource") {
@@ -121,16 +121,16 @@ fn advice(target: &At<'_, '_>) -> Advice {
 }
 
 /// The document in a text; none, perhaps with a warning, if there is none.
-fn yaml(at: &At<'_, '_>) -> Option<Value> {
+fn yaml<'v>(at: &At<'v, '_>) -> Option<Tree<'v>> {
     document(at, |text| serde_saphyr::from_str(text).map_err(|e| e.to_string()))
 }
 
-fn json(at: &At<'_, '_>) -> Option<Value> {
+fn json<'v>(at: &At<'v, '_>) -> Option<Tree<'v>> {
     document(at, |text| serde_json::from_str(text).map_err(|e| e.to_string()))
 }
 
-fn document(at: &At<'_, '_>, parse: impl Fn(&str) -> Result<Value, String>) -> Option<Value> {
-    let text = at.attempt(at.value(), |at| at.text().map(str::to_owned))??;
+fn document<'v>(at: &At<'v, '_>, parse: impl Fn(&'v str) -> Result<Tree<'v>, String>) -> Option<Tree<'v>> {
+    let text = at.attempt(at.value(), |at| at.text())??;
     // Parsers of YAML like to show the text around; the first line says it.
-    parse(&text).map_err(|e| at.warn(e.lines().next().unwrap_or_default())).ok()
+    parse(text).map_err(|e| at.warn(e.lines().next().unwrap_or_default())).ok()
 }

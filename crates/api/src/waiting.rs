@@ -1,20 +1,23 @@
 //! Which pods wait in vain, and whose are they? Deployments, replica sets and pods, as far as that is asked.
 
 use crate::context::{key, namespace};
-use crate::read::{Error, controller, object};
+use crate::json::{Map, Skip, Tree};
+use crate::read::{Error, METADATA, controller, object};
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
 use loadline_core::select::{LabelSelector, Selector};
-use serde_json::{Map, Value};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The label the Deployment controller adds to the template of a replica set.
 const HASH_LABEL: &str = "pod-template-hash";
 
+/// What [`deployment`] and [`replica_set`] do not read. Of templates everything counts.
+pub const SKIP: Skip = Skip::fields(&["status"]).within(&[("metadata", METADATA)]);
+
 /// A Deployment.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn deployment(value: &Value) -> Result<Deployment, Error> {
+pub fn deployment(value: &Tree<'_>) -> Result<Deployment, Error> {
     object("Deployment", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let at = spec.get("selector");
@@ -35,7 +38,7 @@ pub fn deployment(value: &Value) -> Result<Deployment, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn replica_set(value: &Value) -> Result<ReplicaSet, Error> {
+pub fn replica_set(value: &Tree<'_>) -> Result<ReplicaSet, Error> {
     object("ReplicaSet", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         ReplicaSet {
@@ -52,7 +55,7 @@ pub fn replica_set(value: &Value) -> Result<ReplicaSet, Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn unplaced(value: &Value) -> Result<Option<Unplaced>, Error> {
+pub fn unplaced(value: &Tree<'_>) -> Result<Option<Unplaced>, Error> {
     object("Pod", value, |root| {
         let (metadata, status) = (root.get("metadata"), root.get("status"));
         if root.get("spec").get("nodeName").text().is_some() {
@@ -77,7 +80,7 @@ pub fn unplaced(value: &Value) -> Result<Option<Unplaced>, Error> {
 /// A number that is the same for the same pod template. The order of fields, fields that are empty and the label of
 /// the Deployment controller do not matter. Good within one process only.
 #[must_use]
-pub fn fingerprint(template: &Value) -> u64 {
+pub fn fingerprint(template: &Tree<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     hash(template, Place::Template, &mut hasher);
     hasher.finish()
@@ -102,23 +105,22 @@ impl Place {
     }
 }
 
-fn hash(value: &Value, place: Place, to: &mut DefaultHasher) {
+fn hash(value: &Tree<'_>, place: Place, to: &mut DefaultHasher) {
     match value {
-        Value::Null => 0_u8.hash(to),
-        Value::Bool(flag) => (1_u8, flag).hash(to),
-        Value::Number(number) => (2_u8, number.to_string()).hash(to),
-        Value::String(text) => (3_u8, text).hash(to),
-        Value::Array(items) => {
+        Tree::Null => 0_u8.hash(to),
+        Tree::Bool(flag) => (1_u8, flag).hash(to),
+        Tree::Number(number) => (2_u8, number.to_string()).hash(to),
+        Tree::String(text) => (3_u8, text).hash(to),
+        Tree::Array(items) => {
             (4_u8, items.len()).hash(to);
             for item in items {
                 hash(item, Place::Elsewhere, to);
             }
         }
-        Value::Object(fields) => {
-            let mut kept: Vec<(&String, &Value)> =
-                fields.iter().filter(|(key, value)| counts(key, value, place)).collect();
-            kept.sort_unstable_by_key(|(key, _)| *key);
-            (5_u8, kept.len()).hash(to);
+        Tree::Object(fields) => {
+            // They come by name.
+            let kept = fields.iter().filter(|(key, value)| counts(key, value, place));
+            (5_u8, kept.clone().count()).hash(to);
             for (key, value) in kept {
                 key.hash(to);
                 hash(value, place.below(key), to);
@@ -128,19 +130,19 @@ fn hash(value: &Value, place: Place, to: &mut DefaultHasher) {
 }
 
 /// Is it there at all? Empty lists and objects are written by some servers and left out by others.
-fn counts(key: &str, value: &Value, place: Place) -> bool {
+fn counts(key: &str, value: &Tree<'_>, place: Place) -> bool {
     if place == Place::Labels && key == HASH_LABEL {
         return false;
     }
     match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => any(fields, place.below(key)),
+        Tree::Null => false,
+        Tree::Array(items) => !items.is_empty(),
+        Tree::Object(fields) => any(fields, place.below(key)),
         _ => true,
     }
 }
 
-fn any(fields: &Map<String, Value>, place: Place) -> bool {
+fn any(fields: &Map<'_>, place: Place) -> bool {
     fields.iter().any(|(key, value)| counts(key, value, place))
 }
 
@@ -191,10 +193,14 @@ mod tests {
                 "one more container",
             ),
         ] {
-            assert_eq!(fingerprint(&base) == fingerprint(&other), same, "{why}");
+            assert_eq!(fingerprint(&Tree::from(&base)) == fingerprint(&Tree::from(&other)), same, "{why}");
         }
         let only = json!({"metadata": {"labels": {"pod-template-hash": "x"}}});
-        assert_eq!(fingerprint(&only), fingerprint(&json!({})), "labels that are empty without it");
+        assert_eq!(
+            fingerprint(&Tree::from(&only)),
+            fingerprint(&Tree::from(&json!({}))),
+            "labels that are empty without it"
+        );
     }
 
     #[test]
@@ -206,18 +212,18 @@ mod tests {
             }
             json!({"metadata": {"labels": labels}, "spec": {"containers": []}})
         };
-        let made = deployment(&json!({
+        let made = deployment(&Tree::from(&json!({
             "metadata": {"namespace": "shop", "name": "web", "uid": "d"},
             "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template(None)},
-        }))
+        })))
         .unwrap();
-        let set = replica_set(&json!({
+        let set = replica_set(&Tree::from(&json!({
             "metadata": {
                 "namespace": "shop", "name": "web-1", "uid": "r", "creationTimestamp": "2025-01-01T00:00:00Z",
                 "ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "d", "controller": true}],
             },
             "spec": {"template": template(Some("5d8f"))},
-        }))
+        })))
         .unwrap();
         assert_eq!(made.template, set.template);
         assert_eq!(set.owner.as_deref(), Some("d"));
@@ -244,12 +250,16 @@ mod tests {
             (None, "True", "Unschedulable", false),
             (None, "False", "SchedulingGated", false),
         ] {
-            let read = unplaced(&pod(node, status, reason)).unwrap();
+            let read = unplaced(&Tree::from(&pod(node, status, reason))).unwrap();
             assert_eq!(read.is_some(), waits, "{node:?} {status} {reason}");
         }
-        assert_eq!(unplaced(&json!({"metadata": {"name": "p"}})).unwrap(), None, "nothing said yet");
+        assert_eq!(
+            unplaced(&Tree::from(&json!({"metadata": {"name": "p"}}))).unwrap(),
+            None,
+            "nothing said yet"
+        );
         let mut orphan = pod(None, "False", "Unschedulable");
         orphan["metadata"]["ownerReferences"] = json!([]);
-        assert_eq!(unplaced(&orphan).unwrap(), None, "no Deployment is asked about it");
+        assert_eq!(unplaced(&Tree::from(&orphan)).unwrap(), None, "no Deployment is asked about it");
     }
 }

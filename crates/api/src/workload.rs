@@ -16,13 +16,13 @@ pub use binding::assumed;
 pub(crate) use binding::{ask as requirements, components};
 
 use crate::context::{Context, namespace};
+use crate::json::Tree;
 use crate::pod::{self, Template};
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Component};
 use loadline_core::load::recommend::Target;
 use loadline_core::object::Key;
 use loadline_core::view::{Hold, Owner, PodFacts, Wants};
-use serde_json::Value;
 
 /// Kinds a question can be about, with their API versions.
 pub const KINDS: [(&str, &str); 7] = [
@@ -64,7 +64,7 @@ pub enum Of {
 ///
 /// # Errors
 /// When the object is not what it should be, or its template asks for what no pod can have.
-pub fn read(value: &Value, context: &Context) -> Result<(Question, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>, context: &Context) -> Result<(Question, Vec<Warning>), Error> {
     let kind = value["kind"].as_str().unwrap_or_default();
     tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
         let metadata = root.get("metadata");

@@ -1,5 +1,6 @@
 //! What is read of a fleet: clusters, bindings, policies.
 
+use loadline_api::json::Tree;
 use loadline_api::{Context, Error, karmada};
 use loadline_core::divide::due::Applied;
 use loadline_core::divide::{By, Division};
@@ -32,7 +33,7 @@ fn a_cluster_says_where_it_is_and_what_it_has() {
             "nodeSummary": {"totalNum": 5, "readyNum": 3},
             "resourceSummary": {"allocatable": {"cpu": "10", "pods": "110"}, "allocated": {"cpu": "2500m"},
                 "allocating": {"cpu": "1"}, "allocatableModelings": [{"grade": 1, "count": 3}]}}});
-    let (member, warnings) = karmada::cluster(&value).expect("the cluster is right");
+    let (member, warnings) = karmada::cluster(&Tree::from(&value)).expect("the cluster is right");
     assert_eq!(
         (&*member.name, member.region.as_str(), member.provider.as_str()),
         ("member1", "north", "acme")
@@ -60,7 +61,8 @@ fn what_a_cluster_observed_may_be_anything() {
         (json!({"apiEnablements": "all"}), false, 1),
         (json!({"nodeSummary": {"totalNum": "many"}, "resourceSummary": {}}), true, 1),
     ] {
-        let (member, warnings) = karmada::cluster(&of(&status)).expect("a status is no reason to refuse");
+        let (member, warnings) =
+            karmada::cluster(&Tree::from(&of(&status))).expect("a status is no reason to refuse");
         assert_eq!((member.summary.is_some(), warnings.len()), (known, warned), "{status}");
     }
 }
@@ -69,7 +71,7 @@ fn what_a_cluster_observed_may_be_anything() {
 fn what_is_wrong_with_a_cluster_is_told_at_once() {
     let value = json!({"metadata": {}, "spec": {"zones": "all", "taints": [{"key": "a"}],
         "resourceModels": [{"grade": -1, "ranges": [{"name": "cpu", "min": "much"}]}, {"ranges": []}]}});
-    let error = karmada::cluster(&value).expect_err("much is wrong");
+    let error = karmada::cluster(&Tree::from(&value)).expect_err("much is wrong");
     assert_eq!(
         problems(&error),
         [
@@ -93,7 +95,7 @@ fn a_binding_says_what_is_wanted_and_what_there_is() {
             "fieldSelector": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z1"]}]}}}}));
     value["status"] =
         json!({"lastScheduledTime": "2025-01-01T11:00:00Z", "schedulerObservingAffinityName": "home"});
-    let (read, _) = karmada::binding(&value, &Context::new()).expect("the binding is right");
+    let (read, _) = karmada::binding(&Tree::from(&value), &Context::new()).expect("the binding is right");
     assert_eq!((read.replicas, read.resource.uid.as_str(), read.observed.as_str()), (3, "u", "home"));
     assert!(read.is_fresh() && read.is_workload());
     assert_eq!(read.clusters[0].replicas, 2);
@@ -106,16 +108,16 @@ fn a_binding_says_what_is_wanted_and_what_there_is() {
 #[test]
 fn admission_fills_in_what_a_policy_leaves_out_and_a_binding_keeps_it_missing() {
     let missing = json!({"spreadConstraints": [{}], "replicaScheduling": {}});
-    let (read, _) = karmada::policy(&policy(&missing)).expect("the policy is right");
+    let (read, _) = karmada::policy(&Tree::from(&policy(&missing))).expect("the policy is right");
     assert_eq!(read.placement.division, Division::Weighted(None), "divided, by weights");
     assert_eq!((&read.placement.spread[0].by, read.placement.spread[0].min), (&By::Cluster, 1));
     assert_eq!(read.placement.spread[0].max, 0, "no default");
-    let (bound, _) =
-        karmada::binding(&binding(&json!({"placement": missing})), &Context::new()).expect("it is right");
+    let (bound, _) = karmada::binding(&Tree::from(&binding(&json!({"placement": missing}))), &Context::new())
+        .expect("it is right");
     let placement = bound.placement.expect("it has one");
     assert_eq!(placement.division, Division::Unknown { kind: "Divided".into(), preference: String::new() });
     assert_eq!((&placement.spread[0].by, placement.spread[0].min), (&By::Unsaid, 0));
-    let (empty, _) = karmada::policy(&policy(&json!({}))).expect("the policy is right");
+    let (empty, _) = karmada::policy(&Tree::from(&policy(&json!({})))).expect("the policy is right");
     assert_eq!(empty.placement.division, Division::Duplicated);
 }
 
@@ -126,7 +128,7 @@ fn values_the_schema_refuses_are_problems() {
         "spreadConstraints": [{"spreadByField": "planet"}, {"spreadByField": "zone", "spreadByLabel": "rack"}],
         "replicaScheduling": {"replicaSchedulingType": "Shared", "weightPreference":
             {"staticWeightList": [{"weight": 0}], "dynamicWeight": "Mood"}}}));
-    let error = karmada::policy(&value).expect_err("much is wrong");
+    let error = karmada::policy(&Tree::from(&value)).expect_err("much is wrong");
     assert_eq!(
         problems(&error),
         [
@@ -140,7 +142,7 @@ fn values_the_schema_refuses_are_problems() {
         ]
     );
     let too_many = binding(&json!({"replicas": 3_000_000_000_u64}));
-    let error = karmada::binding(&too_many, &Context::new()).expect_err("it does not fit");
+    let error = karmada::binding(&Tree::from(&too_many), &Context::new()).expect_err("it does not fit");
     assert_eq!(problems(&error), ["spec.replicas: expected a whole number of 32 bits, found a number"]);
 }
 
@@ -163,7 +165,8 @@ fn a_plain_workload_is_bound_as_karmada_would() {
     ] {
         let version = if kind == "Job" { "batch/v1" } else { "apps/v1" };
         let value = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "web", "uid": "u1"}, "spec": spec});
-        let (read, _) = karmada::workload(&value, &Context::new()).expect("the workload is right");
+        let (read, _) =
+            karmada::workload(&Tree::from(&value), &Context::new()).expect("the workload is right");
         assert_eq!((read.replicas, read.ask.is_some()), (replicas, asks), "{why}");
         assert_eq!((&*read.resource.key.namespace, read.resource.uid.as_str()), ("default", "u1"), "{why}");
     }
@@ -171,8 +174,9 @@ fn a_plain_workload_is_bound_as_karmada_would() {
 
 #[test]
 fn a_policy_is_about_what_it_selects() {
-    let (read, _) = karmada::policy(&policy(&json!({}))).expect("the policy is right");
-    let (bound, _) = karmada::binding(&binding(&json!({})), &Context::new()).expect("the binding is right");
+    let (read, _) = karmada::policy(&Tree::from(&policy(&json!({})))).expect("the policy is right");
+    let (bound, _) =
+        karmada::binding(&Tree::from(&binding(&json!({}))), &Context::new()).expect("the binding is right");
     let none = std::collections::BTreeMap::new();
     assert!(read.is_about(&bound.resource, &none));
     let mut other = bound.resource.clone();
@@ -189,9 +193,9 @@ fn the_last_placement_is_remembered_in_an_annotation() {
     let with = |text: &str| {
         let mut value = binding(&json!({}));
         value["metadata"]["annotations"] = json!({"policy.karmada.io/applied-placement": text});
-        karmada::applied(&value)
+        karmada::applied(&Tree::from(&value))
     };
-    assert_eq!(karmada::applied(&binding(&json!({}))), Applied::Never);
+    assert_eq!(karmada::applied(&Tree::from(&binding(&json!({})))), Applied::Never);
     assert_eq!(with(""), Applied::Never);
     for text in ["{", "[]", "{\"spreadConstraints\": 3}"] {
         assert_eq!(with(text), Applied::Unreadable, "{text}");

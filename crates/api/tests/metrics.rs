@@ -1,6 +1,7 @@
 //! Measurements of nodes and pods.
 
 use jiff::SignedDuration;
+use loadline_api::json::Tree;
 use loadline_api::metrics;
 use loadline_core::load::Load;
 use loadline_core::object::Key;
@@ -20,7 +21,7 @@ fn a_node_is_read_in_every_version_of_the_api() {
     for version in ["metrics.k8s.io/v1beta1", "metrics.k8s.io/v1"] {
         let mut node = node();
         node["apiVersion"] = json!(version);
-        let (name, sample) = metrics::node(&node).unwrap();
+        let (name, sample) = metrics::node(&Tree::from(&node)).unwrap();
         assert_eq!(name, "n1");
         assert_eq!(sample.at, "2025-01-01T00:00:45Z".parse().unwrap());
         assert_eq!(sample.window, SignedDuration::from_millis(15_236));
@@ -36,7 +37,7 @@ fn the_containers_of_a_pod_add_up() {
     };
     let two = json!([{"name": "a", "usage": {"cpu": "250m", "memory": "1Ki"}},
         {"name": "b", "usage": {"cpu": "1n", "memory": "1"}}]);
-    let (key, sample) = metrics::pod(&pod(two)).unwrap();
+    let (key, sample) = metrics::pod(&Tree::from(&pod(two))).unwrap();
     assert_eq!(key, Key::new("shop", "web-1"));
     assert_eq!(sample.usage, Load::new(250_000_001, KI + 1));
     assert_eq!(sample.window, SignedDuration::from_mins(1));
@@ -45,7 +46,7 @@ fn the_containers_of_a_pod_add_up() {
         (json!(null), "containers: must not be empty"),
         (json!([{"name": "a", "usage": {"cpu": "1"}}]), "containers[0].usage.memory: expected a quantity"),
     ] {
-        let error = metrics::pod(&pod(containers)).unwrap_err().to_string();
+        let error = metrics::pod(&Tree::from(&pod(containers))).unwrap_err().to_string();
         assert!(error.starts_with(&format!("PodMetrics shop/web-1: {why}")), "{error}");
     }
 }
@@ -75,7 +76,7 @@ fn a_figure_that_does_not_read_is_never_a_zero() {
     ] {
         let mut node = node();
         *node.pointer_mut(path).expect("a field of the node") = bad;
-        let error = metrics::node(&node).unwrap_err().to_string();
+        let error = metrics::node(&Tree::from(&node)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("NodeMetrics n1: {why}")), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Nodes as facts.
 
+use loadline_api::json::Tree;
 use loadline_api::{Context, node};
 use loadline_core::quantity::Quantity;
 use loadline_core::select::taint::Effect;
@@ -26,7 +27,7 @@ fn amount(text: &str) -> Quantity {
 
 #[test]
 fn a_node_becomes_facts() {
-    let (facts, warnings) = node::facts(&worker()).unwrap();
+    let (facts, warnings) = node::facts(&Tree::from(&worker())).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(facts.name, "n1");
     assert_eq!(facts.labels["zone"], "a");
@@ -45,7 +46,7 @@ fn a_bare_node_is_a_node() {
         json!({"metadata": {"name": "n1"}}),
         json!({"metadata": {"name": "n1", "labels": null}, "spec": null, "status": {"allocatable": null}}),
     ] {
-        let (facts, warnings) = node::facts(&value).unwrap();
+        let (facts, warnings) = node::facts(&Tree::from(&value)).unwrap();
         assert_eq!((facts.name.as_str(), facts.allocatable.len(), warnings.len()), ("n1", 0, 0));
     }
 }
@@ -67,7 +68,7 @@ fn an_amount_that_does_not_read_is_left_out_with_a_warning() {
     ] {
         let mut node = worker();
         node["status"]["allocatable"]["cpu"] = bad.clone();
-        let (facts, warnings) = node::facts(&node).unwrap();
+        let (facts, warnings) = node::facts(&Tree::from(&node)).unwrap();
         assert!(!facts.allocatable.contains_key("cpu"), "{bad}");
         assert_eq!(facts.allocatable["memory"], amount("15Gi"), "{bad}: the others stay");
         let [warning] = warnings.as_slice() else { panic!("{bad}: {warnings:?}") };
@@ -80,35 +81,38 @@ fn an_amount_that_does_not_read_is_left_out_with_a_warning() {
 #[test]
 fn every_problem_is_told_at_once() {
     let node = json!({"metadata": {"labels": {"a": 1}}, "spec": {"unschedulable": "yes", "taints": {}}});
-    let error = node::facts(&node).unwrap_err().to_string();
+    let error = node::facts(&Tree::from(&node)).unwrap_err().to_string();
     assert_eq!(
         error,
         "Node without a name: metadata.name: must not be empty; metadata.labels.a: expected a string, found a \
          number; spec.taints: expected a list, found an object; spec.unschedulable: expected true or false, \
          found a string"
     );
-    assert_eq!(node::facts(&json!([])).unwrap_err().problems[0].problem, "expected an object, found a list");
+    assert_eq!(
+        node::facts(&Tree::from(&json!([]))).unwrap_err().problems[0].problem,
+        "expected an object, found a list"
+    );
 }
 
 #[test]
 fn readiness_is_told_but_is_no_fact() {
     for (status, want) in [("True", Some(true)), ("False", Some(false)), ("Unknown", None)] {
         let node = json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
-        assert_eq!(node::is_ready(&node), want, "{status}");
+        assert_eq!(node::is_ready(&Tree::from(&node)), want, "{status}");
     }
-    assert_eq!(node::is_ready(&json!({})), None);
+    assert_eq!(node::is_ready(&Tree::from(&json!({}))), None);
 }
 
 #[test]
 fn limits_on_volumes_come_from_the_csi_node_of_the_same_name() {
     let mut context = Context::new();
     context
-        .csi_node(&json!({"metadata": {"name": "n1"}, "spec": {"drivers": [
+        .csi_node(&Tree::from(&json!({"metadata": {"name": "n1"}, "spec": {"drivers": [
             {"name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": {"count": 25}},
             {"name": "efs.csi.aws.com", "nodeID": "i-1", "allocatable": null},
-        ]}}))
+        ]}})))
         .unwrap();
-    let (mut facts, _) = node::facts(&worker()).unwrap();
+    let (mut facts, _) = node::facts(&Tree::from(&worker())).unwrap();
     context.complete(&mut facts);
     assert_eq!(facts.attach_limits, [("ebs.csi.aws.com".to_owned(), 25)].into(), "no limit is no entry");
     context.remove_csi_node("n1");

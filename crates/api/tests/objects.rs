@@ -1,5 +1,6 @@
 //! Events, workloads, namespaces, budgets: the smaller objects.
 
+use loadline_api::json::Tree;
 use loadline_api::{cluster, event, owners};
 use loadline_core::load::recommend::Shape;
 use loadline_core::select::Lookup;
@@ -15,7 +16,7 @@ fn scheduled(message: &str) -> Value {
 
 #[test]
 fn a_scheduled_event_tells_of_a_binding() {
-    let binding = event::binding(&scheduled("Successfully assigned shop/web-1 to n1")).unwrap();
+    let binding = event::binding(&Tree::from(&scheduled("Successfully assigned shop/web-1 to n1"))).unwrap();
     assert_eq!((binding.pod_namespace.as_str(), binding.pod_name.as_str()), ("shop", "web-1"));
     assert_eq!((binding.pod_uid.as_deref(), binding.node.as_str()), (Some("u1"), "n1"));
     assert_eq!(binding.at, "2025-01-01T00:00:05Z".parse().unwrap());
@@ -35,7 +36,7 @@ fn the_message_is_read_word_by_word() {
         ("Binding: Successfully assigned shop/web-1 to n1", None),
         ("", None),
     ] {
-        let got = event::binding(&scheduled(message));
+        let got = event::binding(&Tree::from(&scheduled(message)));
         let got = got.as_ref().map(|b| (b.pod_namespace.as_str(), b.pod_name.as_str(), b.node.as_str()));
         assert_eq!(got, want, "{message:?}");
     }
@@ -48,7 +49,7 @@ fn only_normal_scheduled_events_count() {
     {
         let mut event = scheduled("Successfully assigned shop/web-1 to n1");
         event[key] = value;
-        assert_eq!(event::binding(&event), None, "{key}");
+        assert_eq!(event::binding(&Tree::from(&event)), None, "{key}");
     }
 }
 
@@ -67,13 +68,13 @@ fn the_time_is_the_last_one_counted_or_that_of_the_event_in_whole_seconds() {
         event["count"] = count;
         event["lastTimestamp"] = last;
         event["eventTime"] = event_time;
-        let got = event::binding(&event).map(|b| b.at);
+        let got = event::binding(&Tree::from(&event)).map(|b| b.at);
         assert_eq!(got, want.map(|t| t.parse().unwrap()), "{why}");
     }
     let newer = json!({"apiVersion": "events.k8s.io/v1", "type": "Normal", "reason": "Scheduled",
         "note": "Successfully assigned shop/web-1 to n1", "eventTime": micro,
         "regarding": {"namespace": "shop", "name": "web-1", "uid": "u1"}});
-    let binding = event::binding(&newer).unwrap();
+    let binding = event::binding(&Tree::from(&newer)).unwrap();
     assert_eq!(
         (binding.pod_uid.as_deref(), binding.at),
         (Some("u1"), "2025-01-01T00:00:07Z".parse().unwrap())
@@ -85,7 +86,7 @@ fn a_workload_has_a_controller_and_perhaps_advice() {
     let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {
         "namespace": "shop", "name": "web-5d9", "uid": "u2", "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u1", "controller": true}]}});
-    let (workload, warnings) = owners::read(&set).unwrap();
+    let (workload, warnings) = owners::read(&Tree::from(&set)).unwrap();
     assert!(warnings.is_empty());
     assert_eq!(workload.target.to_string(), "ReplicaSet shop/web-5d9");
     assert_eq!((&*workload.target.group, workload.uid.as_str()), ("apps", "u2"));
@@ -96,7 +97,7 @@ fn a_workload_has_a_controller_and_perhaps_advice() {
     let metadata_only = json!({"metadata": {"name": "night", "annotations": {
         "analysis.crane.io/resource-recommendation":
             "containers:\n- containerName: main\n  target:\n    cpu: 114m\n    memory: \"120586239\"\n"}}});
-    let (workload, warnings) = owners::read_as("batch", "CronJob", &metadata_only).unwrap();
+    let (workload, warnings) = owners::read_as("batch", "CronJob", &Tree::from(&metadata_only)).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let advice = workload.advice.unwrap();
     assert_eq!((&advice.target, advice.shape, advice.success), (&workload.target, Shape::Annotation, true));
@@ -104,7 +105,7 @@ fn a_workload_has_a_controller_and_perhaps_advice() {
     let main = advice.containers["main"];
     assert_eq!((main.cpu_nano, main.memory_bytes), (Some(114_000_000), Some(120_586_239)));
 
-    assert!(owners::read(&json!({"metadata": {"name": "x"}})).is_err(), "of no kind");
+    assert!(owners::read(&Tree::from(&json!({"metadata": {"name": "x"}}))).is_err(), "of no kind");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn an_annotation_that_does_not_read_is_passed_over_with_a_warning() {
     {
         let set = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop",
             "name": "web", "annotations": {"analysis.crane.io/resource-recommendation": text}}});
-        let (workload, warnings) = owners::read(&set).unwrap();
+        let (workload, warnings) = owners::read(&Tree::from(&set)).unwrap();
         assert_eq!(workload.advice, None, "{text:?}");
         let [warning] = warnings.as_slice() else { panic!("{text:?}: {warnings:?}") };
         let want = "Deployment shop/web: metadata.annotations[analysis.crane.io/resource-recommendation]";
@@ -127,7 +128,7 @@ fn a_budget_without_selector_is_for_no_pod_and_with_an_empty_one_for_all() {
     let budget = |selector: Value| {
         let value = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {"selector": selector},
             "status": {"disruptionsAllowed": 2, "disruptedPods": {"web-2": "2025-01-01T00:00:00Z", "web-1": null}}});
-        cluster::budget(&value).unwrap()
+        cluster::budget(&Tree::from(&value)).unwrap()
     };
     let (web, db): (BTreeMap<_, _>, BTreeMap<_, _>) =
         ([("app".to_owned(), "web".to_owned())].into(), [("app".to_owned(), "db".to_owned())].into());
@@ -150,13 +151,13 @@ fn a_budget_without_selector_is_for_no_pod_and_with_an_empty_one_for_all() {
     assert!(!bad.selector.matches(&web));
     assert!(warnings[0].to_string().starts_with("PodDisruptionBudget shop/web: spec.selector: label key"));
     let new = json!({"metadata": {"name": "new"}, "spec": {"selector": {}}});
-    assert_eq!(cluster::budget(&new).unwrap().0.allowed, 0, "nobody has counted yet");
+    assert_eq!(cluster::budget(&Tree::from(&new)).unwrap().0.allowed, 0, "nobody has counted yet");
 }
 
 #[test]
 fn the_name_of_a_namespace_is_among_its_labels() {
     let value = json!({"metadata": {"name": "shop", "labels": {"env": "prod"}}});
-    let facts = cluster::namespace_facts(&value, &mut Texts::default()).unwrap();
+    let facts = cluster::namespace_facts(&Tree::from(&value), &mut Texts::default()).unwrap();
     assert_eq!(&*facts.name, "shop");
     assert_eq!(facts.labels.value("env"), Some("prod"));
     assert_eq!(facts.labels.value("kubernetes.io/metadata.name"), Some("shop"));

@@ -1,6 +1,7 @@
 //! Pods as facts.
 
 use jiff::Timestamp;
+use loadline_api::json::Tree;
 use loadline_api::{Context, pod};
 use loadline_core::load::Load;
 use loadline_core::select::taint::Operator;
@@ -16,7 +17,7 @@ fn facts(value: &Value) -> PodFacts {
 }
 
 fn facts_in(value: &Value, context: &Context) -> PodFacts {
-    let (facts, warnings) = pod::facts(value, context).expect("a valid pod");
+    let (facts, warnings) = pod::facts(&Tree::from(value), context).expect("a valid pod");
     assert!(warnings.is_empty(), "{warnings:?}");
     facts
 }
@@ -167,7 +168,7 @@ fn every_problem_is_told_at_once_with_its_path() {
     let pod = json!({"metadata": {"name": "p", "creationTimestamp": "yesterday"}, "spec": {
         "priority": 1e12, "containers": [{"name": "a"}, {"name": 7, "resources": {"requests": {"cpu": "1 core"}}}],
         "affinity": {"nodeAffinity": []}, "tolerations": [{"key": {}}]}});
-    let error = pod::facts(&pod, &Context::new()).unwrap_err();
+    let error = pod::facts(&Tree::from(&pod), &Context::new()).unwrap_err();
     assert_eq!(error.object, "Pod p");
     let paths: Vec<&str> = error.problems.iter().map(|p| p.path.as_str()).collect();
     for path in [
@@ -190,7 +191,7 @@ fn priority_is_written_or_that_of_the_class_or_the_default() {
         json!({"metadata": {"name": "usual"}, "value": 10, "globalDefault": true}),
         json!({"metadata": {"name": "usual-too"}, "value": 20, "globalDefault": true}),
     ] {
-        context.priority_class(&class).unwrap();
+        context.priority_class(&Tree::from(&class)).unwrap();
     }
     for (why, spec, want) in [
         ("written", json!({"priority": 5, "priorityClassName": "high"}), (5, true)),

@@ -1,5 +1,6 @@
 //! Recommendations in every shape they ever had.
 
+use loadline_api::json::Tree;
 use loadline_api::recommendation;
 use loadline_core::load::recommend::{Recommendation, Shape};
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ fn typed() -> Value {
 }
 
 fn read(value: &Value) -> (Option<Recommendation>, Vec<String>) {
-    let (found, warnings) = recommendation::read(value).expect("a valid object");
+    let (found, warnings) = recommendation::read(&Tree::from(value)).expect("a valid object");
     (found, warnings.iter().map(ToString::to_string).collect())
 }
 
@@ -151,7 +152,7 @@ fn other_kinds_of_recommendations_and_empty_ones_are_none() {
 fn a_recommendation_for_nothing_is_an_error() {
     let mut value = with(&json!({"recommendedValue": yaml()}));
     value["spec"]["targetRef"] = json!({"apiVersion": "apps/v1"});
-    let error = recommendation::read(&value).unwrap_err().to_string();
+    let error = recommendation::read(&Tree::from(&value)).unwrap_err().to_string();
     assert!(
         error.ends_with("spec.targetRef.kind: must not be empty; spec.targetRef.name: must not be empty"),
         "{error}"

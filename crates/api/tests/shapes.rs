@@ -1,5 +1,6 @@
 //! Whatever the shape of an object, reading it ends in an answer or an error, never in a panic.
 
+use loadline_api::json::Tree;
 use loadline_api::{
     Context, cluster, context, duration, event, metrics, node, owners, pod, quota, recommendation, workload,
 };
@@ -163,31 +164,32 @@ fn places(value: &Value, at: &str, out: &mut Vec<String>) {
 /// Reads it as everything there is.
 fn read_as_everything(value: &Value) {
     let mut context = Context::new();
-    let _ = context.priority_class(value);
-    let _ = context.claim(value);
-    let _ = context.volume(value);
-    let _ = context.storage_class(value);
-    let _ = context.csi_node(value);
-    let _ = context::priority_class(value);
-    let _ = pod::facts(value, &context);
-    let _ = node::facts(value);
-    let _ = node::is_ready(value);
-    let _ = metrics::node(value);
-    let _ = metrics::pod(value);
-    let _ = event::binding(value);
-    let _ = owners::read(value);
-    let _ = cluster::budget(value);
-    let _ = cluster::namespace_facts(value, &mut Texts::default());
-    let _ = recommendation::read(value);
-    let _ = quota::quota(value);
-    let _ = workload::assumed(value, &context);
+    let object = &Tree::from(value);
+    let _ = context.priority_class(object);
+    let _ = context.claim(object);
+    let _ = context.volume(object);
+    let _ = context.storage_class(object);
+    let _ = context.csi_node(object);
+    let _ = context::priority_class(object);
+    let _ = pod::facts(object, &context);
+    let _ = node::facts(object);
+    let _ = node::is_ready(object);
+    let _ = metrics::node(object);
+    let _ = metrics::pod(object);
+    let _ = event::binding(object);
+    let _ = owners::read(object);
+    let _ = cluster::budget(object);
+    let _ = cluster::namespace_facts(object, &mut Texts::default());
+    let _ = recommendation::read(object);
+    let _ = quota::quota(object);
+    let _ = workload::assumed(object, &context);
     for (version, kind) in workload::KINDS {
         let mut value = value.clone();
         if let Value::Object(fields) = &mut value {
             fields.insert("apiVersion".to_owned(), version.into());
             fields.insert("kind".to_owned(), kind.into());
         }
-        let _ = workload::read(&value, &context);
+        let _ = workload::read(&Tree::from(&value), &context);
     }
 }
 
@@ -206,7 +208,7 @@ proptest! {
         let mut pod = rich();
         *pod.pointer_mut(place).expect("listed") = damage;
         read_as_everything(&pod);
-        if let Err(error) = pod::facts(&pod, &Context::new()) {
+        if let Err(error) = pod::facts(&Tree::from(&pod), &Context::new()) {
             let pointer = |path: &str| path.replace(['.', '['], "/").replace(']', "");
             for problem in error.problems {
                 let at = format!("/{}", pointer(&problem.path));

@@ -1,5 +1,6 @@
 //! The volumes of pods.
 
+use loadline_api::json::Tree;
 use loadline_api::{Context, pod};
 use loadline_core::view::{Hold, Wants};
 use proptest::prelude::*;
@@ -14,7 +15,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 fn wants(volumes: &Value, context: &Context) -> Arc<Wants> {
     let pod =
         json!({"metadata": {"namespace": "shop", "name": "db-0", "uid": "u1"}, "spec": {"volumes": volumes}});
-    pod::facts(&pod, context).expect("a valid pod").0.wants
+    pod::facts(&Tree::from(&pod), context).expect("a valid pod").0.wants
 }
 
 /// The claim `shop/data`, bound to the volume `pv1`.
@@ -26,8 +27,8 @@ fn claim() -> Value {
 
 fn context(claim: &Value, volume: &Value) -> Context {
     let mut context = Context::new();
-    context.claim(claim).expect("a valid claim");
-    context.volume(volume).expect("a valid volume");
+    context.claim(&Tree::from(claim)).expect("a valid claim");
+    context.volume(&Tree::from(volume)).expect("a valid volume");
     context
 }
 
@@ -122,7 +123,7 @@ fn what_is_wrong_with_a_claim_holds_the_pod() {
     ] {
         let mut context = context(&claim, &volume);
         let class = json!({"metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer"});
-        context.storage_class(&class).unwrap();
+        context.storage_class(&Tree::from(&class)).unwrap();
         let wants = wants(&data(), &context);
         assert_eq!(wants.holds, [want]);
         assert!(wants.volumes.is_empty());

@@ -1,5 +1,6 @@
 //! What is to be counted: workloads, bindings, and what is on its way.
 
+use loadline_api::json::Tree;
 use loadline_api::workload::{self, Of, Question};
 use loadline_api::{Context, Error};
 use loadline_core::estimate::{Ask, Component};
@@ -9,7 +10,7 @@ fn context() -> Context {
     let mut context = Context::new();
     for (name, value, policy) in [("high", 1000, "PreemptLowerPriority"), ("meek", 500, "Never")] {
         let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
-        context.priority_class(&class).expect("the class is right");
+        context.priority_class(&Tree::from(&class)).expect("the class is right");
     }
     context
 }
@@ -25,7 +26,7 @@ fn binding(spec: &Value) -> Value {
 }
 
 fn read(value: &Value) -> Question {
-    workload::read(value, &context()).expect("the workload is right").0
+    workload::read(&Tree::from(value), &context()).expect("the workload is right").0
 }
 
 fn ask(question: Question) -> Ask {
@@ -128,7 +129,7 @@ fn what_an_estimate_leaves_out_is_said() {
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
         "schedulingGates": [{"name": "wait"}],
     });
-    let (_, warnings) = workload::read(&deployment(&pod), &context()).unwrap();
+    let (_, warnings) = workload::read(&Tree::from(&deployment(&pod)), &context()).unwrap();
     let told: Vec<String> = warnings.iter().map(|warning| warning.problem.to_string()).collect();
     assert_eq!(
         told,
@@ -229,7 +230,7 @@ fn what_is_wrong_is_told_at_once_with_its_path() {
             vec!["spec: expected replicas, replicaRequirements or components, found none of them"],
         ),
     ] {
-        let told = problems(&workload::read(&object, &context()).unwrap_err());
+        let told = problems(&workload::read(&Tree::from(&object), &context()).unwrap_err());
         assert_eq!(told.len(), expected.len(), "{told:#?}");
         for (told, expected) in told.iter().zip(expected) {
             assert!(told.starts_with(expected), "{told}\n{expected}");
@@ -247,7 +248,7 @@ fn what_is_on_its_way_says_what_it_is_and_consists_of() {
         json!([{"name": "a", "replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "1"}}}]);
     let resource = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
     let spec = json!({"cluster": "m1", "components": parts, "resource": resource});
-    let (assumed, _) = workload::assumed(&object(spec), &context()).unwrap();
+    let (assumed, _) = workload::assumed(&Tree::from(&object(spec)), &context()).unwrap();
     assert_eq!(assumed.workload.map(|target| target.to_string()).as_deref(), Some("Deployment shop/web"));
     assert_eq!((assumed.namespace.as_str(), assumed.components[0].replicas), ("shop", 2));
     for (spec, expected) in [
@@ -263,6 +264,9 @@ fn what_is_on_its_way_says_what_it_is_and_consists_of() {
             vec!["spec.resource.name: must not be empty"],
         ),
     ] {
-        assert_eq!(problems(&workload::assumed(&object(spec), &context()).unwrap_err()), expected);
+        assert_eq!(
+            problems(&workload::assumed(&Tree::from(&object(spec)), &context()).unwrap_err()),
+            expected
+        );
     }
 }

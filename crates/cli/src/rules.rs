@@ -1,6 +1,7 @@
 //! Which load rules hold? Those of the one policy and the one set of settings among some documents.
 
 use crate::documents::{Document, Kind, Problem};
+use loadline_api::json::Tree;
 use loadline_api::policy::{self, POLICY, SETTINGS};
 use loadline_core::load::policy::{Origin, Problem as Wrong, Rules};
 
@@ -18,7 +19,8 @@ pub fn read(objects: &[Document]) -> Result<(Rules, Vec<Problem>), Vec<Problem>>
         };
         document.map(|document| document.problem(wrong.path, wrong.message))
     };
-    match policy::rules(policy.map(|d| &d.value), settings.map(|d| &d.value)) {
+    let (read, own) = (policy.map(|d| Tree::from(&d.value)), settings.map(|d| Tree::from(&d.value)));
+    match policy::rules(read.as_ref(), own.as_ref()) {
         Ok((rules, warnings)) if problems.is_empty() => {
             Ok((rules, warnings.into_iter().filter_map(place).collect()))
         }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
 use loadline_api::Error;
+use loadline_api::json::Tree;
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_core::object::{Key, Meta};
@@ -28,8 +29,8 @@ impl Watched for Pods {
     const RESOURCE: Resource = PODS;
     type Facts = Value;
 
-    fn read(object: &Value) -> Result<Value, Error> {
-        Ok(object.clone())
+    fn read(object: &Tree<'_>) -> Result<Value, Error> {
+        Ok(Value::from(object))
     }
 }
 

@@ -1,7 +1,7 @@
 //! How do things that know how to read themselves read a part of a tree? As they would read a [`serde_json::Value`],
 //! with the same words about what is wrong.
 
-use super::{Fields, Tree};
+use super::{Map, Tree};
 use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error as _, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
@@ -90,10 +90,10 @@ fn number_found(number: &serde_json::Number) -> Unexpected<'static> {
 }
 
 type Entries<'de, 'a> = std::iter::Map<
-    std::slice::Iter<'de, super::Field<'a>>,
-    fn(&'de super::Field<'a>) -> (BorrowedStrDeserializer<'de, Error>, &'de Tree<'a>),
+    std::slice::Iter<'de, super::Entry<'a>>,
+    fn(&'de super::Entry<'a>) -> (BorrowedStrDeserializer<'de, Error>, &'de Tree<'a>),
 >;
 
-fn map<'de, 'a>(fields: &'de Fields<'a>) -> MapDeserializer<'de, Entries<'de, 'a>, Error> {
+fn map<'de, 'a>(fields: &'de Map<'a>) -> MapDeserializer<'de, Entries<'de, 'a>, Error> {
     MapDeserializer::new(fields.0.iter().map(|(key, value)| (BorrowedStrDeserializer::new(key), value)))
 }

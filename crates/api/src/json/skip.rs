@@ -3,13 +3,13 @@
 //! Most of an object is of no use to us: who set which field, environment variables, probes, the images of a node. It is
 //! passed over while the text is read. Each reader says beside itself what it does not read.
 
-use super::{Field, Fields, Tree};
+use super::{Entry, Map, Tree};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Fields that are skipped while decoding. Lists are looked through: a field of a container is within `containers`.
+/// Map that are skipped while decoding. Lists are looked through: a field of a container is within `containers`.
 #[derive(Clone, Copy, Debug)]
 pub struct Skip {
     pub(super) fields: &'static [&'static str],
@@ -21,7 +21,7 @@ impl Skip {
     pub const NOTHING: Self = Self::fields(&[]);
 
     /// Who set which field. Often the longest part of an object.
-    pub const MANAGED: Self = Self::NOTHING.within(&[("metadata", Self::fields(&["managedFields"]))]);
+    pub const MANAGED_FIELDS: Self = Self::NOTHING.within(&[("metadata", Self::fields(&["managedFields"]))]);
 
     /// These fields are skipped.
     #[must_use]
@@ -48,7 +48,7 @@ impl<'de> DeserializeSeed<'de> for Skip {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Tree<'de> {
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Tree<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Skip::NOTHING.deserialize(from)
     }
@@ -59,7 +59,7 @@ impl<'de> serde::Deserialize<'de> for Tree<'de> {
 #[derive(Default)]
 struct Open<'de> {
     items: Vec<Tree<'de>>,
-    fields: Vec<Field<'de>>,
+    fields: Vec<Entry<'de>>,
 }
 
 struct Build<'o, 'de> {
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for Build<'_, 'de> {
             let value = map.next_value_seed(Build { skip: skip.below(&key), open })?;
             open.fields.push((key, value));
         }
-        Ok(Tree::Object(Fields::new(open.fields.drain(first..).collect())))
+        Ok(Tree::Object(Map::new(open.fields.drain(first..).collect())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tree<'de>, A::Error> {

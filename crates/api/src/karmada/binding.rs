@@ -2,13 +2,13 @@
 
 use super::placement::{Written, placement};
 use crate::context::{Context, namespace};
+use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, tolerant};
 use crate::workload::{self, Of, Question, components, requirements};
 use loadline_core::divide::due::Applied;
 use loadline_core::divide::{Binding, Bound, Previous};
 use loadline_core::estimate::Ask;
 use loadline_core::object::Key;
-use serde_json::Value;
 
 /// Where Karmada's scheduler remembers the placement it last went by.
 const APPLIED: &str = "policy.karmada.io/applied-placement";
@@ -17,7 +17,7 @@ const APPLIED: &str = "policy.karmada.io/applied-placement";
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn binding(value: &Value, context: &Context) -> Result<(Binding, Vec<Warning>), Error> {
+pub fn binding(value: &Tree<'_>, context: &Context) -> Result<(Binding, Vec<Warning>), Error> {
     let kind = value["kind"].as_str().unwrap_or("ResourceBinding");
     tolerant(kind, value, |root| {
         root.get("metadata").get("name").needed();
@@ -65,14 +65,14 @@ fn previous(at: &At<'_, '_>) -> Previous {
 
 /// The placement of the last division, as the binding remembers it.
 #[must_use]
-pub fn applied(value: &Value) -> Applied {
+pub fn applied(value: &Tree<'_>) -> Applied {
     let text = value["metadata"]["annotations"][APPLIED].as_str().unwrap_or_default();
     if text.is_empty() {
         return Applied::Never;
     }
-    let read = serde_json::from_str::<Value>(text)
+    let read = Tree::parse(text.as_bytes(), Skip::NOTHING)
         .ok()
-        .filter(Value::is_object)
+        .filter(Tree::is_object)
         .and_then(|value| tolerant("Placement", &value, |root| placement(root, Written::AsIs)).ok());
     read.map_or(Applied::Unreadable, |(placement, _)| Applied::Placement(Box::new(placement)))
 }
@@ -81,7 +81,7 @@ pub fn applied(value: &Value) -> Applied {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn workload(value: &Value, context: &Context) -> Result<(Binding, Vec<Warning>), Error> {
+pub fn workload(value: &Tree<'_>, context: &Context) -> Result<(Binding, Vec<Warning>), Error> {
     let (Question { of, .. }, mut warnings) = workload::read(value, context)?;
     let kind = value["kind"].as_str().unwrap_or_default();
     let (binding, more) = tolerant(kind, value, |root| {

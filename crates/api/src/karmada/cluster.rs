@@ -1,10 +1,10 @@
 //! What is a cluster of the fleet like?
 
 use super::CLUSTER;
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, tolerant};
 use loadline_core::divide::{Member, Model, Summary};
 use loadline_core::resources::List;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the object is not what it should be. Its status may be anything.
-pub fn cluster(value: &Value) -> Result<(Member, Vec<Warning>), Error> {
+pub fn cluster(value: &Tree<'_>) -> Result<(Member, Vec<Warning>), Error> {
     tolerant(CLUSTER.1, value, |root| {
         let metadata = root.get("metadata");
         let spec = root.get("spec");

@@ -1,10 +1,10 @@
 //! What does a policy place, and where?
 
 use super::placement::{Written, placement};
+use crate::json::Tree;
 use crate::read::{Error, Warning, tolerant};
 use loadline_core::divide::{Bound, Placement};
 use loadline_core::select::{LabelSelector, Selector};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A policy, with the defaults admission gives it.
@@ -32,7 +32,7 @@ struct Resources {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn policy(value: &Value) -> Result<(Policy, Vec<Warning>), Error> {
+pub fn policy(value: &Tree<'_>) -> Result<(Policy, Vec<Warning>), Error> {
     let kind = value["kind"].as_str().unwrap_or("PropagationPolicy");
     tolerant(kind, value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));

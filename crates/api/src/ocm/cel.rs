@@ -17,6 +17,7 @@ mod cost;
 #[cfg(test)]
 mod tests;
 
+use crate::json::Tree;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr};
 use kube_cel::cel::extractors::This;
@@ -76,7 +77,7 @@ impl CelJudge {
 
     /// A cluster is there, or is different: this is the object it was read from. To be told before the fleet is, which
     /// remembers what was judged.
-    pub fn set_cluster(&mut self, cluster: &Cluster, object: &Value) {
+    pub fn set_cluster(&mut self, cluster: &Cluster, object: &Tree<'_>) {
         self.objects.insert(cluster.name.clone(), (cluster.fingerprint, view(object)));
     }
 
@@ -164,8 +165,8 @@ const NOT_EMPTY: [(&str, &str); 9] = [
 
 /// The object as expressions see it everywhere else, where it has been read into a typed one before: what is empty is
 /// not there, and what cannot be missing is there.
-fn view(object: &Value) -> Value {
-    let mut out = object.clone();
+fn view(object: &Tree<'_>) -> Value {
+    let mut out = Value::from(object);
     let Some(fields) = out.as_object_mut() else { return out };
     for (part, name) in NOT_EMPTY {
         let Some(fields) = fields.get_mut(part).and_then(Value::as_object_mut) else { continue };

@@ -2,6 +2,7 @@
 
 use super::SELECTED_SINCE;
 use crate::context::key;
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::place::{Condition, Entry, Group, Outcome, Placement, Slice};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Slice, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Slice, Vec<Warning>), Error> {
     tolerant("PlacementDecision", value, |root| {
         let (metadata, status) = (root.get("metadata"), root.get("status"));
         let decisions = status.get("decisions");
@@ -153,11 +154,11 @@ mod tests {
                 "labels": {"cluster.open-cluster-management.io/placement": "p"}},
             "status": {"decisions": [{"clusterName": "a", "reason": "", "score": 120}, {"clusterName": "b", "reason": ""}]},
         });
-        let (mut slice, warnings) = read(&value).unwrap();
+        let (mut slice, warnings) = read(&Tree::from(&value)).unwrap();
         assert_eq!((slice.placement(), slice.entries.len(), warnings.len()), (Some("p"), 2, 0));
         slice.since = [("a".into(), "2025-01-01T00:00:00Z".parse().unwrap())].into();
         let written = render(&slice, &Placement::default(), Some(&value));
-        assert_eq!(read(&written).unwrap().0, slice);
+        assert_eq!(read(&Tree::from(&written)).unwrap().0, slice);
         assert_eq!(
             (&written["metadata"]["uid"], &written["metadata"]["annotations"]["note"]),
             (&json!("u"), &json!("kept"))
@@ -171,7 +172,7 @@ mod tests {
     #[test]
     fn no_status_is_no_clusters() {
         // Row A13: absent and empty read alike.
-        let (slice, _) = read(&json!({"metadata": {"name": "p-decision-1"}})).unwrap();
+        let (slice, _) = read(&Tree::from(&json!({"metadata": {"name": "p-decision-1"}}))).unwrap();
         assert!(slice.entries.is_empty());
         assert_eq!(render(&slice, &Placement::default(), None)["status"], json!({"decisions": []}));
     }

@@ -1,9 +1,9 @@
 //! What is the fleet like? Clusters, their sets, who may use these, and scores of others.
 
 use super::LOAD;
+use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, object, tolerant};
 use loadline_core::place::{Amounts, Cluster, Effect, Load, Members, Scores, Taint};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn cluster(value: &Value) -> Result<(Cluster, Vec<Warning>), Error> {
+pub fn cluster(value: &Tree<'_>) -> Result<(Cluster, Vec<Warning>), Error> {
     tolerant("ManagedCluster", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let (taints, claims) = (spec.get("taints"), status.get("clusterClaims"));
@@ -31,10 +31,30 @@ pub fn cluster(value: &Value) -> Result<(Cluster, Vec<Warning>), Error> {
 }
 
 /// As good as never the same for two objects. Good within one process only.
-fn fingerprint(object: &Value) -> u64 {
+fn fingerprint(object: &Tree<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    object.hash(&mut hasher);
+    hash(object, &mut hasher);
     hasher.finish()
+}
+
+fn hash(tree: &Tree<'_>, to: &mut DefaultHasher) {
+    match tree {
+        Tree::Null => 0_u8.hash(to),
+        Tree::Bool(truth) => (1_u8, truth).hash(to),
+        Tree::Number(number) => (2_u8, number).hash(to),
+        Tree::String(text) => (3_u8, text).hash(to),
+        Tree::Array(items) => {
+            (4_u8, items.len()).hash(to);
+            items.iter().for_each(|item| hash(item, to));
+        }
+        Tree::Object(fields) => {
+            5_u8.hash(to);
+            for (name, value) in fields.iter() {
+                name.hash(to);
+                hash(value, to);
+            }
+        }
+    }
 }
 
 fn taint(at: &At<'_, '_>) -> Taint {
@@ -51,7 +71,7 @@ fn amounts(at: &At<'_, '_>) -> Amounts {
     let mut out = Amounts::new();
     for (name, at) in at.entries() {
         let text = match at.value() {
-            Value::String(text) => text.trim().to_owned(),
+            Tree::String(text) => text.trim().to_owned(),
             other => other.to_string(),
         };
         match (at.amount(), text.parse()) {
@@ -68,8 +88,8 @@ fn load(metadata: &At<'_, '_>) -> Option<Load> {
     let annotations = metadata.get("annotations");
     let at = annotations.get(LOAD);
     let text = at.text()?;
-    let parsed: Value =
-        serde_json::from_str(text).map_err(|error| at.warn(format!("{error}; it is left out"))).ok()?;
+    let parsed = Tree::parse(text.as_bytes(), Skip::NOTHING);
+    let parsed = parsed.map_err(|error| at.warn(format!("{error}; it is left out"))).ok()?;
     at.attempt(&parsed, |at| {
         let time = at.get("timestamp");
         let Some(when) = time.time() else {
@@ -88,7 +108,7 @@ fn load(metadata: &At<'_, '_>) -> Option<Load> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn set(value: &Value) -> Result<(String, Members), Error> {
+pub fn set(value: &Tree<'_>) -> Result<(String, Members), Error> {
     object("ManagedClusterSet", value, |root| {
         let spec = root.get("spec");
         let chosen = spec.get("clusterSelector");
@@ -106,7 +126,7 @@ pub fn set(value: &Value) -> Result<(String, Members), Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn binding(value: &Value) -> Result<((String, String), Vec<Warning>), Error> {
+pub fn binding(value: &Tree<'_>) -> Result<((String, String), Vec<Warning>), Error> {
     tolerant("ManagedClusterSetBinding", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let name = metadata.get("name").needed();
@@ -125,7 +145,7 @@ pub type Scored = (String, String, Scores);
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn scores(value: &Value) -> Result<(Scored, Vec<Warning>), Error> {
+pub fn scores(value: &Tree<'_>) -> Result<(Scored, Vec<Warning>), Error> {
     tolerant("AddOnPlacementScore", value, |root| {
         let (metadata, status) = (root.get("metadata"), root.get("status"));
         let list = status.get("scores");
@@ -146,7 +166,7 @@ pub fn scores(value: &Value) -> Result<(Scored, Vec<Warning>), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_cluster_is_read_with_what_is_taken_of_it() {
@@ -160,7 +180,7 @@ mod tests {
                 "clusterClaims": [{"name": "zone", "value": "1"}, {"name": "zone", "value": "2"}],
             },
         });
-        let (cluster, warnings) = cluster(&value).unwrap();
+        let (cluster, warnings) = cluster(&Tree::from(&value)).unwrap();
         assert!(cluster.leaving);
         assert_eq!(cluster.taints[0].to_string(), "gpu=a100:NoSelect");
         assert_eq!(cluster.claims["zone"], "2", "of duplicates the last holds");
@@ -172,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_set_says_who_is_in_it() {
-        let set = |spec: Value| set(&json!({"metadata": {"name": "s"}, "spec": spec})).unwrap().1;
+        let set =
+            |spec: Value| set(&Tree::from(&json!({"metadata": {"name": "s"}, "spec": spec}))).unwrap().1;
         assert_eq!(set(json!({})), Members::Exclusive);
         assert_eq!(set(json!({"clusterSelector": {"selectorType": "LabelSelector"}})), Members::Labels(None));
         let everything = json!({"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}});
@@ -187,7 +208,7 @@ mod tests {
     fn a_score_beyond_its_range_counts_and_is_told() {
         let value = json!({"metadata": {"name": "demo", "namespace": "c1"}, "status": {
             "scores": [{"name": "a", "value": 150}, {"name": "b", "value": -100}], "validUntil": "2025-01-01T00:00:00Z"}});
-        let ((cluster, name, scores), warnings) = scores(&value).unwrap();
+        let ((cluster, name, scores), warnings) = scores(&Tree::from(&value)).unwrap();
         assert_eq!((cluster.as_str(), name.as_str(), scores.values["a"]), ("c1", "demo", 150));
         assert_eq!(warnings.len(), 1);
     }
@@ -195,7 +216,7 @@ mod tests {
     #[test]
     fn the_name_of_a_binding_is_the_set() {
         let value = json!({"metadata": {"name": "blue", "namespace": "ns1"}, "spec": {"clusterSet": "red"}});
-        let ((namespace, set), warnings) = binding(&value).unwrap();
+        let ((namespace, set), warnings) = binding(&Tree::from(&value)).unwrap();
         assert_eq!((namespace.as_str(), set.as_str(), warnings.len()), ("ns1", "blue", 1));
     }
 }

@@ -3,6 +3,7 @@
 use super::{DISABLED, LOAD_MAX_AGE, LOAD_SOURCE, MARGIN, MIN_DWELL, MISSING_DATA, STICKY_GROUPS};
 use crate::context::key;
 use crate::duration;
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::SignedDuration;
 use loadline_core::place::{
@@ -10,13 +11,12 @@ use loadline_core::place::{
     SortBy, Source, Status, Toleration, TopologyKind,
 };
 use loadline_core::select::LabelSelector;
-use serde_json::Value;
 
 /// Reads a `Placement`. An annotation of ours that does not read is left out with a warning.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Placement, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Placement, Vec<Warning>), Error> {
     tolerant("Placement", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let annotations = metadata.get("annotations");
@@ -122,8 +122,8 @@ fn group(at: &At<'_, '_>) -> GroupRule {
 
 fn group_size(at: &At<'_, '_>) -> GroupSize {
     match at.value() {
-        Value::Null => GroupSize::All,
-        Value::String(text) => GroupSize::Text(text.clone()),
+        Tree::Null => GroupSize::All,
+        Tree::String(text) => GroupSize::Text(text.clone().into_owned()),
         _ => at.int().map_or(GroupSize::All, GroupSize::Count),
     }
 }
@@ -201,10 +201,10 @@ fn last(status: &At<'_, '_>) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn placement(value: &Value) -> (Placement, Vec<String>) {
-        let (placement, warnings) = read(value).unwrap();
+        let (placement, warnings) = read(&Tree::from(value)).unwrap();
         (placement, warnings.iter().map(ToString::to_string).collect())
     }
 
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_told_at_once() {
         let bad = json!({"metadata": {"name": ""}, "spec": {"numberOfClusters": "three", "clusterSets": "a", "tolerations": [1]}});
-        let error = read(&bad).unwrap_err();
+        let error = read(&Tree::from(&bad)).unwrap_err();
         let paths: Vec<_> = error.problems.iter().map(|problem| problem.path.as_str()).collect();
         assert_eq!(
             paths,

@@ -1,10 +1,10 @@
 //! Fields of a document, each by its path; whatever is wrong is noted and reading goes on.
 
 use crate::duration;
+use crate::json::{Map, Tree};
 use jiff::SignedDuration;
 use loadline_core::load::policy::{Origin, Problem};
 use loadline_core::load::ratio::Ratio;
-use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -34,24 +34,24 @@ impl Notes {
 /// An object of the document; empty where it is missing or no object.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
-    map: Option<&'a Map<String, Value>>,
+    map: Option<&'a Map<'a>>,
     path: String,
     notes: &'a Notes,
 }
 
 impl<'a> Fields<'a> {
     /// The whole document, with the only fields it may have.
-    pub(super) fn root(value: &'a Value, notes: &'a Notes, known: &[&str]) -> Self {
+    pub(super) fn root(value: &'a Tree<'a>, notes: &'a Notes, known: &[&str]) -> Self {
         if value.is_null() {
             notes.problems.borrow_mut().push(notes.problem(String::new(), expected("an object", value)));
         }
         Self::new(Some(value), String::new(), notes, known)
     }
 
-    fn new(value: Option<&'a Value>, path: String, notes: &'a Notes, known: &[&str]) -> Self {
+    fn new(value: Option<&'a Tree<'a>>, path: String, notes: &'a Notes, known: &[&str]) -> Self {
         let fields = Self::any(value, path, notes);
         for name in fields.map.into_iter().flat_map(Map::keys) {
-            if !known.contains(&name.as_str()) {
+            if !known.contains(&name) {
                 fields.wrong(name, &format!("unknown field, expected {}", known.join(", ")));
             }
         }
@@ -59,10 +59,10 @@ impl<'a> Fields<'a> {
     }
 
     /// An object with any fields.
-    fn any(value: Option<&'a Value>, path: String, notes: &'a Notes) -> Self {
+    fn any(value: Option<&'a Tree<'a>>, path: String, notes: &'a Notes) -> Self {
         let map = match value {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(map)) => Some(map),
+            None | Some(Tree::Null) => None,
+            Some(Tree::Object(map)) => Some(map),
             Some(other) => {
                 let problem = notes.problem(path.clone(), expected("an object", other));
                 notes.problems.borrow_mut().push(problem);
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         self.notes.warnings.borrow_mut().push(self.notes.problem(self.at(name), message));
     }
 
-    fn value(&self, name: &str) -> Option<&'a Value> {
+    fn value(&self, name: &str) -> Option<&'a Tree<'a>> {
         self.map?.get(name).filter(|value| !value.is_null())
     }
 
@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
 
     /// The names of all fields.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.map.into_iter().flat_map(Map::keys).map(String::as_str)
+        self.map.into_iter().flat_map(Map::keys)
     }
 
     /// Checks that the document is what it should be.
@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
         for (field, want) in [("apiVersion", version), ("kind", kind)] {
             let found = self.map.map(|map| map.get(field));
             if let Some(found) = found
-                && found.and_then(Value::as_str) != Some(want)
+                && found.and_then(Tree::as_str) != Some(want)
             {
                 let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
                 self.wrong(field, &format!("expected {want:?}, found {found}"));
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn read<T>(&self, name: &str, want: &str, read: impl FnOnce(&'a Value) -> Option<T>) -> Option<T> {
+    fn read<T>(&self, name: &str, want: &str, read: impl FnOnce(&'a Tree<'a>) -> Option<T>) -> Option<T> {
         let value = self.value(name)?;
         let out = read(value);
         if out.is_none() {
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
     /// A list of objects with the only fields they may have.
     pub(super) fn list(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
         let (path, notes) = (self.at(name), self.notes);
-        let items = self.read(name, "a list", Value::as_array).into_iter().flatten().enumerate();
+        let items = self.read(name, "a list", Tree::as_array).into_iter().flatten().enumerate();
         items.map(move |(i, item)| {
             let path = format!("{path}[{i}]");
             if item.is_null() {
@@ -152,13 +152,14 @@ impl<'a> Fields<'a> {
 
     /// A list of texts.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
-        let items = self.read(name, "a list", Value::as_array).into_iter().flatten().enumerate();
+        let items = self.read(name, "a list", Tree::as_array).into_iter().flatten().enumerate();
         items
             .filter_map(|(i, item)| {
-                if !item.is_string() {
+                let text = item.as_str();
+                if text.is_none() {
                     self.wrong(&format!("{name}[{i}]"), &expected("a string", item));
                 }
-                item.as_str().map(str::to_owned)
+                text.map(str::to_owned)
             })
             .collect()
     }
@@ -170,7 +171,7 @@ impl<'a> Fields<'a> {
 
     /// A text, if it is there.
     pub(super) fn word(&self, name: &str) -> Option<&'a str> {
-        self.read(name, "a string", Value::as_str)
+        self.read(name, "a string", Tree::as_str)
     }
 
     /// One of a few words.
@@ -185,7 +186,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn number(&self, name: &str) -> Option<f64> {
-        self.read(name, "a number", Value::as_f64)
+        self.read(name, "a number", Tree::as_f64)
     }
 
     /// A share, exactly as it is written.
@@ -195,7 +196,7 @@ impl<'a> Fields<'a> {
 
     /// A whole number, or 0.
     pub(super) fn whole(&self, name: &str) -> i64 {
-        self.read(name, "a whole number", Value::as_i64).unwrap_or_default()
+        self.read(name, "a whole number", Tree::as_i64).unwrap_or_default()
     }
 
     /// A time, or none at all.
@@ -206,14 +207,14 @@ impl<'a> Fields<'a> {
 }
 
 /// What was expected and what was found; short values as they are.
-fn expected(want: &str, found: &Value) -> String {
+fn expected(want: &str, found: &Tree<'_>) -> String {
     let mut message = format!("expected {want}, found ");
     let _ = match found {
-        Value::Null => write!(message, "nothing"),
-        Value::Array(_) => write!(message, "a list"),
-        Value::Object(_) => write!(message, "an object"),
-        Value::String(text) if text.chars().count() > 40 => write!(message, "a long text"),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => write!(message, "{found}"),
+        Tree::Null => write!(message, "nothing"),
+        Tree::Array(_) => write!(message, "a list"),
+        Tree::Object(_) => write!(message, "an object"),
+        Tree::String(text) if text.chars().count() > 40 => write!(message, "a long text"),
+        Tree::Bool(_) | Tree::Number(_) | Tree::String(_) => write!(message, "{found}"),
     };
     message
 }

@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, Notes};
 use super::{Read, SETTINGS};
+use crate::json::Tree;
 use jiff::tz::TimeZone;
 use loadline_core::load::policy::Origin;
 use loadline_core::load::ratio::Ratio;
@@ -9,11 +10,10 @@ use loadline_core::load::settings::{Exempt, Missing, Mode, NodeRule, Settings};
 use loadline_core::load::{Both, Metered};
 use loadline_core::select::Selector;
 use loadline_core::select::label::{Expression, LabelSelector};
-use serde_json::Value;
 
 const SPEC: &[&str] = &["mode", "timeZone", "targets", "nodes", "missingData", "settle", "exempt"];
 
-pub(super) fn read(document: &Value) -> Read<Settings> {
+pub(super) fn read(document: &Tree<'_>) -> Read<Settings> {
     let notes = Notes::new(Origin::Settings);
     let root = Fields::root(document, &notes, &["apiVersion", "kind", "metadata", "spec"]);
     root.is(SETTINGS);

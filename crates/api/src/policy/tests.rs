@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn told(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(|p| format!("{:?} {p}", p.origin)).collect()
@@ -30,8 +30,8 @@ fn settings_of(spec: &Value) -> Value {
 
 #[test]
 fn the_policy_crane_ships_reads_as_our_default() {
-    assert_eq!(policy(&shipped()).unwrap(), Policy::default());
-    let (read, warnings) = rules(Some(&shipped()), None).unwrap();
+    assert_eq!(policy(&Tree::from(&shipped())).unwrap(), Policy::default());
+    let (read, warnings) = rules(Some(&Tree::from(&shipped())), None).unwrap();
     assert_eq!((read, warnings), (Rules::default(), vec![]));
     assert_eq!(rules(None, None).unwrap().0, Rules::default());
 }
@@ -42,22 +42,22 @@ fn the_limit_may_be_spelt_right_but_not_in_both_ways() {
     let mut document = shipped();
     let item = &mut document["spec"]["predicate"][1];
     *item = json!({"name": item["name"], "maxLimitPercent": 0.75});
-    assert_eq!(policy(&document).unwrap(), Policy::default());
+    assert_eq!(policy(&Tree::from(&document)).unwrap(), Policy::default());
     document["spec"]["predicate"][1]["maxLimitPecent"] = json!(0.75);
     assert_eq!(
-        told(&rules(Some(&document), None).unwrap_err()),
+        told(&rules(Some(&Tree::from(&document)), None).unwrap_err()),
         ["Policy spec.predicate[1].maxLimitPercent: expected only one of maxLimitPecent and maxLimitPercent"]
     );
     document["spec"]["predicate"][1] = json!({"name": "cpu_usage_max_avg_1h", "maxLimitPercent": 75});
     assert_eq!(
-        told(&rules(Some(&document), None).unwrap_err()),
+        told(&rules(Some(&Tree::from(&document)), None).unwrap_err()),
         ["Policy spec.predicate[1].maxLimitPercent: 75 is not a ratio 0..1: did you mean 0.75?"],
         "where it was written"
     );
     document["spec"]["predicate"][1]["maxLimitPercent"] = json!(0.75);
     let upstream = settings_of(&json!({"mode": "upstream", "timeZone": "Asia/Shanghai"}));
     assert_eq!(
-        told(&rules(Some(&document), Some(&upstream)).unwrap().1),
+        told(&rules(Some(&Tree::from(&document)), Some(&Tree::from(&upstream))).unwrap().1),
         ["Policy spec.predicate[1].maxLimitPercent: crane knows maxLimitPecent only and refuses the file"]
     );
 }
@@ -80,7 +80,7 @@ fn everything_that_does_not_read_is_told_at_once() {
         },
     });
     assert_eq!(
-        told(&rules(Some(&document), None).unwrap_err()),
+        told(&rules(Some(&Tree::from(&document)), None).unwrap_err()),
         [
             "Policy metadata: unknown field, expected apiVersion, kind, spec",
             "Policy apiVersion: expected \"scheduler.policy.crane.io/v1alpha1\", found \"scheduler.policy.crane.io/v1\"",
@@ -100,8 +100,8 @@ fn everything_that_does_not_read_is_told_at_once() {
         ]
     );
     for document in [json!(null), json!([]), json!("policy"), json!(3)] {
-        assert!(rules(Some(&document), None).is_err(), "{document}");
-        assert!(rules(None, Some(&document)).is_err(), "{document}");
+        assert!(rules(Some(&Tree::from(&document)), None).is_err(), "{document}");
+        assert!(rules(None, Some(&Tree::from(&document))).is_err(), "{document}");
     }
 }
 
@@ -116,7 +116,7 @@ fn settings_are_read_in_full() {
         "missingData": "Deny", "settle": "60s",
         "exempt": {"namespaces": ["kube-system"], "podSelector": {"matchLabels": {"tier": "infra"}}},
     }));
-    let read = settings(&document).unwrap();
+    let read = settings(&Tree::from(&document)).unwrap();
     let share = |f| loadline_core::load::ratio::Ratio::from_f64(f);
     assert_eq!(read.time_zone.as_ref().and_then(|z| z.iana_name()), Some("Asia/Shanghai"));
     assert_eq!((read.targets.cpu, read.targets.memory), (share(0.8), share(0.9)));
@@ -127,7 +127,7 @@ fn settings_are_read_in_full() {
     assert_eq!(read.settle.as_secs(), 60);
     assert_eq!(read.exempt.namespaces, ["kube-system"]);
     assert_eq!(read.exempt.pod_selector.as_ref().map(ToString::to_string).as_deref(), Some("tier=infra"));
-    assert_eq!(settings(&settings_of(&Value::Null)).unwrap(), Settings::default());
+    assert_eq!(settings(&Tree::from(&settings_of(&Value::Null))).unwrap(), Settings::default());
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_is_wrong_with_settings_is_told_at_once() {
         "missingData": "allow", "settle": 60, "exempt": {"namespaces": ["a", 1]}, "exempts": {},
     }));
     assert_eq!(
-        told(&rules(None, Some(&document)).unwrap_err()),
+        told(&rules(None, Some(&Tree::from(&document))).unwrap_err()),
         [
             "Settings spec.exempts: unknown field, expected mode, timeZone, targets, nodes, missingData, settle, exempt",
             "Settings spec.mode: expected default or upstream, found \"Upstream\"",
@@ -158,7 +158,7 @@ fn what_is_wrong_with_settings_is_told_at_once() {
 #[test]
 fn an_empty_pod_selector_exempts_nobody() {
     let document = settings_of(&json!({"exempt": {"namespaces": [], "podSelector": {}}}));
-    let (read, warnings) = rules(None, Some(&document)).unwrap();
+    let (read, warnings) = rules(None, Some(&Tree::from(&document))).unwrap();
     assert_eq!(read.settings().exempt.pod_selector, None);
     assert_eq!(told(&warnings).len(), 1, "{warnings:?}");
 }

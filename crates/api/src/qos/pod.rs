@@ -2,22 +2,56 @@
 
 use super::{ELASTIC_CPU, ELASTIC_MEMORY, OPT_OUT, OPT_OUT_OF_OTHERS};
 use crate::context::namespace;
+use crate::json::{Skip, Tree};
+use crate::pod::CONTAINERS;
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::object::Key;
 use loadline_core::qos::{Class, Container, Level, Origin, PERIOD_US, Pod, Quota};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{Labels, Owner};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// A pod, and the node it is on.
 pub type Found = (Pod, Option<String>);
 
+/// What [`read`] does not read. Annotations stay: some protect a pod.
+pub const SKIP: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["finalizers", "managedFields"])),
+    (
+        "spec",
+        Skip::fields(&[
+            "affinity",
+            "dnsConfig",
+            "ephemeralContainers",
+            "hostAliases",
+            "imagePullSecrets",
+            "nodeSelector",
+            "readinessGates",
+            "securityContext",
+            "tolerations",
+            "topologySpreadConstraints",
+            "volumes",
+        ])
+        .within(CONTAINERS),
+    ),
+    (
+        "status",
+        Skip::fields(&[
+            "conditions",
+            "containerStatuses",
+            "ephemeralContainerStatuses",
+            "hostIPs",
+            "initContainerStatuses",
+            "podIPs",
+        ]),
+    ),
+]);
+
 /// The pod of a `Pod`, and the node it is on. Nothing is measured of it yet.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value) -> Result<(Found, Vec<Warning>), Error> {
+pub fn read(value: &Tree<'_>) -> Result<(Found, Vec<Warning>), Error> {
     tolerant("Pod", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let mut pod = Pod {
@@ -270,7 +304,7 @@ fn container(container: &mut Container, at: &At<'_, '_>) {
 /// What the kernel says; where nobody looked, what the kubelet writes: the limit, or nothing.
 fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
     let given = at.get("quotaUs");
-    if at.value().get("quotaUs").is_some_and(Value::is_null) {
+    if at.value().get("quotaUs").is_some_and(Tree::is_null) {
         return Quota::Unknown;
     }
     if let Some(us) = given.int() {
@@ -289,7 +323,7 @@ fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_pod_nobody_has_classed_is_classed_as_kubernetes_does() {
@@ -309,18 +343,18 @@ mod tests {
             ("asks for less than its limit", vec![container(json!({"cpu": "500m"}), both)], Class::Burstable),
         ] {
             let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": containers}});
-            let ((pod, _), _) = read(&pod).unwrap();
+            let ((pod, _), _) = read(&Tree::from(&pod)).unwrap();
             assert_eq!(pod.class, expected, "{why}");
         }
         let said = json!({"metadata": {"name": "p"}, "spec": {}, "status": {"qosClass": "Burstable"}});
-        assert_eq!(read(&said).unwrap().0.0.class, Class::Burstable, "what is said counts");
+        assert_eq!(read(&Tree::from(&said)).unwrap().0.0.class, Class::Burstable, "what is said counts");
     }
 
     #[test]
     fn protection_is_read_from_annotations_and_owners() {
         let with = |annotations: Value| {
             let pod = json!({"metadata": {"name": "p", "annotations": annotations}, "spec": {}});
-            read(&pod).unwrap().0.0
+            read(&Tree::from(&pod)).unwrap().0.0
         };
         assert_eq!(
             with(json!({"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"})).origin,

@@ -3,6 +3,7 @@
 //! What a schema refuses ([`super::DEFINITIONS`]) is for whoever holds the object against it; here everything is read
 //! that can be, and the planner says what is wrong with the rest.
 
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, tolerant};
 use loadline_core::qos::Level;
 use loadline_core::qos::policy::{Action, COOL_DOWN_SECONDS, Evict, NodeQos, Rule, Strategy};
@@ -10,13 +11,12 @@ use loadline_core::qos::scope::Scope;
 use loadline_core::qos::throttle::Step;
 use loadline_core::select::LabelSelector;
 use loadline_core::select::label::Expression;
-use serde_json::Value;
 
 /// Reads a `NodeQOS`.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn node_qos(value: &Value) -> Result<(NodeQos, Vec<Warning>), Error> {
+pub fn node_qos(value: &Tree<'_>) -> Result<(NodeQos, Vec<Warning>), Error> {
     tolerant("NodeQOS", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let rules = spec.get("rules");
@@ -57,7 +57,7 @@ fn rule(at: &At<'_, '_>) -> Rule {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn action(value: &Value) -> Result<(Action, Vec<Warning>), Error> {
+pub fn action(value: &Tree<'_>) -> Result<(Action, Vec<Warning>), Error> {
     tolerant("AvoidanceAction", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let (throttle, eviction) = (spec.get("throttle"), spec.get("eviction"));
@@ -80,7 +80,7 @@ pub fn action(value: &Value) -> Result<(Action, Vec<Warning>), Error> {
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn pod_qos(value: &Value) -> Result<(Scope, Vec<Warning>), Error> {
+pub fn pod_qos(value: &Tree<'_>) -> Result<(Scope, Vec<Warning>), Error> {
     tolerant("PodQOS", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let (chosen, scopes) = (spec.get("labelSelector"), spec.get("scopeSelector"));
@@ -103,7 +103,7 @@ pub fn pod_qos(value: &Value) -> Result<(Scope, Vec<Warning>), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     // R5.
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             (json!({"cpuThrottle": {"stepCPURatio": 15}}), (15, 10)),
         ] {
             let object = json!({"metadata": {"name": "a"}, "spec": {"throttle": throttle}});
-            let (action, _) = action(&object).unwrap();
+            let (action, _) = action(&Tree::from(&object)).unwrap();
             let step = action.throttle.unwrap();
             assert_eq!((step.percent, step.least_percent), expected, "{throttle}");
             assert_eq!((action.cool_down_seconds, action.evict), (300, None));
@@ -126,7 +126,7 @@ mod tests {
     fn a_line_is_read_exactly() {
         let with = |value: Value| {
             let rule = json!({"name": "r", "metricRule": {"name": "cpu_total_usage", "value": value}, "actionName": "a"});
-            node_qos(&json!({"metadata": {"name": "n"}, "spec": {"rules": [rule]}}))
+            node_qos(&Tree::from(&json!({"metadata": {"name": "n"}, "spec": {"rules": [rule]}})))
         };
         for (value, nano) in [
             (json!(6000), 6_000_000_000_000),

@@ -3,6 +3,7 @@
 use super::pod::{measured, measurement, named};
 use super::write::{self, reply};
 use super::{PREVIEW, rule_name};
+use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::object::Key;
@@ -20,11 +21,14 @@ use std::sync::Arc;
 /// API version and kind.
 pub const SNAPSHOT: (&str, &str) = ("loadline.dev/v1alpha1", "NodeSnapshot");
 
+/// What [`node`] does not read. Annotations stay: some say what an agent may do.
+pub const SKIP_NODE: Skip = crate::node::SKIP;
+
 /// The node of a `Node`.
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn node(value: &Value) -> Result<(Node, Vec<Warning>), Error> {
+pub fn node(value: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     tolerant("Node", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let annotations = metadata.get("annotations");
@@ -89,7 +93,11 @@ const OPTIONS: [&str; 13] = [
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn read(value: &Value, known: Known, now: Option<Timestamp>) -> Result<(Snapshot, Vec<Warning>), Error> {
+pub fn read(
+    value: &Tree<'_>,
+    known: Known,
+    now: Option<Timestamp>,
+) -> Result<(Snapshot, Vec<Warning>), Error> {
     tolerant("NodeSnapshot", value, |root| {
         root.only(&FIELDS);
         let metadata = root.get("metadata");

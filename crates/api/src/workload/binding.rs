@@ -2,13 +2,13 @@
 
 use super::{Of, Question};
 use crate::context::{Context, namespace};
+use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Assumed, Component};
 use loadline_core::load::recommend::Target;
 use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeSelector, Required};
-use serde_json::Value;
 
 /// Bindings, with and without a namespace.
 pub(super) const KINDS: [&str; 2] = ["ResourceBinding", "ClusterResourceBinding"];
@@ -41,7 +41,7 @@ pub(super) fn read(root: &At<'_, '_>, target: Target, context: &Context) -> Ques
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn assumed(value: &Value, context: &Context) -> Result<(Assumed, Vec<Warning>), Error> {
+pub fn assumed(value: &Tree<'_>, context: &Context) -> Result<(Assumed, Vec<Warning>), Error> {
     tolerant(super::ASSUMED.1, value, |root| {
         let spec = root.get("spec");
         for (name, at) in spec.entries() {

@@ -1,6 +1,7 @@
 //! What we say to the same question, in the same words.
 
 use crate::generate::CLUSTERS;
+use loadline_api::json::Tree;
 use loadline_api::{Context, karmada};
 use loadline_core::divide::due::{Applied, due};
 use loadline_core::divide::{
@@ -29,15 +30,18 @@ pub struct Question {
 impl Question {
     /// From objects as they are in the API server.
     pub fn new(fleet: &[Value], binding: &Value, opinions: Option<&BTreeMap<String, Opinion>>) -> Self {
-        let members = fleet.iter().map(|cluster| karmada::cluster(cluster).expect("a cluster").0).collect();
+        let members = fleet
+            .iter()
+            .map(|cluster| karmada::cluster(&Tree::from(cluster)).expect("a cluster").0)
+            .collect();
         let estimator = |opinions: &BTreeMap<_, _>| Estimator {
             name: "scheduler-estimator".into(),
             opinions: opinions.clone(),
         };
         Self {
             members,
-            binding: karmada::binding(binding, &Context::default()).expect("a binding").0,
-            applied: karmada::applied(binding),
+            binding: karmada::binding(&Tree::from(binding), &Context::default()).expect("a binding").0,
+            applied: karmada::applied(&Tree::from(binding)),
             estimators: opinions.map(estimator).into_iter().collect(),
             replaced: BTreeMap::new(),
             mode: Mode::default(),

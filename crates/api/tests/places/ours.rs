@@ -2,6 +2,7 @@
 
 use super::{Group, Result, Said, Slice, key};
 use jiff::Timestamp;
+use loadline_api::json::Tree;
 use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::{decision, fleet, placement};
 use loadline_core::object::Key;
@@ -33,23 +34,23 @@ pub struct Ours {
 
 /// A placement as we read it.
 pub fn read(object: &Value) -> Placement {
-    placement::read(object).expect("a placement").0
+    placement::read(&Tree::from(object)).expect("a placement").0
 }
 
 impl Ours {
     pub fn new(objects: &Objects, options: Options) -> Self {
         let (mut fleet, mut judge) = (Fleet::new(options), CelJudge::new());
         for one in &objects.clusters {
-            let cluster = fleet::cluster(one).expect("a cluster").0;
-            judge.set_cluster(&cluster, one);
+            let cluster = fleet::cluster(&Tree::from(one)).expect("a cluster").0;
+            judge.set_cluster(&cluster, &Tree::from(one));
             fleet.set_cluster(cluster);
         }
         for one in &objects.sets {
-            let (name, members) = fleet::set(one).expect("a set");
+            let (name, members) = fleet::set(&Tree::from(one)).expect("a set");
             fleet.set_set(&name, members);
         }
         for one in &objects.bindings {
-            let ((namespace, set), _) = fleet::binding(one).expect("a binding");
+            let ((namespace, set), _) = fleet::binding(&Tree::from(one)).expect("a binding");
             fleet.bind(&namespace, &set);
         }
         Self::with(fleet, judge, objects)
@@ -64,9 +65,9 @@ impl Ours {
     pub fn asked(objects: &Objects) -> Self {
         let (mut fleet, mut judge) = (Fleet::new(PARITY), CelJudge::new());
         for one in &objects.clusters {
-            let mut cluster = fleet::cluster(one).expect("a cluster").0;
+            let mut cluster = fleet::cluster(&Tree::from(one)).expect("a cluster").0;
             cluster.leaving = false;
-            judge.set_cluster(&cluster, one);
+            judge.set_cluster(&cluster, &Tree::from(one));
             fleet.set_cluster(cluster);
         }
         fleet.set_set("*", Members::Labels(Some(LabelSelector::default())));
@@ -83,11 +84,11 @@ impl Ours {
     fn with(fleet: Fleet, judge: CelJudge, objects: &Objects) -> Self {
         let mut out = Self { fleet, judge: Arc::new(judge) };
         for one in &objects.scores {
-            let ((cluster, name, scores), _) = fleet::scores(one).expect("scores");
+            let ((cluster, name, scores), _) = fleet::scores(&Tree::from(one)).expect("scores");
             out.fleet.set_scores(&cluster, &name, scores);
         }
         for one in &objects.decisions {
-            out.fleet.set_slice(decision::read(one).expect("a decision").0);
+            out.fleet.set_slice(decision::read(&Tree::from(one)).expect("a decision").0);
         }
         for one in &objects.placements {
             out.fleet.set_placement(read(one));

@@ -1,6 +1,7 @@
 //! What do we make of a world?
 
 use super::{CLASSES, NAMESPACES, Outcome, World};
+use loadline_api::json::Tree;
 use loadline_api::{Context, node, pod};
 use loadline_core::cycle::{Examined, Input, Memo, decide, examine, message};
 use loadline_core::view::{Labels, Live, NamespaceFacts, PodView, Snapshot};
@@ -40,14 +41,14 @@ fn view(world: &World) -> (Snapshot, Arc<PodView>) {
     let mut context = Context::new();
     for (name, value) in CLASSES {
         let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"});
-        context.priority_class(&class).expect("a class");
+        context.priority_class(&Tree::from(&class)).expect("a class");
     }
     let mut live = Live::default();
     for (name, labels) in NAMESPACES {
         live.set_namespace(NamespaceFacts { name: (*name).into(), labels: labels_of(name, labels) });
     }
     for object in &objects.nodes {
-        let (facts, warnings) = node::facts(object).expect("a node");
+        let (facts, warnings) = node::facts(&Tree::from(object)).expect("a node");
         assert!(warnings.is_empty(), "{warnings:?}");
         live.set_node(&facts);
     }
@@ -59,11 +60,11 @@ fn view(world: &World) -> (Snapshot, Arc<PodView>) {
         if *state == super::State::Leaving {
             object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         }
-        let (facts, _) = pod::facts(&object, &context).expect("a pod");
+        let (facts, _) = pod::facts(&Tree::from(&object), &context).expect("a pod");
         let view = live.view(&facts, facts.asks.effective);
         live.set_pod(view, facts.node.as_deref());
     }
-    let (facts, _) = pod::facts(&objects.pod, &context).expect("a pod");
+    let (facts, _) = pod::facts(&Tree::from(&objects.pod), &context).expect("a pod");
     let view = Arc::new(live.view(&facts, facts.asks.effective));
     (live.snapshot().clone(), view)
 }

@@ -5,6 +5,7 @@ use super::world::Build;
 use crate::documents::{self, Document, Kind};
 use crate::out::Refused;
 use anyhow::Result;
+use loadline_api::json::Tree;
 use loadline_api::{Context, karmada, workload};
 use loadline_core::divide::{Binding, Bound, Member};
 use loadline_core::estimate::Assumed;
@@ -53,12 +54,14 @@ pub fn read(files: &[PathBuf]) -> Result<Input> {
     };
     let mut context = Context::new();
     for document in build.once(take(&[("scheduling.k8s.io/v1", "PriorityClass")])) {
-        let read = context.priority_class(&document.value);
+        let read = context.priority_class(&Tree::from(&document.value));
         build.must(&document, read);
     }
     let mut members = Vec::new();
     for document in build.once(take(&[karmada::CLUSTER])) {
-        if let Some((member, warnings)) = build.must(&document, karmada::cluster(&document.value)) {
+        if let Some((member, warnings)) =
+            build.must(&document, karmada::cluster(&Tree::from(&document.value)))
+        {
             build.warn(&document, warnings);
             members.push(member);
         }
@@ -110,7 +113,8 @@ fn policies(documents: Vec<Document>, build: &mut Build) -> Policies {
         documents.into_iter().partition(|document| document.kind == "ClusterPropagationPolicy");
     let mut out = Vec::new();
     for document in build.once(own).into_iter().chain(build.once(cluster)) {
-        if let Some((policy, warnings)) = build.must(&document, karmada::policy(&document.value)) {
+        if let Some((policy, warnings)) = build.must(&document, karmada::policy(&Tree::from(&document.value)))
+        {
             build.warn(&document, warnings);
             out.push((document, policy));
         }
@@ -123,7 +127,8 @@ fn policies(documents: Vec<Document>, build: &mut Build) -> Policies {
 fn assumed(documents: Vec<Document>, context: &Context, build: &mut Build) -> BTreeMap<String, Vec<Assumed>> {
     let mut out: BTreeMap<String, Vec<Assumed>> = BTreeMap::new();
     for document in documents {
-        let Some((assumed, warnings)) = build.must(&document, workload::assumed(&document.value, context))
+        let Some((assumed, warnings)) =
+            build.must(&document, workload::assumed(&Tree::from(&document.value), context))
         else {
             continue;
         };
@@ -144,7 +149,7 @@ fn assumed(documents: Vec<Document>, context: &Context, build: &mut Build) -> BT
 fn question(asked: &Document, policies: &Policies, context: &Context, build: &mut Build) -> Option<Binding> {
     let bound = MEANT.contains(&asked.kind);
     let read = if bound { karmada::binding } else { karmada::workload };
-    let (mut binding, warnings) = build.must(asked, read(&asked.value, context))?;
+    let (mut binding, warnings) = build.must(asked, read(&Tree::from(&asked.value), context))?;
     build.warn(asked, warnings);
     if binding.placement.is_some() {
         for (document, policy) in policies {

@@ -2,6 +2,7 @@
 
 use super::world::{self, Build};
 use crate::documents::{Document, Documents, Kind};
+use loadline_api::json::Tree;
 use loadline_api::workload::{self, Question};
 use loadline_api::{Context, quota};
 use loadline_core::estimate::{Assumed, Index, Quota};
@@ -107,7 +108,7 @@ impl Input {
     /// Reads the question; `None` if something is wrong with it, which is noted.
     pub fn question(&self, context: &Context, build: &mut Build) -> Option<Question> {
         let (question, warnings) =
-            build.must(&self.question, workload::read(&self.question.value, context))?;
+            build.must(&self.question, workload::read(&Tree::from(&self.question.value), context))?;
         build.warn(&self.question, warnings);
         Some(question)
     }
@@ -122,7 +123,7 @@ impl Input {
         let mut out = Vec::new();
         for document in documents {
             if let Some((assumed, warnings)) =
-                build.must(&document, workload::assumed(&document.value, context))
+                build.must(&document, workload::assumed(&Tree::from(&document.value), context))
             {
                 build.warn(&document, warnings);
                 out.push(assumed);
@@ -134,7 +135,7 @@ impl Input {
     /// Tells the index of quotas.
     pub fn quotas(&self, index: &mut Index, build: &mut Build) {
         for document in build.once(self.quotas.clone()) {
-            let read: Option<Quota> = build.must(&document, quota::quota(&document.value));
+            let read: Option<Quota> = build.must(&document, quota::quota(&Tree::from(&document.value)));
             let Some(quota) = read else { continue };
             if quota.hard.is_empty() {
                 let odd =

@@ -3,6 +3,7 @@
 use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
+use loadline_api::json::Tree;
 use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
 use loadline_core::object::Key;
@@ -60,31 +61,35 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
         warnings: Vec::new(),
     };
     for mut document in build.once(take("ManagedCluster")) {
-        let first = fleet::cluster(&document.value);
+        let first = fleet::cluster(&Tree::from(&document.value));
         if let Some((cluster, warnings)) = build.wanted(&mut document, first, fleet::cluster) {
             build.warn(&document, warnings);
-            input.judge.set_cluster(&cluster, &document.value);
+            input.judge.set_cluster(&cluster, &Tree::from(&document.value));
             input.fleet.set_cluster(cluster);
         }
     }
     for document in build.once(take("ManagedClusterSet")) {
-        if let Some((name, members)) = build.must(&document, fleet::set(&document.value)) {
+        if let Some((name, members)) = build.must(&document, fleet::set(&Tree::from(&document.value))) {
             input.fleet.set_set(&name, members);
         }
     }
     for document in build.once(take("ManagedClusterSetBinding")) {
-        if let Some(((namespace, set), warnings)) = build.must(&document, fleet::binding(&document.value)) {
+        if let Some(((namespace, set), warnings)) =
+            build.must(&document, fleet::binding(&Tree::from(&document.value)))
+        {
             build.warn(&document, warnings);
             input.fleet.bind(&namespace, &set);
         }
     }
     for document in build.once(take("AddOnPlacementScore")) {
-        if let Some((cluster, object, scores)) = build.may(&document, fleet::scores(&document.value)) {
+        if let Some((cluster, object, scores)) =
+            build.may(&document, fleet::scores(&Tree::from(&document.value)))
+        {
             input.fleet.set_scores(&cluster, &object, scores);
         }
     }
     for mut document in build.once(take("PlacementDecision")) {
-        let first = decision::read(&document.value);
+        let first = decision::read(&Tree::from(&document.value));
         if let Some((slice, warnings)) = build.wanted(&mut document, first, decision::read) {
             build.warn(&document, warnings);
             input.slices.insert(slice.key.clone(), document.value);
@@ -92,7 +97,9 @@ pub fn read(files: &[PathBuf], options: Options) -> Result<Input, Vec<Problem>> 
         }
     }
     for document in build.once(take("Placement")) {
-        if let Some((placement, warnings)) = build.must(&document, placement::read(&document.value)) {
+        if let Some((placement, warnings)) =
+            build.must(&document, placement::read(&Tree::from(&document.value)))
+        {
             let told = warnings.into_iter().map(|one| one.problem.to_string()).collect();
             input.noted.insert(placement.key.clone(), told);
             input.fleet.set_placement(placement);

@@ -4,6 +4,7 @@ use super::schema::Schemas;
 use super::world::Build;
 use crate::documents::{self, Document, Kind, Problem};
 use jiff::Timestamp;
+use loadline_api::json::Tree;
 use loadline_api::qos::{DEFINITIONS, older, pod, rules, snapshot};
 use loadline_api::{cluster, qos};
 use loadline_core::qos::metric::Catalogue;
@@ -58,21 +59,21 @@ pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Prob
     let mut take = |kind: &str| by_kind.remove(kind).unwrap_or_default();
     let mut known = snapshot::Known::default();
     for mut document in build.once(take("Node")) {
-        let first = snapshot::node(&document.value);
+        let first = snapshot::node(&Tree::from(&document.value));
         if let Some((node, warnings)) = build.wanted(&mut document, first, snapshot::node) {
             build.warn(&document, warnings);
             known.nodes.insert(node.name.clone(), node);
         }
     }
     for mut document in build.once(take("Pod")) {
-        let first = pod::read(&document.value);
+        let first = pod::read(&Tree::from(&document.value));
         if let Some(((pod, node), warnings)) = build.wanted(&mut document, first, pod::read) {
             build.warn(&document, warnings);
             known.pods.insert(pod.key.clone(), (pod, node));
         }
     }
     for mut document in build.once(take("PodDisruptionBudget")) {
-        let first = cluster::budget(&document.value);
+        let first = cluster::budget(&Tree::from(&document.value));
         if let Some((budget, warnings)) = build.wanted(&mut document, first, cluster::budget) {
             build.warn(&document, warnings);
             known.budgets.push(budget);
@@ -80,19 +81,19 @@ pub fn read(files: &[PathBuf], now: Option<Timestamp>) -> Result<Input, Vec<Prob
     }
     let mut all = (Vec::new(), Vec::new(), Vec::<scope::Scope>::new());
     for document in build.once(take("NodeQOS")) {
-        if let Some((one, warnings)) = build.must(&document, rules::node_qos(&document.value)) {
+        if let Some((one, warnings)) = build.must(&document, rules::node_qos(&Tree::from(&document.value))) {
             build.warn(&document, warnings);
             all.0.push(one);
         }
     }
     for document in build.once(take("AvoidanceAction")) {
-        if let Some((one, warnings)) = build.must(&document, rules::action(&document.value)) {
+        if let Some((one, warnings)) = build.must(&document, rules::action(&Tree::from(&document.value))) {
             build.warn(&document, warnings);
             all.1.push(one);
         }
     }
     for document in build.once(take("PodQOS")) {
-        if let Some((one, warnings)) = build.must(&document, rules::pod_qos(&document.value)) {
+        if let Some((one, warnings)) = build.must(&document, rules::pod_qos(&Tree::from(&document.value))) {
             build.warn(&document, warnings);
             all.2.push(one);
         }
@@ -168,7 +169,8 @@ fn one_snapshot(
         let what = format!("expected one NodeSnapshot, found another in {}", document.place);
         build.problems.push(another.problem("kind", what));
     }
-    let (snapshot, warnings) = build.must(&document, snapshot::read(&document.value, known, now))?;
+    let (snapshot, warnings) =
+        build.must(&document, snapshot::read(&Tree::from(&document.value), known, now))?;
     build.warn(&document, warnings);
     Some(snapshot)
 }

@@ -5,6 +5,7 @@
 use crate::documents::{self, Document, Documents, Kind, Problem, side_by_side};
 use crate::rules;
 use jiff::Timestamp;
+use loadline_api::json::Tree;
 use loadline_api::{
     Context, Error, Warning, cluster as api_cluster, event, metrics, node, owners, pod, policy,
     recommendation,
@@ -96,7 +97,7 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
     let context = build.context(&mut take);
     let mut texts = Texts::default();
     for document in build.once(take("Namespace")) {
-        let facts = api_cluster::namespace_facts(&document.value, &mut texts);
+        let facts = api_cluster::namespace_facts(&Tree::from(&document.value), &mut texts);
         if let Some(facts) = build.must(&document, facts) {
             cluster.set_namespace(facts);
         }
@@ -107,12 +108,12 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
         }
     }
     for document in take("Recommendation") {
-        if let Some(Some(advice)) = build.may(&document, recommendation::read(&document.value)) {
+        if let Some(Some(advice)) = build.may(&document, recommendation::read(&Tree::from(&document.value))) {
             cluster.recommend(advice);
         }
     }
     for mut document in build.once(take("Node")) {
-        let first = node::facts(&document.value);
+        let first = node::facts(&Tree::from(&document.value));
         if let Some((mut facts, warnings)) = build.wanted(&mut document, first, node::facts) {
             build.warn(&document, warnings);
             context.complete(&mut facts);
@@ -123,7 +124,8 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
     let waiting = build.pods(take("Pod"), &context, &mut cluster, tell);
     build.node_samples(&take("NodeMetrics"), &mut cluster);
     for document in pod_metrics {
-        if let Some((pod, sample)) = build.may(&document, metrics::pod(&document.value).map(|m| (m, vec![])))
+        if let Some((pod, sample)) =
+            build.may(&document, metrics::pod(&Tree::from(&document.value)).map(|m| (m, vec![])))
         {
             cluster.pod_sample(&pod, sample);
         }
@@ -133,7 +135,9 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
     }
     let mut budgets = Vec::new();
     for document in build.once(take("PodDisruptionBudget")) {
-        if let Some((budget, warnings)) = build.must(&document, api_cluster::budget(&document.value)) {
+        if let Some((budget, warnings)) =
+            build.must(&document, api_cluster::budget(&Tree::from(&document.value)))
+        {
             build.warn(&document, warnings);
             budgets.push(budget);
         }
@@ -148,7 +152,7 @@ pub fn build(read: Documents, now: Timestamp, tell: Tell<'_>) -> Result<World, V
 }
 
 /// Adds an object to what others refer to.
-type Add = fn(&mut Context, &Value) -> Result<(), Error>;
+type Add = fn(&mut Context, &Tree<'_>) -> Result<(), Error>;
 
 /// What was found on the way.
 #[derive(Default)]
@@ -172,7 +176,7 @@ impl Build {
         &mut self,
         document: &mut Document,
         first: Facts<T>,
-        read: impl Fn(&Value) -> Facts<T>,
+        read: impl Fn(&Tree<'_>) -> Facts<T>,
     ) -> Option<(T, Vec<Warning>)> {
         let Err(error) = &first else { return first.ok() };
         if error.problems.iter().any(|one| !one.path.starts_with("status")) {
@@ -183,7 +187,7 @@ impl Build {
         if let Value::Object(fields) = &mut document.value {
             fields.remove("status");
         }
-        let again = read(&document.value);
+        let again = read(&Tree::from(&document.value));
         self.must(document, again)
     }
 
@@ -258,7 +262,7 @@ impl Build {
             ("CSINode", Context::csi_node),
         ] {
             for document in self.once(take(kind)) {
-                let read = add(&mut context, &document.value);
+                let read = add(&mut context, &Tree::from(&document.value));
                 self.must(&document, read);
             }
         }
@@ -266,7 +270,10 @@ impl Build {
     }
 
     fn workload(&mut self, document: &Document, cluster: &mut Cluster, tell: Tell<'_>) {
-        let Some((workload, warnings)) = self.must(document, owners::read(&document.value)) else { return };
+        let Some((workload, warnings)) = self.must(document, owners::read(&Tree::from(&document.value)))
+        else {
+            return;
+        };
         self.warn(document, warnings);
         tell(News::Controlled(&workload.target, workload.controller.as_ref()));
         cluster.controlled(workload.target, workload.controller);
@@ -285,11 +292,11 @@ impl Build {
     ) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         let mut lost: Vec<String> = Vec::new();
-        let read = |value: &Value| pod::facts(value, context);
+        let read = |value: &Tree<'_>| pod::facts(value, context);
         let mut all: Vec<(Document, Option<Facts<PodFacts>>)> =
             self.once(documents).into_iter().map(|document| (document, None)).collect();
         side_by_side(&mut all, |(document, facts)| {
-            let found = read(&document.value);
+            let found = read(&Tree::from(&document.value));
             if found.is_ok() {
                 // Not needed any more, and there are many.
                 document.value = Value::Null;
@@ -337,7 +344,7 @@ impl Build {
         let mut samples: Vec<(&Document, String, Sample)> = Vec::new();
         for document in documents {
             if let Some((node, sample)) =
-                self.may(document, metrics::node(&document.value).map(|m| (m, vec![])))
+                self.may(document, metrics::node(&Tree::from(&document.value)).map(|m| (m, vec![])))
             {
                 samples.push((document, node, sample));
             }
@@ -374,7 +381,7 @@ fn name(value: &Value) -> (String, String) {
 }
 
 fn bind(event: &Value, cluster: &mut Cluster) {
-    let Some(binding) = event::binding(event) else { return };
+    let Some(binding) = event::binding(&Tree::from(event)) else { return };
     let pod = Key::new(&*binding.pod_namespace, &*binding.pod_name);
     let known = cluster.uid(&pod).map(ToString::to_string);
     let uid = binding.pod_uid.clone().or(known).unwrap_or_else(|| pod.to_string());

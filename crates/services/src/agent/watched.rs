@@ -2,6 +2,7 @@
 
 use crate::cluster::resource::{NODES, PODS, Resource};
 use crate::cluster::{Event, Watched};
+use loadline_api::json::{Skip, Tree};
 use loadline_api::node::COOLING;
 use loadline_api::qos::{GROUP, pod, rules, snapshot};
 use loadline_api::{Error, Warning};
@@ -10,7 +11,6 @@ use loadline_core::qos::policy::{Action, NodeQos};
 use loadline_core::qos::scope::Scope;
 use loadline_core::qos::taint::KEY;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub const NODE_QOS: Resource = Resource::new(GROUP, "v1alpha1", "nodeqoss", "NodeQOS");
 pub const POD_QOS: Resource = Resource::new(GROUP, "v1alpha1", "podqoss", "PodQOS");
@@ -62,30 +62,33 @@ pub(super) struct Pod {
     pub node: Option<String>,
 }
 
-/// A kind, and how it is read.
+/// A kind, what of it is skipped, and how it is read.
 macro_rules! watched {
-    ($name:ident: $resource:ident, $facts:ty, $read:expr) => {
+    ($name:ident: $resource:ident, skip $skip:expr, $facts:ty, $read:expr) => {
         #[derive(Debug)]
         pub(super) struct $name;
 
         impl Watched for $name {
             const RESOURCE: Resource = $resource;
+            const SKIP: Skip = $skip;
             type Facts = $facts;
 
-            fn read(object: &Value) -> Result<$facts, Error> {
+            fn read(object: &Tree<'_>) -> Result<$facts, Error> {
                 $read(object).map(logged)
             }
         }
     };
 }
 
-watched!(Nodes: NODES, Node, node);
-watched!(Pods: PODS, Pod, |o| pod::read(o).map(|((pod, node), warnings)| (Pod { pod, node }, warnings)));
-watched!(NodeRules: NODE_QOS, NodeQos, rules::node_qos);
-watched!(Actions: ACTIONS, Action, rules::action);
-watched!(Scopes: POD_QOS, Scope, rules::pod_qos);
+watched!(Nodes: NODES, skip snapshot::SKIP_NODE, Node, node);
+watched!(Pods: PODS, skip pod::SKIP, Pod, |o| pod::read(o).map(
+    |((pod, node), warnings)| (Pod { pod, node }, warnings)
+));
+watched!(NodeRules: NODE_QOS, skip Skip::MANAGED_FIELDS, NodeQos, rules::node_qos);
+watched!(Actions: ACTIONS, skip Skip::MANAGED_FIELDS, Action, rules::action);
+watched!(Scopes: POD_QOS, skip Skip::MANAGED_FIELDS, Scope, rules::pod_qos);
 
-fn node(object: &Value) -> Result<(Node, Vec<Warning>), Error> {
+fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let (node, warnings) = snapshot::node(object)?;
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);

@@ -22,8 +22,6 @@
 mod lines;
 mod object;
 
-pub use object::{DROP, MANAGED_FIELDS, Skip};
-
 use crate::cluster::connection::{Ask, Cause, Connection, Failure, Verb};
 use crate::cluster::resource::Resource;
 use kube::api::{ListParams, WatchEvent, WatchParams};
@@ -31,10 +29,10 @@ use kube::core::ObjectList;
 use kube::runtime::watcher::DefaultBackoff;
 use lines::Lines;
 use loadline_api::Error;
+use loadline_api::json::{Skip, Tree};
 use loadline_core::object::Meta;
 use object::Object;
 pub(super) use object::read;
-use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -59,7 +57,7 @@ pub trait Watched: 'static {
     /// Which of them, by field selector.
     const FIELDS: Option<&'static str> = None;
     /// What is skipped when decoding.
-    const SKIP: Skip = MANAGED_FIELDS;
+    const SKIP: Skip = Skip::MANAGED_FIELDS;
     /// What is kept.
     type Facts: Clone + Send + 'static;
 
@@ -67,7 +65,7 @@ pub trait Watched: 'static {
     ///
     /// # Errors
     /// What is wrong with it. That is told like any other change; it must not end the watch.
-    fn read(object: &Value) -> Result<Self::Facts, Error>;
+    fn read(object: &Tree<'_>) -> Result<Self::Facts, Error>;
 }
 
 /// What happened.

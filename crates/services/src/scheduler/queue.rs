@@ -250,6 +250,7 @@ fn turn(pod: &Pending) -> Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_api::json::Tree;
     use loadline_core::view::Live;
     use serde_json::json;
 
@@ -260,7 +261,7 @@ mod tests {
             "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created},
             "spec": {"priority": priority},
         });
-        let (mut pod, _) = loadline_api::pod::read(&object).expect("a pod");
+        let (mut pod, _) = loadline_api::pod::read(&Tree::from(&object)).expect("a pod");
         pod.resolve(&loadline_api::Context::new());
         let view = Arc::new(Live::new().view(&pod.facts, loadline_core::load::Load::ZERO));
         Arc::new(Pending { meta, pod, view })

@@ -5,10 +5,10 @@
 
 use crate::cluster::connection::{Ask, Connection, Verb};
 use crate::cluster::resource::{NODE_METRICS, POD_METRICS, Resource};
+use loadline_api::json::Tree;
 use loadline_api::{Error, metrics};
 use loadline_core::ledger::Sample;
 use loadline_core::object::Key;
-use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -84,19 +84,20 @@ async fn list<T>(
     connection: &Connection,
     of: Resource,
     timeout: Duration,
-    read: impl Fn(&Value) -> Result<T, Error>,
+    read: impl Fn(&Tree<'_>) -> Result<T, Error>,
 ) -> Result<Vec<T>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("measurements of {}: {why}", of.plural);
     let ask = Ask::read(Verb::List, of, of.collection(""));
     let text = connection.call(ask, timeout).await.map_err(|failure| failed(&failure.message))?;
-    let list: List = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
-    let sample = |value: &Value| {
+    let list: List<'_> = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+    let sample = |value: &Tree<'_>| {
         read(value).inspect_err(|error| tracing::debug!(%error, "measurement cannot be read")).ok()
     };
     Ok(list.items.iter().flatten().filter_map(sample).collect())
 }
 
 #[derive(serde::Deserialize)]
-struct List {
-    items: Option<Vec<Value>>,
+struct List<'a> {
+    #[serde(borrow)]
+    items: Option<Vec<Tree<'a>>>,
 }

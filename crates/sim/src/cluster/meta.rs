@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as wire;
+use loadline_api::json::Tree;
 use loadline_api::{Error, Problem};
 use loadline_core::object::{Key, Meta};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl From<wire::ObjectMeta> for ObjectMeta {
 }
 
 /// The metadata of an object, and the rest of it as something that knows how to read itself.
-pub(super) fn read<T: DeserializeOwned>(kind: &str, object: &Value) -> Result<(ObjectMeta, T), Error> {
+pub(super) fn read<T: DeserializeOwned>(kind: &str, object: &Tree<'_>) -> Result<(ObjectMeta, T), Error> {
     let failed = |error: serde_json::Error| Error {
         object: kind.to_owned(),
         problems: vec![Problem { path: String::new(), problem: error.to_string() }],

@@ -3,6 +3,7 @@
 use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
 use loadline_api::Error;
+use loadline_api::json::Tree;
 use loadline_core::requests::{self, Rules};
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeAffinity, Required};
@@ -120,7 +121,7 @@ impl Watched for Pod {
     const RESOURCE: Resource = resource::PODS;
     type Facts = Self;
 
-    fn read(object: &Value) -> Result<Self, Error> {
+    fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (_, asks) = meta::read::<requests::Pod>("Pod", object)?;
         let requests = requests::requests(&asks, Rules::default());
         let (meta, Raw { spec, status }) = meta::read("Pod", object)?;
@@ -225,7 +226,7 @@ impl Watched for Node {
     const RESOURCE: Resource = resource::NODES;
     type Facts = Self;
 
-    fn read(object: &Value) -> Result<Self, Error> {
+    fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (meta, RawNode { spec, status }) = meta::read("Node", object)?;
         let ready = status.conditions.iter().any(|c| c.r#type == "Ready" && c.status == "True");
         Ok(Self {

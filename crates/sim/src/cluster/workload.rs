@@ -3,6 +3,7 @@
 use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
 use loadline_api::Error;
+use loadline_api::json::Tree;
 use loadline_core::select::{LabelSelector, Selector};
 use loadline_services::cluster::{Resource, Watched};
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,7 @@ impl Watched for ReplicaSet {
     const RESOURCE: Resource = resource::REPLICA_SETS;
     type Facts = Self;
 
-    fn read(object: &Value) -> Result<Self, Error> {
+    fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (meta, Raw { spec, status }) = meta::read::<Raw<ReplicaSetStatus>>("ReplicaSet", object)?;
         Ok(Self {
             meta,
@@ -220,7 +221,7 @@ impl Watched for Deployment {
     const RESOURCE: Resource = resource::DEPLOYMENTS;
     type Facts = Self;
 
-    fn read(object: &Value) -> Result<Self, Error> {
+    fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (meta, Raw { spec, status }) = meta::read::<Raw<DeploymentStatus>>("Deployment", object)?;
         let rolling = spec.strategy.rolling_update.unwrap_or_default();
         let quarter = || Amount::Share("25%".into());
@@ -296,7 +297,7 @@ impl Watched for Budget {
     const RESOURCE: Resource = resource::BUDGETS;
     type Facts = Self;
 
-    fn read(object: &Value) -> Result<Self, Error> {
+    fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (meta, RawBudget { spec, status }) = meta::read("PodDisruptionBudget", object)?;
         let disrupted = status.get("disruptedPods").and_then(|pods| BTreeMap::deserialize(pods).ok());
         Ok(Self {

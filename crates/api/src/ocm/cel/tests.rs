@@ -46,8 +46,9 @@ fn fleet() -> Fleet {
 
 /// A cluster is there, or is different.
 fn set(fleet: &mut Fleet, judge: &mut CelJudge, object: &Value) {
-    let cluster = crate::ocm::fleet::cluster(object).expect("a cluster").0;
-    judge.set_cluster(&cluster, object);
+    let object = Tree::from(object);
+    let cluster = crate::ocm::fleet::cluster(&object).expect("a cluster").0;
+    judge.set_cluster(&cluster, &object);
     fleet.set_cluster(cluster);
 }
 
@@ -208,11 +209,11 @@ fn many_costly_expressions_have_one_budget() {
 // As a controller written in Go sees a cluster: `[]` and `{}` are stored, but not read.
 #[test]
 fn what_is_empty_is_not_there_and_what_cannot_be_missing_is() {
-    let seen = view(&json!({
+    let seen = view(&Tree::from(&json!({
         "metadata": {"name": "c1", "labels": {"tier": ""}, "annotations": {}},
         "spec": {"taints": []},
         "status": {"clusterClaims": [], "capacity": {}, "allocatable": {"cpu": "1"}, "conditions": []},
-    }));
+    })));
     let want = json!({
         "metadata": {"name": "c1", "labels": {"tier": ""}},
         "spec": {"hubAcceptsClient": false},
@@ -220,6 +221,6 @@ fn what_is_empty_is_not_there_and_what_cannot_be_missing_is() {
     });
     assert_eq!(seen, want);
     for odd in [json!(null), json!({"metadata": 1, "spec": [], "status": "x"})] {
-        assert_eq!(view(&odd), odd, "whoever reads it complains");
+        assert_eq!(view(&Tree::from(&odd)), odd, "whoever reads it complains");
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use loadline_api::json::Tree;
 use loadline_core::estimate::{Ask, Given};
 use loadline_core::object::{Key, Meta};
 use serde_json::{Value, json};
@@ -28,11 +29,11 @@ fn pod(name: &str, node: &str) -> Value {
 }
 
 fn set_node(value: &Value) -> Message {
-    Message::Node(Event::Applied(meta(value), Nodes::read(value)))
+    Message::Node(Event::Applied(meta(value), Nodes::read(&Tree::from(value))))
 }
 
 fn set_pod(value: &Value) -> Message {
-    Message::Pod(Event::Applied(meta(value), Pods::read(value)))
+    Message::Pod(Event::Applied(meta(value), Pods::read(&Tree::from(value))))
 }
 
 /// A fold and its readers' side; news are published one by one.

@@ -2,6 +2,7 @@ use super::*;
 use crate::cluster::Watched;
 use crate::scheduler::watched::{Nodes, Pods};
 use crate::sources::metrics_api::Measured;
+use loadline_api::json::Tree;
 use loadline_api::node::COOLING;
 use serde_json::{Value, json};
 
@@ -23,11 +24,11 @@ fn meta(value: &Value) -> Meta {
 }
 
 fn set_node(value: &Value) -> Message {
-    Message::Node(Event::Applied(meta(value), Nodes::read(value)))
+    Message::Node(Event::Applied(meta(value), Nodes::read(&Tree::from(value))))
 }
 
 fn set_pod(value: &Value) -> Message {
-    Message::Pod(Event::Applied(meta(value), Pods::read(value)))
+    Message::Pod(Event::Applied(meta(value), Pods::read(&Tree::from(value))))
 }
 
 fn delete_pod(value: &Value) -> Message {
@@ -80,7 +81,7 @@ fn measured(second: i64, nodes: &[(&str, &str)]) -> Message {
             "metadata": {"name": name}, "timestamp": stamp(second), "window": "5s",
             "usage": {"cpu": cpu, "memory": "1Gi"},
         });
-        loadline_api::metrics::node(&value).expect("a measurement")
+        loadline_api::metrics::node(&Tree::from(&value)).expect("a measurement")
     };
     Message::Measured(Ok(Measured { nodes: nodes.iter().map(sample).collect(), pods: Vec::new() }))
 }
@@ -223,7 +224,7 @@ async fn a_bind_whose_answer_was_lost_counts_once() {
     let Some((_, Action::Bind { pod: held, .. })) = actions(&mut state).pop() else { panic!("bound") };
     // Somebody else was faster, as the server says.
     let bound = pod("a", 5, on("n1"));
-    let answer = Some(Box::new((meta(&bound), Pods::read(&bound))));
+    let answer = Some(Box::new((meta(&bound), Pods::read(&Tree::from(&bound)))));
     state.done(Outcome::Unbound { pod: held, now: answer }, now(0));
     // What the watch still has to say about the time before changes nothing.
     state.take(set_pod(&pod("a", 2, json!({}))), now(0));
@@ -262,12 +263,18 @@ async fn a_pod_waits_for_its_claim_and_is_read_again_when_that_comes() {
     assert!(words.contains("data"), "{words}");
     state.done(Outcome::Refused { pod: held, helps }, now(0));
     let disk = json!({"metadata": {"name": "disk"}, "spec": {}});
-    state.take(Message::Volume(Event::Applied(meta(&disk), loadline_api::context::volume(&disk))), now(0));
+    state.take(
+        Message::Volume(Event::Applied(meta(&disk), loadline_api::context::volume(&Tree::from(&disk)))),
+        now(0),
+    );
     let claim = json!({
         "metadata": {"name": "data", "namespace": "default", "uid": "data"},
         "spec": {"volumeName": "disk"}, "status": {"phase": "Bound"},
     });
-    state.take(Message::Claim(Event::Applied(meta(&claim), loadline_api::context::claim(&claim))), now(0));
+    state.take(
+        Message::Claim(Event::Applied(meta(&claim), loadline_api::context::claim(&Tree::from(&claim)))),
+        now(0),
+    );
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(self::words(&mut state), ["a to n1"]);
 }
