@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hdrhistogram::Histogram;
 use kube::api::{Api, PostParams};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
-use loadline_api::estimator::{Component, Replica, replicas_request, sets_request};
+use loadline_api::estimator::{Replica, replicas_request, sets_request};
 use loadline_core::resources::List;
 use loadline_testkit::karmada::{self, Channel, Version};
 use loadline_testkit::{ControlPlane, Running};
@@ -211,10 +211,7 @@ impl Question {
             Self::Sets => {
                 // Large ones: Karmada's places set after set over all nodes.
                 let big = Replica { requests: amounts("7", "28Gi")?, ..Replica::default() };
-                let set = [
-                    Component { name: "leader".into(), replicas: 1, replica: big.clone() },
-                    Component { name: "worker".into(), replicas: 99, replica: big },
-                ];
+                let set = [big.component("leader", 1), big.component("worker", 99)];
                 client
                     .max_available_component_sets(request(sets_request(CLUSTER, "default", &set, &[])))
                     .await?

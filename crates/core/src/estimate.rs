@@ -41,7 +41,7 @@ use crate::select::node::Required;
 pub const UNCONSTRAINED: i32 = i32::MAX;
 
 /// What one replica asks for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ask {
     /// What it demands of its node.
     pub required: Required,
@@ -62,7 +62,7 @@ pub struct Ask {
 }
 
 /// One pod template of a set, and how often a set has it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Component {
     pub name: String,
     /// How many a set has.
@@ -72,7 +72,7 @@ pub struct Component {
 }
 
 /// Something assigned to the cluster whose pods are not all to be seen there yet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assumed {
     pub namespace: String,
     /// What it is, where the asker says so: pods of it that are on nodes already are not counted twice.

@@ -4,7 +4,7 @@ mod serving;
 
 use jiff::{SignedDuration, Timestamp};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
-use loadline_api::estimator::{Assumed, Component, Replica, pb, replicas_request, sets_request};
+use loadline_api::estimator::{Replica, assumed_workload, pb, replicas_request, sets_request};
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
 use loadline_core::estimate::{Index, Quota, UNCONSTRAINED, Waiting};
 use loadline_core::load::recommend::Target;
@@ -44,8 +44,8 @@ fn in_namespace(cpu: &str, namespace: &str) -> Replica {
 }
 
 /// One component of a set.
-fn part(replicas: i32, replica: Replica) -> Component {
-    Component { name: "part".into(), replicas, replica }
+fn part(replicas: i32, replica: Replica) -> pb::Component {
+    replica.component("part", replicas)
 }
 
 /// `Quantity { string: text }`.
@@ -266,7 +266,7 @@ async fn a_million_components_are_refused_and_a_set_of_nothing_is_unconstrained(
     assert!(status.message().contains("at most 100000 components"), "{status}");
 
     // Row 4: components whose replicas are all 0 bind nothing, and are not counted one by one up to 2³¹.
-    let sets = |components: &[Component]| sets_request("a", "", components, &[]);
+    let sets = |components: &[pb::Component]| sets_request("a", "", components, &[]);
     let zero = [part(0, asks("1")), part(0, asks("2"))];
     let answer = client.max_available_component_sets(sets(&zero)).await.unwrap();
     assert_eq!(answer.into_inner().max_sets, UNCONSTRAINED);
@@ -334,16 +334,14 @@ async fn what_is_on_its_way_takes_room_once() {
         index.set_pod(&facts);
     }
     publish(&members, "a", &index);
-    let assumed = |workload| {
-        vec![Assumed { namespace: "default".into(), workload, components: vec![part(3, asks("2"))] }]
-    };
+    let assumed = |workload| vec![assumed_workload("default", workload, vec![part(3, asks("2"))])];
     // Of 2 × 8 cores, 2 × 2 are taken: 12 are free, 6 replicas of 2.
     let cases = [
         (true, vec![], 6, "nothing is on its way"),
         (true, assumed(None), 3, "three are on their way, and nobody says whose they are"),
         // Row 22: two of the three are there already.
-        (true, assumed(Some(target.clone())), 5, "one of three is still to come"),
-        (false, assumed(Some(target)), 6, "switched off"),
+        (true, assumed(Some(&target)), 5, "one of three is still to come"),
+        (false, assumed(Some(&target)), 6, "switched off"),
     ];
     for (on, assumed, expected, why) in cases {
         let serving = Serving::start(&members, Options { assumed: on, ..Options::default() }).await;
@@ -510,7 +508,8 @@ async fn a_deadline_ends_what_is_being_computed() {
     }
     index.set_node(&build::node("z").cpu("1M").has("pods", "1M").facts());
     publish(&members, "a", &index);
-    let endless: Vec<Component> = (0..20_000).map(|i| part(1, asks(&format!("{}m", 2_000 + i)))).collect();
+    let endless: Vec<pb::Component> =
+        (0..20_000).map(|i| part(1, asks(&format!("{}m", 2_000 + i)))).collect();
     let mut client = here(&members, Options { longest: Duration::from_millis(200), ..Options::default() });
     let status = client.max_available_component_sets(sets_request("a", "", &endless, &[])).await.unwrap_err();
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");

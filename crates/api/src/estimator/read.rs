@@ -1,16 +1,17 @@
 //! What does a request say?
 
 use super::generated::kubernetes as k8s;
-use super::{Assumed, Component, MOST_COMPONENTS, Replica, pb};
+use super::{MOST_COMPONENTS, pb};
 use crate::read::{Error, Problem, group};
 use jiff::SignedDuration;
+use loadline_core::estimate::{Ask, Assumed, Component};
 use loadline_core::load::recommend::Target;
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
 use loadline_core::select::label::Expression;
-use loadline_core::select::node::{NodeSelector, Term};
+use loadline_core::select::node::{NodeSelector, Required, Term};
 use prost::Message;
 use std::collections::BTreeMap;
 
@@ -18,16 +19,16 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// When something in it is malformed.
-pub fn replicas(request: &pb::MaxAvailableReplicasRequest) -> Result<(Replica, Vec<Assumed>), Error> {
+pub fn replicas(request: &pb::MaxAvailableReplicasRequest) -> Result<(Ask, Vec<Assumed>), Error> {
     let mut notes = Notes::default();
-    let (mut replica, mut assumed) = (Replica::default(), Vec::new());
+    let (mut ask, mut assumed) = (Ask::default(), Vec::new());
     if notes.affordable(0, &request.assumed_workloads) {
         if let Some(given) = &request.replica_requirements {
-            replica = notes.within(|| "replicaRequirements".into(), |notes| whole(given, notes));
+            ask = notes.within(|| "replicaRequirements".into(), |notes| whole(given, notes));
         }
         assumed = notes.assumed(&request.assumed_workloads);
     }
-    notes.end("MaxAvailableReplicasRequest", (replica, assumed))
+    notes.end("MaxAvailableReplicasRequest", (ask, assumed))
 }
 
 /// What a request for sets says: what one set consists of, and what is on its way to the cluster.
@@ -140,11 +141,11 @@ impl Notes {
                     notes.add("replicas", problem);
                 }
                 let required = component.replica_requirements.as_deref();
-                let mut replica = required
+                let mut ask = required
                     .map(|given| notes.within(|| "replicaRequirements".into(), |notes| part(given, notes)))
                     .unwrap_or_default();
-                namespace.clone_into(&mut replica.namespace);
-                Component { name: component.name.clone(), replicas: component.replicas, replica }
+                namespace.clone_into(&mut ask.namespace);
+                Component { name: component.name.clone(), replicas: component.replicas, ask }
             };
             self.within(|| format!("components[{i}]"), read)
         };
@@ -169,8 +170,8 @@ fn named(given: &pb::ObjectReference, namespace: &str, notes: &mut Notes) -> Tar
     }
 }
 
-fn whole(given: &pb::ReplicaRequirements, notes: &mut Notes) -> Replica {
-    Replica {
+fn whole(given: &pb::ReplicaRequirements, notes: &mut Notes) -> Ask {
+    Ask {
         namespace: given.namespace.clone(),
         priority_class: given.priority_class_name.clone(),
         priority: given.priority,
@@ -180,8 +181,8 @@ fn whole(given: &pb::ReplicaRequirements, notes: &mut Notes) -> Replica {
     }
 }
 
-fn part(given: &pb::ComponentReplicaRequirements, notes: &mut Notes) -> Replica {
-    Replica {
+fn part(given: &pb::ComponentReplicaRequirements, notes: &mut Notes) -> Ask {
+    Ask {
         priority_class: given.priority_class_name.clone(),
         priority: given.priority,
         requests: requests(&given.resource_request_bytes, &given.resource_request, notes),
@@ -227,13 +228,12 @@ fn amount(bytes: &[u8]) -> Result<Quantity, String> {
     Ok(amount)
 }
 
-fn claimed(given: Option<&pb::NodeClaim>, notes: &mut Notes) -> Replica {
+fn claimed(given: Option<&pb::NodeClaim>, notes: &mut Notes) -> Ask {
     let read = |notes: &mut Notes| {
-        given.map_or_else(Replica::default, |claim| Replica {
-            selector: claim.node_selector.clone(),
-            affinity: affinity(claim, notes),
+        given.map_or_else(Ask::default, |claim| Ask {
+            required: Required::new(&claim.node_selector, affinity(claim, notes).as_ref()),
             tolerations: tolerations(claim, notes),
-            ..Replica::default()
+            ..Ask::default()
         })
     };
     notes.within(|| "nodeClaim".into(), read)

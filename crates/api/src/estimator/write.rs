@@ -4,7 +4,7 @@
 //! of the whole cluster.
 
 use super::generated::kubernetes as k8s;
-use super::{Assumed, Component, Replica, pb};
+use super::pb;
 use loadline_core::load::recommend::Target;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
@@ -14,17 +14,60 @@ use loadline_core::select::taint::Effect;
 use prost::Message as _;
 use std::collections::BTreeMap;
 
+/// What one replica asks for, in the words of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replica {
+    /// Labels its node must have.
+    pub selector: BTreeMap<String, String>,
+    /// What else it demands of its node.
+    pub affinity: Option<NodeSelector>,
+    /// What it puts up with.
+    pub tolerations: Vec<Toleration>,
+    /// What it requests.
+    pub requests: List,
+    /// What it may not exceed, where known.
+    pub limits: Option<List>,
+    /// Whose quotas bind it; empty for none.
+    pub namespace: String,
+    /// The name of its priority class; empty for none.
+    pub priority_class: String,
+    /// What that class amounts to, where known.
+    pub priority: Option<i32>,
+}
+
+impl Replica {
+    /// So many of it, as a part of a set. The namespace is that of the set.
+    #[must_use]
+    pub fn component(&self, name: &str, replicas: i32) -> pb::Component {
+        pb::Component { name: name.into(), replica_requirements: Some(Box::new(self.into())), replicas }
+    }
+}
+
+/// Something assigned to the cluster, each replica once. Which workload it is may be left unsaid.
+#[must_use]
+pub fn assumed_workload(
+    namespace: &str,
+    workload: Option<&Target>,
+    components: Vec<pb::Component>,
+) -> pb::AssumedWorkload {
+    pb::AssumedWorkload {
+        namespace: namespace.into(),
+        components,
+        workload: workload.map(|target| Box::new(target.into())),
+    }
+}
+
 /// How many replicas would fit in that cluster?
 #[must_use]
 pub fn replicas_request(
     cluster: &str,
     replica: Option<&Replica>,
-    assumed: &[Assumed],
+    assumed: &[pb::AssumedWorkload],
 ) -> pb::MaxAvailableReplicasRequest {
     pb::MaxAvailableReplicasRequest {
         cluster: cluster.into(),
         replica_requirements: replica.map(Into::into),
-        assumed_workloads: assumed.iter().map(Into::into).collect(),
+        assumed_workloads: assumed.to_vec(),
         details: false,
     }
 }
@@ -34,14 +77,14 @@ pub fn replicas_request(
 pub fn sets_request(
     cluster: &str,
     namespace: &str,
-    components: &[Component],
-    assumed: &[Assumed],
+    components: &[pb::Component],
+    assumed: &[pb::AssumedWorkload],
 ) -> pb::MaxAvailableComponentSetsRequest {
     pb::MaxAvailableComponentSetsRequest {
         cluster: cluster.into(),
-        components: components.iter().map(Into::into).collect(),
+        components: components.to_vec(),
         namespace: namespace.into(),
-        assumed_workloads: assumed.iter().map(Into::into).collect(),
+        assumed_workloads: assumed.to_vec(),
         enough: None,
         details: false,
     }
@@ -72,26 +115,6 @@ impl From<&Replica> for pb::ComponentReplicaRequirements {
             resource_request_bytes: requests,
             limits_bytes: replica.limits.as_ref().map(amounts).unwrap_or_default(),
             priority: replica.priority,
-        }
-    }
-}
-
-impl From<&Component> for pb::Component {
-    fn from(component: &Component) -> Self {
-        Self {
-            name: component.name.clone(),
-            replica_requirements: Some(Box::new((&component.replica).into())),
-            replicas: component.replicas,
-        }
-    }
-}
-
-impl From<&Assumed> for pb::AssumedWorkload {
-    fn from(assumed: &Assumed) -> Self {
-        Self {
-            namespace: assumed.namespace.clone(),
-            components: assumed.components.iter().map(Into::into).collect(),
-            workload: assumed.workload.as_ref().map(|target| Box::new(target.into())),
         }
     }
 }

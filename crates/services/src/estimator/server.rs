@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use limit::{Gate, Wanted};
 use loadline_api::estimator::service::estimator_server::{Estimator, EstimatorServer};
 use loadline_api::estimator::{self as api, pb};
-use loadline_core::estimate::{Answer, Ask, Assumed, Component, Given, Unwanted};
+use loadline_core::estimate::{Answer, Given, Unwanted};
 use prost::Message as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +62,13 @@ impl Default for Options {
             concurrency: 512,
             longest: Duration::from_secs(10),
         }
+    }
+}
+
+impl Options {
+    /// What counts in every answer.
+    fn given(&self) -> Given<'static> {
+        Given { quotas: self.quotas, pending: self.pending, load: self.load, ..Given::default() }
     }
 }
 
@@ -185,13 +192,16 @@ impl Server {
             request.assumed_workloads.clear();
         }
         let large = request.encoded_len() > SHORT;
-        let (replica, assumed) = api::replicas(&request).map_err(|error| malformed(&error))?;
-        let ask = Ask::from(replica);
+        let (ask, assumed) = api::replicas(&request).map_err(|error| malformed(&error))?;
         let preempting = request.details && ask.priority.is_some();
         let pending = self.options.pending && known.view.pending_count() > 0;
         let long = large || pending || preempting || self.options.load || !assumed.is_empty();
-        let about = About { assumed, preempting, enough: None };
-        let answer = self.compute(wanted, long, about, move |given| known.view.replicas(&ask, given)).await?;
+        let options = self.options.clone();
+        let work = move |wanted: &dyn Fn() -> bool| {
+            let given = Given { assumed: &assumed, preempting, wanted, ..options.given() };
+            known.view.replicas(&ask, &given)
+        };
+        let answer = self.compute(wanted, long, work).await?;
         self.metrics.estimated(&request.cluster, &answer);
         let told = Told::new(&answer, member, request.details);
         Ok(pb::MaxAvailableReplicasResponse {
@@ -215,13 +225,16 @@ impl Server {
             request.assumed_workloads.clear();
         }
         let (components, assumed) = api::sets(&request).map_err(|error| malformed(&error))?;
-        let components: Vec<Component> = components.into_iter().map(Into::into).collect();
-        let preempting = request.details && components.iter().any(|c| c.ask.priority.is_some());
-        let about = About { assumed, preempting, enough: request.enough };
-        let namespace = std::mem::take(&mut request.namespace);
-        let work = move |given: &Given<'_>| known.view.sets(&namespace, &components, given);
-        let answer = self.compute(wanted, true, about, work).await?;
-        let told = Told::new(&answer, member, request.details);
+        let details = request.details;
+        let preempting = details && components.iter().any(|c| c.ask.priority.is_some());
+        let options = self.options.clone();
+        let work = move |wanted: &dyn Fn() -> bool| {
+            let given =
+                Given { assumed: &assumed, preempting, enough: request.enough, wanted, ..options.given() };
+            known.view.sets(&request.namespace, &components, &given)
+        };
+        let answer = self.compute(wanted, true, work).await?;
+        let told = Told::new(&answer, member, details);
         Ok(pb::MaxAvailableComponentSetsResponse {
             max_sets: answer.most.max(0),
             by_load: told.by_load,
@@ -255,26 +268,10 @@ impl Server {
         &self,
         wanted: Wanted,
         long: bool,
-        about: About,
-        work: impl FnOnce(&Given<'_>) -> Result<Answer, Unwanted> + Send + 'static,
+        work: impl FnOnce(&dyn Fn() -> bool) -> Result<Answer, Unwanted> + Send + 'static,
     ) -> Result<Answer, Status> {
-        let switches = (self.options.quotas, self.options.pending, self.options.load);
         let now = wanted.clone();
-        let work = move || {
-            let (quotas, pending, load) = switches;
-            let assumed: Vec<Assumed> = about.assumed.into_iter().map(Into::into).collect();
-            let wanted = || now.still();
-            let given = Given {
-                assumed: &assumed,
-                quotas,
-                pending,
-                load,
-                preempting: about.preempting,
-                enough: about.enough,
-                wanted: &wanted,
-            };
-            work(&given)
-        };
+        let work = move || work(&|| now.still());
         let answer = if long {
             // The caller's deadline is watched outside; the semaphore is never closed.
             let place = self.long.clone().acquire_owned().await;
@@ -290,13 +287,6 @@ impl Server {
         };
         answer.map_err(|Unwanted| wanted.over())
     }
-}
-
-/// What else a question is about.
-struct About {
-    assumed: Vec<api::Assumed>,
-    preempting: bool,
-    enough: Option<i32>,
 }
 
 fn malformed(error: &api::Error) -> Status {

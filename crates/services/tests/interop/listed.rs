@@ -4,7 +4,7 @@
 
 use super::ask::Asker;
 use super::waiting::owner;
-use loadline_api::estimator::{Assumed, Component, Replica, pb, replicas_request, sets_request};
+use loadline_api::estimator::{Replica, assumed_workload, pb, replicas_request, sets_request};
 use loadline_core::resources::List;
 use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
@@ -115,10 +115,6 @@ fn asks(case: &str, requests: &[(&str, &str)]) -> Replica {
         namespace: "free".into(),
         ..Replica::default()
     }
-}
-
-fn part(name: &str, replicas: i32, replica: Replica) -> Component {
-    Component { name: name.into(), replicas, replica }
 }
 
 /// A request below zero counts as none with them: 10 places are left.
@@ -274,8 +270,8 @@ fn with_a_pod_of_a_workload(plane: &ControlPlane) {
 // Row 22: what is on its way and has come is counted twice.
 fn assumed_there(stage: &Stage<'_>) {
     let replica = asks("assumed-there", &[("cpu", "1")]);
-    let components = vec![part("there", 1, replica.clone())];
-    let assumed = [Assumed { namespace: "default".into(), workload: None, components }];
+    let components = vec![replica.component("there", 1)];
+    let assumed = [assumed_workload("default", None, components)];
     let ask = |asker: &Asker| asker.replicas(replicas_request("member", Some(&replica), &assumed));
     let why = "4 − 1 that is there; 1.18 takes 1 more off for the same pod, 1.17 does not know of it";
     stage.show(ask, [Ok(3), Ok(2)], Ok(3), why);
@@ -283,9 +279,9 @@ fn assumed_there(stage: &Stage<'_>) {
 
 // Row 23: what does not fit completely.
 fn assumed_partly(stage: &Stage<'_>) {
-    let cpu = part("large", 3, asks("assumed-partly", &[("cpu", "2")]));
-    let memory = part("small", 1, asks("assumed-partly", &[("memory", "1Gi")]));
-    let assumed = [Assumed { namespace: "default".into(), workload: None, components: vec![cpu, memory] }];
+    let cpu = asks("assumed-partly", &[("cpu", "2")]).component("large", 3);
+    let memory = asks("assumed-partly", &[("memory", "1Gi")]).component("small", 1);
+    let assumed = [assumed_workload("default", None, vec![cpu, memory])];
     let replica = asks("assumed-partly", &[("memory", "1Gi")]);
     let ask = |asker: &Asker| asker.replicas(replicas_request("member", Some(&replica), &assumed));
     let why = "2 of 3 large fit; 1.18 then forgets the small one, ours takes off what fits: 4 GiB − 1";
@@ -298,8 +294,10 @@ fn two_zones(plane: &ControlPlane) {
 }
 
 fn order(stage: &Stage<'_>) {
-    let set =
-        [part("first", 1, asks("order", &[("cpu", "2")])), part("second", 1, asks("order", &[("cpu", "3")]))];
+    let set = [
+        asks("order", &[("cpu", "2")]).component("first", 1),
+        asks("order", &[("cpu", "3")]).component("second", 1),
+    ];
     let ask = |asker: &Asker| asker.sets(sets_request("member", "free", &set, &[]));
     let why = "theirs fills the zone that came first (3 − 2 leaves no 3), ours the one with the first name";
     stage.show(ask, [Ok(0), Ok(0)], Ok(1), why);
@@ -307,7 +305,7 @@ fn order(stage: &Stage<'_>) {
 
 // Row 4: sets without pods.
 fn zero_replicas(stage: &Stage<'_>) {
-    let set = [part("none", 0, asks("zero-replicas", &[("cpu", "1")]))];
+    let set = [asks("zero-replicas", &[("cpu", "1")]).component("none", 0)];
     let request = || sets_request("member", "free", &set, &[]);
     assert_eq!(said(stage.ours.sets(request())), Ok(i32::MAX), "nothing limits how often nothing fits");
     for theirs in [stage.old, stage.new] {

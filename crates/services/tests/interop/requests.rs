@@ -1,7 +1,7 @@
 //! Random questions, from the sensible to the absurd, the same with every run.
 
 use super::world::{LABELS, NODES, SCALARS, TAINTS, node_name};
-use loadline_api::estimator::{Assumed, Component, Replica, pb};
+use loadline_api::estimator::{Replica, assumed_workload, pb};
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
@@ -155,8 +155,8 @@ pub fn held(replica: &Replica) -> Option<Replica> {
 
 /// What one set consists of. Something in it asks for places, and for enough that counting sets one by one does not
 /// take long.
-pub fn components(rng: &mut StdRng) -> Vec<Component> {
-    let mut out: Vec<Component> = (0..rng.random_range(1..5)).map(|_| component(rng, 6)).collect();
+pub fn components(rng: &mut StdRng) -> Vec<pb::Component> {
+    let mut out: Vec<pb::Component> = (0..rng.random_range(1..5)).map(|_| component(rng, 6)).collect();
     if out.iter().all(|component| component.replicas == 0) {
         out[0].replicas = 1;
     }
@@ -164,28 +164,24 @@ pub fn components(rng: &mut StdRng) -> Vec<Component> {
 }
 
 /// What is on its way. Workloads of several components are small and come first: they always fit.
-pub fn assumed(rng: &mut StdRng) -> Vec<Assumed> {
+pub fn assumed(rng: &mut StdRng) -> Vec<pb::AssumedWorkload> {
     let mut out = Vec::new();
     if rng.random_bool(0.3) {
         let tiny = |cpu: &str| {
             let requests = List::from([("cpu".to_owned(), cpu.parse().expect("a quantity"))]);
-            Component {
-                name: "tiny".into(),
-                replicas: 2,
-                replica: Replica { requests, ..Replica::default() },
-            }
+            Replica { requests, ..Replica::default() }.component("tiny", 2)
         };
         let components = vec![tiny("10m"), tiny("250m"), tiny("50m")];
-        out.push(Assumed { namespace: "default".into(), workload: None, components });
+        out.push(assumed_workload("default", None, components));
     }
     for _ in 0..rng.random_range(1..4) {
         let components = vec![component(rng, 60)];
-        out.push(Assumed { namespace: "default".into(), workload: None, components });
+        out.push(assumed_workload("default", None, components));
     }
     out
 }
 
-fn component(rng: &mut StdRng, most: i32) -> Component {
+fn component(rng: &mut StdRng, most: i32) -> pb::Component {
     let mut requests = List::new();
     requests.insert("cpu".into(), text(rng, &["250m", "1", "2", "3500m", "6"]).parse().expect("a quantity"));
     if rng.random_bool(0.6) {
@@ -196,8 +192,7 @@ fn component(rng: &mut StdRng, most: i32) -> Component {
         requests.insert(resource(rng), "1".parse().expect("a quantity"));
     }
     let claim = if rng.random_bool(0.5) { claim(rng) } else { Replica::default() };
-    let replica = Replica { requests, ..claim };
-    Component { name: "part".into(), replicas: rng.random_range(0..=most), replica }
+    Replica { requests, ..claim }.component("part", rng.random_range(0..=most))
 }
 
 fn text(rng: &mut StdRng, from: &[&str]) -> String {
