@@ -25,6 +25,7 @@
 //! | what quotas leave | [`quota`] |
 //! | what is to be counted, and what is on its way | [`workload`] |
 //! | spans of time as Go writes them | [`duration`] |
+//! | which object it is | [`object`] |
 //! | the text of objects | [`json`] |
 
 pub mod cluster;
@@ -36,6 +37,7 @@ pub mod json;
 pub mod karmada;
 pub mod metrics;
 pub mod node;
+pub mod object;
 pub mod ocm;
 pub mod owners;
 pub mod pod;

@@ -2,7 +2,8 @@
 
 use super::Watched;
 use loadline_api::Error;
-use loadline_core::object::{Key, Meta};
+use loadline_api::object::meta;
+use loadline_core::object::Meta;
 use serde::de::{DeserializeSeed, Deserializer};
 use std::marker::PhantomData;
 
@@ -29,15 +30,9 @@ impl<W: Watched> Clone for Object<W> {
 
 impl<'de, W: Watched> serde::Deserialize<'de> for Object<W> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let value = W::SKIP.deserialize(from)?;
-        let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-        let revision = text("resourceVersion").to_owned();
-        let meta = Meta {
-            key: Key::new(text("namespace"), text("name")),
-            uid: text("uid").into(),
-            revision: revision.parse().ok(),
-        };
-        Ok(Self { meta, revision, facts: W::read(&value), kind: PhantomData })
+        let object = W::SKIP.deserialize(from)?;
+        let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        Ok(Self { meta: meta(&object), revision, facts: W::read(&object), kind: PhantomData })
     }
 }
 
