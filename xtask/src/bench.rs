@@ -16,6 +16,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["run", "--release", "--package", "loadline-apiserver", "--example", "scale"],
     },
     Bench {
+        name: "decode",
+        about: "microseconds from the text of a watched pod to facts",
+        cargo: &["bench", "--package", "loadline-api", "--bench", "decode"],
+    },
+    Bench {
         name: "schedule",
         about: "decisions per second at 100 to 20 000 nodes",
         cargo: &["run", "--release", "--package", "loadline-core", "--example", "schedule"],

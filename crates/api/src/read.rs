@@ -12,6 +12,7 @@ use serde::Deserialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,6 +263,11 @@ impl<'v, 'p> At<'v, 'p> {
         self.text().unwrap_or_default().to_owned()
     }
 
+    /// A text, perhaps an empty one, for many to have.
+    pub(crate) fn shared(&self) -> Arc<str> {
+        self.text().map(Into::into).unwrap_or_default()
+    }
+
     /// A text that must be there.
     pub(crate) fn needed(&self) -> String {
         if self.value.is_null() || self.value.as_str() == Some("") {
@@ -296,7 +302,9 @@ impl<'v, 'p> At<'v, 'p> {
 
     /// Texts by name: labels, annotations, a node selector.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
-        self.entries().map(|(key, at)| (key.to_owned(), at.string())).collect()
+        let mut out = BTreeMap::new();
+        out.extend(self.entries().map(|(key, at)| (key.to_owned(), at.string())));
+        out
     }
 
     /// A list of texts.
@@ -357,9 +365,9 @@ pub(crate) fn controller(metadata: &At<'_, '_>) -> Option<loadline_core::view::O
     let found = owners.items().find(|at| at.get("controller").flag())?;
     Some(loadline_core::view::Owner {
         group: group(found.get("apiVersion").text().unwrap_or_default()).into(),
-        kind: found.get("kind").string().into(),
-        name: found.get("name").string().into(),
-        uid: found.get("uid").string().into(),
+        kind: found.get("kind").shared(),
+        name: found.get("name").shared(),
+        uid: found.get("uid").shared(),
     })
 }
 

@@ -209,53 +209,57 @@ impl NonZero {
 /// What a container that does not say is taken to need when scoring.
 pub const ASSUMED: NonZero = NonZero { cpu_milli: 100, memory_bytes: 200 << 20 };
 
+/// Amounts while they are added up: their names stay where they are.
+pub(crate) type Sum<'a> = BTreeMap<&'a str, Quantity>;
+
 /// The requests of the whole pod.
 #[must_use]
 pub fn requests(pod: &Pod, rules: Rules) -> List {
-    requests_assuming(pod, rules, &List::new())
+    owned(effective(pod, rules))
+}
+
+/// The same, for who only looks.
+pub(crate) fn effective(pod: &Pod, rules: Rules) -> Sum<'_> {
+    requests_assuming(pod, rules, &[])
 }
 
 /// The limits of the whole pod. A resource without an entry is not limited.
 #[must_use]
 pub fn limits(pod: &Pod, rules: Rules) -> List {
-    let count = Count { kind: Kind::Limits, pod, rules, assumed: &List::new() };
+    let count = Count { kind: Kind::Limits, pod, rules, assumed: &[] };
     let mut total = count.containers();
     if let (true, Some(whole)) = (rules.pod_level != PodLevel::Ignored, &pod.spec.resources) {
         replace(&mut total, &whole.limits, count.pod_in_force(whole).as_ref());
     }
     if rules.overhead == Overhead::Included {
         for (name, extra) in &pod.spec.overhead {
-            if let Some(limit) = total.get_mut(name).filter(|limit| !limit.is_zero()) {
+            if let Some(limit) = total.get_mut(name.as_str()).filter(|limit| !limit.is_zero()) {
                 *limit = limit.plus(*extra);
             }
         }
     }
-    total
+    owned(total)
 }
 
 /// The requests for scoring: with [`ASSUMED`] amounts where a container says nothing, unless the pod as a
 /// whole already does.
 #[must_use]
 pub fn nonzero(pod: &Pod, rules: Rules) -> NonZero {
-    let plain = requests(pod, rules);
     let whole = rules.pod_level != PodLevel::Ignored && pod_level(pod).is_some();
-    let mut assumed = List::new();
-    for (name, amount) in [
+    let said = if whole { effective(pod, rules) } else { Sum::new() };
+    let mut assumed = vec![
         ("cpu", Quantity::from_milli(ASSUMED.cpu_milli)),
         ("memory", Quantity::new(ASSUMED.memory_bytes, crate::quantity::Format::DecimalSi)),
-    ] {
-        if !whole || !plain.contains_key(name) {
-            assumed.insert(name.to_owned(), amount);
-        }
-    }
-    let total = if assumed.is_empty() { plain } else { requests_assuming(pod, rules, &assumed) };
+    ];
+    assumed.retain(|(name, _)| !said.contains_key(name));
+    let total = requests_assuming(pod, rules, &assumed);
     NonZero {
         cpu_milli: total.get("cpu").map_or(0, Quantity::milli_value),
         memory_bytes: total.get("memory").map_or(0, Quantity::value),
     }
 }
 
-fn requests_assuming(pod: &Pod, rules: Rules, assumed: &List) -> List {
+fn requests_assuming<'a>(pod: &'a Pod, rules: Rules, assumed: &[(&'a str, Quantity)]) -> Sum<'a> {
     let count = Count { kind: Kind::Requests, pod, rules, assumed };
     let mut total = count.containers();
     if rules.pod_level != PodLevel::Ignored
@@ -264,9 +268,19 @@ fn requests_assuming(pod: &Pod, rules: Rules, assumed: &List) -> List {
         replace(&mut total, &whole.requests, count.pod_in_force(whole).as_ref());
     }
     if rules.overhead == Overhead::Included {
-        add(&mut total, &pod.spec.overhead);
+        add(&mut total, borrowed(&pod.spec.overhead));
     }
     total
+}
+
+fn borrowed(list: &List) -> impl Iterator<Item = (&str, Quantity)> {
+    list.iter().map(|(name, amount)| (name.as_str(), *amount))
+}
+
+fn owned(sum: Sum<'_>) -> List {
+    let mut out = List::new();
+    out.extend(sum.into_iter().map(|(name, amount)| (name.to_owned(), amount)));
+    out
 }
 
 /// The resources of the pod as a whole, if they request something that can be requested so.
@@ -279,11 +293,11 @@ fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-fn replace(total: &mut List, written: &List, in_force: Option<&List>) {
-    for (name, amount) in written.iter().filter(|(name, _)| is_pod_level(name)) {
+fn replace<'a>(total: &mut Sum<'a>, written: &'a List, in_force: Option<&Sum<'a>>) {
+    for (name, amount) in borrowed(written).filter(|(name, _)| is_pod_level(name)) {
         // What is written but not in force counts as nothing, yet stays mentioned.
-        let amount = in_force.map_or(*amount, |list| list.get(name).copied().unwrap_or_default());
-        total.insert(name.clone(), amount);
+        let amount = in_force.map_or(amount, |sum| sum.get(name).copied().unwrap_or_default());
+        total.insert(name, amount);
     }
 }
 
@@ -309,87 +323,94 @@ impl Kind {
 }
 
 /// One way of adding up one pod.
-struct Count<'a> {
+struct Count<'a, 's> {
     kind: Kind,
     pod: &'a Pod,
     rules: Rules,
     /// Stands in for what a container does not mention.
-    assumed: &'a List,
+    assumed: &'s [(&'a str, Quantity)],
 }
 
-impl Count<'_> {
-    fn containers(&self) -> List {
+impl<'a> Count<'a, '_> {
+    fn containers(&self) -> Sum<'a> {
         let reported = self.reported();
-        let mut total = List::new();
+        let mut total = Sum::new();
         for container in &self.pod.spec.containers {
-            add(&mut total, &self.container(container, reported.get(container.name.as_str()).copied()));
+            add(&mut total, self.container(container, reported.get(container.name.as_str()).copied()));
         }
-        let (mut sidecars, mut starting) = (List::new(), List::new());
+        let (mut sidecars, mut starting) = (Sum::new(), Sum::new());
         for container in &self.pod.spec.init_containers {
             if container.is_sidecar() {
                 let own = self.container(container, reported.get(container.name.as_str()).copied());
-                add(&mut total, &own);
-                add(&mut sidecars, &own);
+                add(&mut total, own.clone());
+                add(&mut sidecars, own);
             } else {
                 // An init container that ends cannot be resized: its status does not matter.
                 let mut own = self.container(container, None);
-                add(&mut own, &sidecars);
-                raise(&mut starting, &own);
+                add(&mut own, sidecars.clone());
+                raise(&mut starting, own);
             }
         }
-        raise(&mut total, &starting);
+        raise(&mut total, starting);
         total
     }
 
-    fn reported(&self) -> BTreeMap<&str, &ContainerStatus> {
+    fn reported(&self) -> BTreeMap<&'a str, &'a ContainerStatus> {
         let status = &self.pod.status;
         let all = status.container_statuses.iter().chain(&status.init_container_statuses);
-        match self.rules.source {
-            Source::Spec => BTreeMap::new(),
-            Source::SpecAndStatus => all.map(|s| (s.name.as_str(), s)).collect(),
+        let mut out = BTreeMap::new();
+        if self.rules.source == Source::SpecAndStatus {
+            out.extend(all.map(|s| (s.name.as_str(), s)));
         }
+        out
     }
 
-    fn container(&self, container: &Container, reported: Option<&ContainerStatus>) -> List {
+    fn container(&self, container: &'a Container, reported: Option<&'a ContainerStatus>) -> Sum<'a> {
         let written = self.kind.of(&container.resources);
         let mut own = match reported.and_then(|s| Some((s.resources.as_ref()?, &s.allocated_resources))) {
             Some((actual, granted)) => self.in_force(written, self.kind.of(actual), granted),
-            None => written.clone(),
+            None => sum(written),
         };
         for (name, amount) in self.assumed {
-            own.entry(name.clone()).or_insert(*amount);
+            own.entry(name).or_insert(*amount);
         }
         own
     }
 
-    fn pod_in_force(&self, whole: &Requirements) -> Option<List> {
+    fn pod_in_force(&self, whole: &'a Requirements) -> Option<Sum<'a>> {
         let actual = self.pod.status.resources.as_ref().filter(|_| self.rules.resizes_pod())?;
         let granted = &self.pod.status.allocated_resources;
         Some(self.in_force(self.kind.of(whole), self.kind.of(actual), granted))
     }
 
-    fn in_force(&self, written: &List, actual: &List, granted: &List) -> List {
-        let mut out = if is_infeasible(self.pod) { List::new() } else { written.clone() };
-        raise(&mut out, actual);
+    fn in_force(&self, written: &'a List, actual: &'a List, granted: &'a List) -> Sum<'a> {
+        let mut out = if is_infeasible(self.pod) { Sum::new() } else { sum(written) };
+        raise(&mut out, borrowed(actual));
         if matches!(self.kind, Kind::Requests) {
-            raise(&mut out, granted);
+            raise(&mut out, borrowed(granted));
         }
         out
     }
 }
 
-fn add(total: &mut List, more: &List) {
+fn sum(list: &List) -> Sum<'_> {
+    let mut out = Sum::new();
+    out.extend(borrowed(list));
+    out
+}
+
+fn add<'a>(total: &mut Sum<'a>, more: impl IntoIterator<Item = (&'a str, Quantity)>) {
     for (name, amount) in more {
-        total.entry(name.clone()).and_modify(|have| *have = have.plus(*amount)).or_insert(*amount);
+        total.entry(name).and_modify(|have| *have = have.plus(amount)).or_insert(amount);
     }
 }
 
-fn raise(total: &mut List, other: &List) {
+fn raise<'a>(total: &mut Sum<'a>, other: impl IntoIterator<Item = (&'a str, Quantity)>) {
     for (name, amount) in other {
         // On a tie what was there stays, and with it its style.
-        let have = total.entry(name.clone()).or_insert(*amount);
-        if *amount > *have {
-            *have = *amount;
+        let have = total.entry(name).or_insert(amount);
+        if amount > *have {
+            *have = amount;
         }
     }
 }

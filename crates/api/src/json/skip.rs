@@ -44,7 +44,8 @@ impl<'de> DeserializeSeed<'de> for Skip {
     type Value = Tree<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Tree<'de>, D::Error> {
-        Build { skip: self, open: &mut Open::default() }.deserialize(from)
+        let mut open = Open { items: Vec::with_capacity(16), fields: Vec::with_capacity(64) };
+        Build { skip: self, open: &mut open }.deserialize(from)
     }
 }
 
@@ -56,7 +57,6 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Tree<'a> {
 
 /// Lists and objects that are not complete yet, one behind the other. Each is moved out once its size is known, so that
 /// no list grows.
-#[derive(Default)]
 struct Open<'de> {
     items: Vec<Tree<'de>>,
     fields: Vec<Entry<'de>>,

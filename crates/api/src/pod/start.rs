@@ -12,7 +12,9 @@ pub(super) fn started(spec: &At<'_, '_>, status: &At<'_, '_>) -> Option<Timestam
     let regular = regular.items().map(|container| first_start(&container, &reports));
     let sidecars = init.items().filter(is_sidecar).map(|container| first_start(&container, &init_reports));
     // One that has not started makes the whole none; without containers there is no latest.
-    regular.chain(sidecars).collect::<Option<Vec<_>>>()?.into_iter().max()
+    regular
+        .chain(sidecars)
+        .try_fold(None, |latest: Option<Timestamp>, start| Some(latest.max(Some(start?))))?
 }
 
 fn first_start(container: &At<'_, '_>, reports: &At<'_, '_>) -> Option<Timestamp> {

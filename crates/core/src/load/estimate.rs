@@ -63,11 +63,15 @@ impl Asks {
     pub fn of(pod: &Pod) -> Self {
         let sidecars =
             pod.spec.init_containers.iter().filter(|c| c.restart_policy.as_deref() == Some("Always"));
+        let all = requests::effective(pod, Rules::default());
         Self {
             containers: pod.spec.containers.iter().map(Ask::new).collect(),
             sidecars: sidecars.map(|c| load(&c.resources.requests)).fold(Load::ZERO, Load::plus),
             overhead: load(&pod.spec.overhead),
-            effective: load(&requests::requests(pod, Rules::default())),
+            effective: Load::new(
+                all.get("cpu").map_or(0, nanocores),
+                all.get("memory").map_or(0, Quantity::value),
+            ),
         }
     }
 }
