@@ -12,6 +12,7 @@
 
 pub mod cel;
 pub mod decision;
+pub mod defaults;
 pub mod fleet;
 pub mod placement;
 #[cfg(feature = "schema")]

@@ -1,6 +1,6 @@
 //! What is the fleet like? Clusters, their sets, who may use these, and scores of others.
 
-use super::LOAD;
+use super::{LOAD, defaults};
 use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, object, tolerant};
 use loadline_core::place::{Amounts, Cluster, Effect, Load, Members, Scores, Taint};
@@ -113,10 +113,10 @@ pub fn set(value: &Tree<'_>) -> Result<(String, Members), Error> {
         let spec = root.get("spec");
         let chosen = spec.get("clusterSelector");
         let selector = chosen.get("labelSelector");
-        let members = match chosen.get("selectorType").text() {
-            None | Some("ExclusiveClusterSetLabel" | "LegacyClusterSetLabel") => Members::Exclusive,
-            Some("LabelSelector") => Members::Labels(selector.some().and_then(|at| at.parse())),
-            Some(other) => Members::Unknown(other.to_owned()),
+        let members = match chosen.get("selectorType").text().unwrap_or(defaults::SELECTOR_TYPE) {
+            "ExclusiveClusterSetLabel" | "LegacyClusterSetLabel" => Members::Exclusive,
+            "LabelSelector" => Members::Labels(selector.some().and_then(|at| at.parse())),
+            other => Members::Unknown(other.to_owned()),
         };
         (root.get("metadata").get("name").needed(), members)
     })

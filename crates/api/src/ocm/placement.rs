@@ -1,6 +1,6 @@
 //! Which clusters are wanted? A `Placement`.
 
-use super::{DISABLED, LOAD_MAX_AGE, LOAD_SOURCE, MARGIN, MIN_DWELL, MISSING_DATA, STICKY_GROUPS};
+use super::{DISABLED, LOAD_MAX_AGE, LOAD_SOURCE, MARGIN, MIN_DWELL, MISSING_DATA, STICKY_GROUPS, defaults};
 use crate::context::key;
 use crate::duration;
 use crate::json::Tree;
@@ -37,14 +37,14 @@ pub fn read(value: &Tree<'_>) -> Result<(Placement, Vec<Warning>), Error> {
             cluster_sets: spec.get("clusterSets").strings(),
             count: spec.get("numberOfClusters").int32(),
             predicates: predicates.items().map(|at| predicate(&at)).collect(),
-            mode: policy.get("mode").string(),
+            mode: policy.get("mode").text().unwrap_or(defaults::PRIORITIZER_MODE).to_owned(),
             configurations: configurations.items().map(|at| configuration(&at)).collect(),
             tolerations: tolerations.items().map(|at| toleration(&at)).collect(),
             spread: terms.items().map(|at| constraint(&at)).collect(),
             groups: groups.items().map(|at| group(&at)).collect(),
             group_size: group_size(&strategy.get("clustersPerDecisionGroup")),
-            sort_by: match spec.get("sortBy").text() {
-                Some("Score") => SortBy::Score,
+            sort_by: match spec.get("sortBy").text().unwrap_or(defaults::SORT_BY) {
+                "Score" => SortBy::Score,
                 _ => SortBy::Name,
             },
             score_rate: score_rate(&spec.get("scoreRateLimit")),
@@ -74,14 +74,14 @@ fn configuration(at: &At<'_, '_>) -> Configuration {
     let named = || Some(Coordinate::BuiltIn(name.text()?.to_owned()));
     Configuration {
         coordinate: if coordinate.is_set() { Some(scored(&coordinate)) } else { named() },
-        weight: at.get("weight").int32().unwrap_or(1),
+        weight: at.get("weight").int32().unwrap_or(defaults::WEIGHT),
     }
 }
 
 fn scored(at: &At<'_, '_>) -> Coordinate {
     let add_on = at.get("addOn");
-    match at.get("type").text() {
-        Some("AddOn") => Coordinate::AddOn(
+    match at.get("type").text().unwrap_or(defaults::SCORE_TYPE) {
+        "AddOn" => Coordinate::AddOn(
             add_on.is_set().then(|| (add_on.get("resourceName").string(), add_on.get("scoreName").string())),
         ),
         _ => Coordinate::BuiltIn(at.get("builtIn").string()),
@@ -91,7 +91,7 @@ fn scored(at: &At<'_, '_>) -> Coordinate {
 fn toleration(at: &At<'_, '_>) -> Toleration {
     Toleration {
         key: at.get("key").string(),
-        operator: at.get("operator").string(),
+        operator: at.get("operator").text().unwrap_or(defaults::TOLERATION_OPERATOR).to_owned(),
         value: at.get("value").string(),
         effect: at.get("effect").string(),
         seconds: at.get("tolerationSeconds").int(),
@@ -105,8 +105,9 @@ fn constraint(at: &At<'_, '_>) -> Constraint {
             Some("Claim") => TopologyKind::Claim,
             _ => TopologyKind::Label,
         },
-        max_skew: at.get("maxSkew").int().unwrap_or(1).max(1),
-        required: at.get("whenUnsatisfiable").text() == Some("DoNotSchedule"),
+        max_skew: at.get("maxSkew").int().unwrap_or(defaults::MAX_SKEW.into()).max(1),
+        required: at.get("whenUnsatisfiable").text().unwrap_or(defaults::WHEN_UNSATISFIABLE)
+            == "DoNotSchedule",
     }
 }
 
@@ -122,7 +123,7 @@ fn group(at: &At<'_, '_>) -> GroupRule {
 
 fn group_size(at: &At<'_, '_>) -> GroupSize {
     match at.value() {
-        Tree::Null => GroupSize::All,
+        Tree::Null => GroupSize::Text(defaults::CLUSTERS_PER_DECISION_GROUP.to_owned()),
         Tree::String(text) => GroupSize::Text(text.clone().into_owned()),
         _ => at.int().map_or(GroupSize::All, GroupSize::Count),
     }
@@ -130,7 +131,7 @@ fn group_size(at: &At<'_, '_>) -> GroupSize {
 
 /// `90s`, `1m`, `2h`.
 fn score_rate(at: &At<'_, '_>) -> Option<SignedDuration> {
-    let text = at.text()?;
+    let text = at.text().unwrap_or(defaults::SCORE_RATE_LIMIT);
     let rate = duration::parse(text);
     if rate.is_none() {
         at.fail(format!("expected a time such as 30s, 1m or 1h, found {text:?}"));
@@ -302,5 +303,51 @@ mod tests {
             paths,
             ["metadata.name", "spec.clusterSets", "spec.numberOfClusters", "spec.tolerations[0]"]
         );
+    }
+
+    /// What the API server would write into an object, by the schema of its kind.
+    fn fill(schema: &Value, object: &mut Value) {
+        if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), object.as_object_mut()) {
+            for (name, schema) in properties {
+                if let Some(default) = schema.get("default") {
+                    fields.entry(name).or_insert_with(|| default.clone());
+                }
+                if let Some(object) = fields.get_mut(name) {
+                    fill(schema, object);
+                }
+            }
+        }
+        for item in object.as_array_mut().into_iter().flatten() {
+            fill(&schema["items"], item);
+        }
+    }
+
+    #[test]
+    fn an_object_reads_the_same_before_and_after_a_server_has_filled_it_in() {
+        let text = super::super::DEFINITIONS.iter().find(|text| text.contains("kind: Placement\n")).unwrap();
+        let definition: Value = serde_saphyr::from_str(text).unwrap();
+        let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        for (spec, filled) in [
+            (json!({}), 2),
+            (json!({"prioritizerPolicy": {}}), 3),
+            (
+                json!({"prioritizerPolicy": {"configurations": [{"name": "Steady"}, {"scoreCoordinate": {"builtIn": "Steady"}}]}}),
+                6,
+            ),
+            (json!({"tolerations": [{"key": "k"}, {"operator": "Exists"}]}), 3),
+            (
+                json!({"spreadPolicy": {"spreadConstraints": [{"topologyKey": "zone", "topologyKeyType": "Label"}]}}),
+                4,
+            ),
+            (json!({"decisionStrategy": {"groupStrategy": {}}}), 3),
+            (json!({"sortBy": "Score", "scoreRateLimit": "5m"}), 0),
+        ] {
+            let raw = json!({"metadata": {"name": "p"}, "spec": spec});
+            let mut full = raw.clone();
+            fill(schema, &mut full);
+            let more = full.to_string().matches(':').count() - raw.to_string().matches(':').count();
+            assert_eq!(more, filled, "{full}");
+            assert_eq!(placement(&raw), placement(&full), "{raw}");
+        }
     }
 }

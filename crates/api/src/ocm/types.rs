@@ -6,6 +6,7 @@
 
 #![expect(clippy::duplicated_attributes, reason = "columns of one table have the same type")]
 
+use super::defaults;
 use crate::schema::parts::{Condition, IntOrString, LabelSelector, Quantity, Requirement, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -202,7 +203,7 @@ pub struct ConditionsOnly {
 /// Who belongs to a set.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, CustomResource)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("default" = {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}))]
+#[schemars(extend("default" = {"clusterSelector": {"selectorType": defaults::SELECTOR_TYPE}}))]
 #[kube(
     group = "cluster.open-cluster-management.io",
     version = "v1beta2",
@@ -221,7 +222,7 @@ pub struct ConditionsOnly {
 )]
 pub struct ManagedClusterSetSpec {
     /// Who belongs to it.
-    #[schemars(extend("default" = {"selectorType": "ExclusiveClusterSetLabel"}))]
+    #[schemars(extend("default" = {"selectorType": defaults::SELECTOR_TYPE}))]
     pub cluster_selector: Option<SetSelector>,
     /// Namespaces that every member gets.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -233,7 +234,7 @@ pub struct ManagedClusterSetSpec {
 #[serde(rename_all = "camelCase")]
 pub struct SetSelector {
     /// By the label that names one set, or by any labels.
-    #[schemars(extend("default" = "ExclusiveClusterSetLabel"))]
+    #[schemars(extend("default" = defaults::SELECTOR_TYPE))]
     pub selector_type: SelectorType,
     /// By which labels; nobody belongs to the set if they are not said, everybody if nothing is asked.
     pub label_selector: Option<LabelSelector>,
@@ -330,10 +331,10 @@ pub struct PlacementSpec {
     /// How the answer is grouped.
     pub decision_strategy: Option<DecisionStrategy>,
     /// By what the answer is sorted.
-    #[schemars(extend("default" = "ClusterName"))]
+    #[schemars(extend("default" = defaults::SORT_BY))]
     pub sort_by: Option<SortBy>,
     /// How often scores are published at most, such as `1m`.
-    #[schemars(regex(pattern = "^[0-9]+[hms]$"), extend("default" = "1m"))]
+    #[schemars(regex(pattern = "^[0-9]+[hms]$"), extend("default" = defaults::SCORE_RATE_LIMIT))]
     pub score_rate_limit: Option<String>,
 }
 
@@ -377,7 +378,7 @@ pub struct CelSelector {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct PrioritizerPolicy {
     /// `Exact`: only the prioritizers that are named count. `Additive`: the others count as they do by default.
-    #[schemars(extend("default" = "Additive"))]
+    #[schemars(extend("default" = defaults::PRIORITIZER_MODE))]
     pub mode: Option<String>,
     /// Prioritizers and their weights.
     pub configurations: Option<Vec<PrioritizerConfig>>,
@@ -394,7 +395,7 @@ pub struct PrioritizerConfig {
     /// The prioritizer.
     pub score_coordinate: Option<ScoreCoordinate>,
     /// Its score is multiplied with this; zero disables it.
-    #[schemars(range(min = -10, max = 10), extend("default" = 1))]
+    #[schemars(range(min = -10, max = 10), extend("default" = defaults::WEIGHT))]
     pub weight: Option<i32>,
 }
 
@@ -403,7 +404,7 @@ pub struct PrioritizerConfig {
 #[serde(rename_all = "camelCase")]
 pub struct ScoreCoordinate {
     /// From here, or from somebody else.
-    #[schemars(extend("default" = "BuiltIn"))]
+    #[schemars(extend("default" = defaults::SCORE_TYPE))]
     pub r#type: ScoreType,
     /// The prioritizer that is built in.
     pub built_in: Option<String>,
@@ -436,7 +437,7 @@ pub struct Toleration {
     #[schemars(length(max = 316), regex(pattern = TAINT_KEY))]
     pub key: Option<String>,
     /// `Equal` or `Exists`.
-    #[schemars(extend("default" = "Equal"))]
+    #[schemars(extend("default" = defaults::TOLERATION_OPERATOR))]
     pub operator: Option<String>,
     /// The value of the taint.
     #[schemars(length(max = 1024))]
@@ -466,10 +467,10 @@ pub struct SpreadConstraint {
     /// Whether it is a label or a claim.
     pub topology_key_type: TopologyKeyType,
     /// How much more one part may have than another.
-    #[schemars(range(min = 1), extend("default" = 1))]
+    #[schemars(range(min = 1), extend("default" = defaults::MAX_SKEW))]
     pub max_skew: Option<i32>,
     /// What counts more, if both cannot be had: the number of clusters or the spread.
-    #[schemars(extend("default" = "ScheduleAnyway"))]
+    #[schemars(extend("default" = defaults::WHEN_UNSATISFIABLE))]
     pub when_unsatisfiable: Option<WhenUnsatisfiable>,
 }
 
@@ -502,7 +503,7 @@ pub struct GroupStrategy {
     /// Named groups; a cluster belongs to the first that takes it.
     pub decision_groups: Option<Vec<DecisionGroup>>,
     /// How many clusters a group has at most: a number of them, or a share of all.
-    #[schemars(extend("default" = "100%", "pattern" = GROUP_SIZE))]
+    #[schemars(extend("default" = defaults::CLUSTERS_PER_DECISION_GROUP, "pattern" = GROUP_SIZE))]
     pub clusters_per_decision_group: Option<IntOrString>,
 }
 
