@@ -89,16 +89,16 @@ fn an_object_nobody_told_of_matches_nothing() {
     let (mut fleet, mut judge) = (fleet(), CelJudge::new());
     fleet.set_placement(asking(&["true"]));
     let mut object = cluster();
-    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    fleet.set_cluster(crate::ocm::fleet::cluster(&Tree::from(&object)).expect("a cluster").0);
     assert_eq!(decided(&mut fleet, &judge), Some(0), "the judge does not know it");
     set(&mut fleet, &mut judge, &object);
     object["metadata"]["annotations"] = json!({"open": "yes"});
-    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    fleet.set_cluster(crate::ocm::fleet::cluster(&Tree::from(&object)).expect("a cluster").0);
     assert_eq!(decided(&mut fleet, &judge), Some(0), "what it knows is another");
     set(&mut fleet, &mut judge, &object);
     fleet.remove_cluster("c1");
     judge.remove_cluster("c1");
-    fleet.set_cluster(crate::ocm::fleet::cluster(&object).expect("a cluster").0);
+    fleet.set_cluster(crate::ocm::fleet::cluster(&Tree::from(&object)).expect("a cluster").0);
     assert_eq!(decided(&mut fleet, &judge), Some(0), "it is gone");
 }
 
