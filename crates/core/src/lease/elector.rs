@@ -75,11 +75,11 @@ pub struct Elector {
     fresh: bool,
     /// Was there a read since the last pause?
     read: bool,
-    /// Writes that replace the revision in `seen` and whose end is unknown. One of them may be found there.
-    open: Vec<Write>,
     /// And when it was sent.
     on_its_way: Option<(Request, Reading)>,
     right: Option<Right>,
+    /// When the write was sent that gave the newest right, on the monotonic clock: none gives it twice.
+    given: Option<Duration>,
     /// Was the right given, and its loss not yet told?
     leads: bool,
     loss: Option<Loss>,
@@ -105,6 +105,8 @@ struct Seen {
     since: Duration,
     /// When we sent it, if we did.
     ours: Option<Reading>,
+    /// Writes that replace this revision and whose end is unknown. One of them may be found next.
+    open: Vec<Write>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,9 +126,9 @@ impl Elector {
             seen: None,
             fresh: false,
             read: false,
-            open: Vec::new(),
             on_its_way: None,
             right: None,
+            given: None,
             leads: false,
             loss: None,
             next: Duration::ZERO,
@@ -251,8 +253,10 @@ impl Elector {
     fn new_time(&self, now: Reading) -> jiff::Timestamp {
         let mut time = to_micros(now.wall);
         let taken = |time| {
-            let seen = self.seen.as_ref().and_then(|seen| seen.record.renew_time);
-            seen == Some(time) || self.open.iter().any(|write| write.record.renew_time == Some(time))
+            self.seen.as_ref().is_some_and(|seen| {
+                let mut records = seen.open.iter().map(|write| &write.record).chain([&seen.record]);
+                records.any(|record| record.renew_time == Some(time))
+            })
         };
         while taken(time) {
             match time.checked_add(SignedDuration::from_micros(1)) {
@@ -284,17 +288,9 @@ impl Elector {
         self.on_its_way = None;
         let before = self.seen.take();
         let seen = match found {
-            Some((record, revision)) => self.recognized(before.as_ref(), record, revision, now),
-            // Another who held it may not know yet that it is gone.
-            None => match before.clone().filter(|before| before.ours.is_none()) {
-                Some(before) => Seen { revision: None, ..before },
-                None => Seen { revision: None, record: Record::default(), since: now.monotonic, ours: None },
-            },
+            Some((record, revision)) => Seen::recognize(before, record, revision, now),
+            None => Seen::absent(before, now),
         };
-        if before.is_some_and(|before| before.revision != seen.revision) {
-            // They replace a revision that is no more.
-            self.open.clear();
-        }
         match seen.ours {
             Some(sent) => self.grant(sent, now),
             None => self.lose(&seen),
@@ -302,26 +298,12 @@ impl Elector {
         (self.seen, self.fresh, self.read) = (Some(seen), true, true);
     }
 
-    /// Is the record one we wrote, and if not, since when does it look like this?
-    fn recognized(&self, before: Option<&Seen>, record: Record, revision: Revision, now: Reading) -> Seen {
-        let open = self.open.iter().find(|write| record.is_writing_of(&write.record)).map(|write| write.sent);
-        let known = before.filter(|before| before.ours.is_some() && record.is_writing_of(&before.record));
-        let same = before.filter(|before| before.record == record);
-        Seen {
-            ours: open.or(known.and_then(|known| known.ours)),
-            since: same.map_or(now.monotonic, |same| same.since),
-            revision: Some(revision),
-            record,
-        }
-    }
-
     /// A renewal sent then is known to have arrived.
     fn grant(&mut self, sent: Reading, now: Reading) {
         let right = Right::new(sent, self.settings.renew_deadline);
-        let newer = self.right.is_none_or(|known| known.sent().monotonic < sent.monotonic);
+        let newer = self.given.is_none_or(|given| given < sent.monotonic);
         if self.release == Release::No && newer && right.holds(now) {
-            self.right = Some(right);
-            self.leads = true;
+            (self.right, self.given, self.leads) = (Some(right), Some(sent.monotonic), true);
         }
     }
 
@@ -342,9 +324,8 @@ impl Elector {
             Some((Request::Release(record, _), sent)) => (record, sent, true),
             Some((Request::Read, _)) | None => return,
         };
-        self.open.clear();
-        let ours = (!released).then_some(sent);
-        self.seen = Some(Seen { revision: Some(revision), record, since: now.monotonic, ours });
+        let (since, ours) = (now.monotonic, (!released).then_some(sent));
+        self.seen = Some(Seen { revision: Some(revision), record, since, ours, open: Vec::new() });
         (self.fresh, self.read) = (true, false);
         self.next = sent.monotonic.saturating_add(self.settings.retry_period);
         if released {
@@ -359,10 +340,13 @@ impl Elector {
     pub fn fail(&mut self, now: Reading) {
         let wrote = match self.on_its_way.take() {
             Some((Request::Create(record) | Request::Update(record, _), sent)) => {
-                // What was sent so many tries ago gives no right any more. If it is found after all, it is not ours.
-                let extra = (self.open.len() + 1).saturating_sub(MOST_OPEN);
-                self.open.drain(..extra);
-                self.open.push(Write { record, sent });
+                if let Some(seen) = &mut self.seen {
+                    seen.open.push(Write { record, sent });
+                    // What was sent so many tries ago gives no right any more. If it is found all the same, it is
+                    // somebody else's.
+                    let extra = seen.open.len().saturating_sub(MOST_OPEN);
+                    seen.open.drain(..extra);
+                }
                 true
             }
             Some((Request::Release(..), _)) => true,
@@ -414,8 +398,8 @@ impl Elector {
     }
 
     fn step_to_release(&mut self, now: Reading, by: Duration) -> Step {
-        let ours = self.seen.as_ref().is_some_and(|seen| seen.ours.is_some());
-        let settled = !ours && (self.open.is_empty() || self.fresh);
+        let ours = |seen: &Seen| seen.ours.is_some() || (!seen.open.is_empty() && !self.fresh);
+        let settled = !self.seen.as_ref().is_some_and(ours);
         if settled || now.monotonic >= by {
             self.release = Release::Done;
             return Step::Done;
@@ -430,5 +414,38 @@ impl Elector {
             _ => Request::Read,
         };
         self.send(request, now)
+    }
+}
+
+impl Seen {
+    /// Is the record one we wrote, and if not, since when does it look like this?
+    fn recognize(before: Option<Self>, record: Record, revision: Revision, now: Reading) -> Self {
+        let Some(before) = before else {
+            let since = now.monotonic;
+            return Self { revision: Some(revision), record, since, ours: None, open: Vec::new() };
+        };
+        let open = before.open.iter().find(|write| record.is_writing_of(&write.record));
+        let ours = match open {
+            Some(write) => Some(write.sent),
+            None => before.ours.filter(|_| record.is_writing_of(&before.record)),
+        };
+        let since = if before.record == record { before.since } else { now.monotonic };
+        let revision = Some(revision);
+        // Otherwise they replace what is no more.
+        let open = if before.revision == revision { before.open } else { Vec::new() };
+        Self { revision, record, since, ours, open }
+    }
+
+    /// There is no Lease. Another who held it may not know yet.
+    fn absent(before: Option<Self>, now: Reading) -> Self {
+        match before {
+            // As before: what was sent to make it may still arrive.
+            Some(before) if before.revision.is_none() => before,
+            Some(before) if before.ours.is_none() => Self { revision: None, open: Vec::new(), ..before },
+            _ => {
+                let (record, since) = (Record::default(), now.monotonic);
+                Self { revision: None, record, since, ours: None, open: Vec::new() }
+            }
+        }
     }
 }

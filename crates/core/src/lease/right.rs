@@ -40,9 +40,4 @@ impl Right {
     pub fn until(&self) -> Duration {
         self.sent.monotonic.saturating_add(self.length)
     }
-
-    /// When the renewal was sent that gave it.
-    pub(super) fn sent(&self) -> Reading {
-        self.sent
-    }
 }

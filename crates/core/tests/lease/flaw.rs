@@ -63,7 +63,7 @@ impl Flaw {
                 }
             }
             Self::Impatient => {
-                record.lease_duration_seconds = record.lease_duration_seconds.map(|span| (span / 3).max(1))
+                record.lease_duration_seconds = record.lease_duration_seconds.map(|span| (span / 3).max(1));
             }
             Self::NeverTakesOver => record.preferred_holder = Some(now.wall.to_string()),
             _ => {}

@@ -380,6 +380,22 @@ fn who_never_led_has_nothing_to_release() {
 }
 
 #[test]
+fn who_tried_in_vain_has_nothing_to_release() {
+    let mut elector = elector();
+    let free = Record { holder_identity: None, ..theirs(0) };
+    reads(&mut elector, 0.0);
+    elector.observe(Some((free, revision("1"))), at(0.0));
+    writes(&mut elector, 0.0);
+    elector.fail(at(0.1));
+    let next = waits(&mut elector, 0.1);
+    reads(&mut elector, next);
+    elector.observe(Some((theirs(0), revision("2"))), at(next));
+    waits(&mut elector, next);
+    elector.release(at(next));
+    assert_eq!(elector.step(at(next)), Step::Done, "what replaces revision 1 will never come");
+}
+
+#[test]
 fn a_stopped_or_suspended_leader_finds_its_right_gone() {
     let on = |monotonic: f64, seconds: i64| Reading { wall: wall(seconds), ..at(monotonic) };
     for (monotonic, day, loss, why) in [
@@ -410,6 +426,60 @@ fn a_right_found_ended_does_not_come_back_with_the_clock() {
     writes(&mut elector, 1.6);
     elector.confirm(revision("2"), at(1.7));
     assert!(elector.may_write(at(1.7)), "with a renewal it does, and that is sent at once");
+}
+
+#[test]
+fn what_ended_once_is_not_given_again_by_the_same_renewal() {
+    let (mut elector, first) = leader();
+    writes(&mut elector, 2.0);
+    assert!(!elector.may_write(Reading { wall: wall(3600), ..at(2.1) }));
+    elector.fail(at(2.2));
+    assert_eq!(elector.step(at(2.2)), Step::Lost(Loss::Clock));
+    reads(&mut elector, 2.2);
+    elector.observe(Some((first, revision("1"))), at(2.3));
+    assert!(!elector.may_write(at(2.3)), "it is ours, and was long enough");
+    writes(&mut elector, 2.3);
+    elector.confirm(revision("2"), at(2.4));
+    assert!(elector.may_write(at(2.4)));
+}
+
+#[test]
+fn the_end_of_the_right_is_told_in_the_middle_of_a_pause() {
+    let (mut elector, first) = leader();
+    writes(&mut elector, 8.9);
+    elector.fail(at(9.0));
+    reads(&mut elector, 9.0);
+    elector.observe(Some((first, revision("1"))), at(9.1));
+    writes(&mut elector, 9.1);
+    elector.fail(at(9.2));
+    assert_eq!(elector.step(at(9.2)), Step::Wait(seconds(10.0)), "not 11.2, when the next try is due");
+    assert_eq!(elector.step(at(10.0)), Step::Lost(Loss::Deadline));
+}
+
+#[test]
+fn so_many_writes_without_an_end_are_not_remembered_for_ever() {
+    let (mut elector, first) = leader();
+    let mut sent = Vec::new();
+    let mut now = 2.0;
+    while sent.len() <= MOST_OPEN {
+        match elector.step(at(now)) {
+            Step::Wait(until) => now = until.as_secs_f64(),
+            Step::Send(Request::Read, _) => elector.observe(Some((first.clone(), revision("1"))), at(now)),
+            Step::Send(Request::Update(record, _), _) => {
+                sent.push(record);
+                elector.fail(at(now));
+            }
+            Step::Lost(_) => {}
+            step => panic!("{step:?}"),
+        }
+    }
+    for (found, ours) in [(&sent[0], false), (&sent[1], true)] {
+        let mut elector = elector.clone();
+        now += 10.0;
+        reads(&mut elector, now);
+        elector.observe(Some((found.clone(), revision("2"))), at(now));
+        assert_eq!(matches!(elector.step(at(now)), Step::Send(Request::Update(..), _)), ours, "{found:?}");
+    }
 }
 
 #[test]
