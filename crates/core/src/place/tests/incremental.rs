@@ -271,6 +271,10 @@ fn timeless(outcome: &Outcome) -> Outcome {
     let mut outcome = outcome.clone();
     outcome.last_score_update = None;
     outcome.conditions.iter_mut().for_each(|condition| condition.since = noon());
+    // As long as nobody has written since when clusters are selected, that counts from when it was decided.
+    if outcome.writes.iter().any(|step| step.status && !step.slice.since.is_empty()) {
+        outcome.requeue_at = None;
+    }
     outcome.writes.iter_mut().for_each(|step| Arc::make_mut(&mut step.slice).since.clear());
     outcome
 }
