@@ -61,6 +61,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline", "--bench", "estimator"],
     },
     Bench {
+        name: "input",
+        about: "seconds from text to a decision, by our YAML reader and by the complete parser",
+        cargo: &["bench", "--package", "loadline-manifests", "--bench", "input"],
+    },
+    Bench {
         name: "what-if",
         about: "seconds from files of 5 000 nodes and 20 000 pods to an answer",
         cargo: &["bench", "--package", "loadline", "--bench", "what_if"],

@@ -1,8 +1,8 @@
 //! Does every dependency point the right way?
 //!
 //! ```text
-//! machinery ◄── core ◄── api ◄── services ◄── sim ◄── cli          testkit: depends on none of ours
-//! machinery ◄── apiserver ◄── cli
+//! machinery ◄── core ◄── api ◄─┬─ services ◄── sim ◄─┬─ cli          testkit: depends on none of ours
+//! machinery ◄── apiserver ◄────┴─ manifests ◄────────┘
 //! ```
 //!
 //! Two tables say it exactly: [`RULES`] which of our crates a crate may use, [`BANNED`] what must never end up below
@@ -28,6 +28,11 @@ const RULES: &[Rule] = &[
     Rule { name: "loadline-core", uses: &["loadline-machinery"], tests: &[] },
     Rule { name: "loadline-api", uses: &["loadline-core"], tests: &["loadline-testkit"] },
     Rule {
+        name: "loadline-manifests",
+        uses: &["loadline-core", "loadline-api", "loadline-apiserver"],
+        tests: &["loadline-testkit"],
+    },
+    Rule {
         name: "loadline-services",
         uses: &["loadline-core", "loadline-api"],
         tests: &["loadline-apiserver", "loadline-testkit"],
@@ -39,7 +44,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "loadline",
-        uses: &["loadline-core", "loadline-api", "loadline-services", "loadline-sim", "loadline-apiserver"],
+        uses: &[
+            "loadline-core",
+            "loadline-api",
+            "loadline-manifests",
+            "loadline-services",
+            "loadline-sim",
+            "loadline-apiserver",
+        ],
         tests: &["loadline-testkit"],
     },
     Rule { name: "loadline-apiserver", uses: &["loadline-machinery"], tests: &["loadline-testkit"] },
@@ -230,10 +242,13 @@ mod tests {
             ("loadline-core", Ships, "loadline-machinery"),
             ("loadline-apiserver", Ships, "loadline-machinery"),
             ("loadline-api", Ships, "loadline-core"),
+            ("loadline-manifests", Ships, "loadline-api"),
+            ("loadline-manifests", Ships, "loadline-apiserver"),
             ("loadline-services", Ships, "loadline-api"),
             ("loadline-sim", Ships, "loadline-services"),
             ("loadline-sim", Tests, "loadline-apiserver"),
             ("loadline", Ships, "loadline-sim"),
+            ("loadline", Ships, "loadline-manifests"),
             ("loadline", Ships, "loadline-apiserver"),
             ("loadline-apiserver", Tests, "loadline-testkit"),
             ("loadline-apiserver", Ships, "tokio"),
@@ -258,6 +273,11 @@ mod tests {
                 "up the layers in tests",
                 ("loadline-api", Tests, "loadline-services"),
                 "loadline-api must not depend on loadline-services",
+            ),
+            (
+                "files are for the command line, not for what runs in a cluster",
+                ("loadline-services", Ships, "loadline-manifests"),
+                "loadline-services must not depend on loadline-manifests",
             ),
             (
                 "the API server decides nothing",

@@ -20,7 +20,8 @@ pub fn check_workspace() -> Result<()> {
     }
     let glossary = root.join("ARCHITECTURE.md");
     let text = std::fs::read_to_string(&glossary).with_context(|| glossary.display().to_string())?;
-    problems.extend(twice(&text).into_iter().map(|word| format!("ARCHITECTURE.md: {word:?} is explained twice")));
+    problems
+        .extend(twice(&text).into_iter().map(|word| format!("ARCHITECTURE.md: {word:?} is explained twice")));
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }

@@ -2,13 +2,11 @@
 
 mod apiserver;
 mod args;
-mod documents;
 mod estimator;
 mod kubeconfig;
 mod log;
 mod out;
 mod policy;
-mod rules;
 mod scheduler;
 mod signal;
 mod table;
@@ -17,6 +15,7 @@ mod what_if;
 
 use args::{Command, Loadline, Policy};
 use clap::{CommandFactory, Parser};
+use loadline_manifests::Problems;
 use std::process::ExitCode;
 
 /// Bad input or usage, as documented.
@@ -28,8 +27,8 @@ fn main() -> ExitCode {
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if let Some(refused) = error.downcast_ref::<out::Refused>() {
-                eprintln!("{refused}");
+            if let Some(problems) = error.downcast_ref::<Problems>() {
+                eprintln!("{problems}");
             } else {
                 eprintln!("error: {error:#}");
             }

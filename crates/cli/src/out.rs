@@ -1,7 +1,6 @@
 //! Printing results: to stdout, coloured only for people, and calm when the reader has gone.
 
 use serde::Serialize;
-use std::fmt;
 use std::io::{IsTerminal, Write};
 
 /// How an answer is printed.
@@ -14,31 +13,56 @@ pub enum Output {
     Yaml,
 }
 
-/// Input that was refused: every problem on a line of its own.
-#[derive(Debug)]
-pub struct Refused(Vec<String>);
+/// How much tables show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What fits on a screen.
+    Brief,
+    /// Everything.
+    Wide,
+}
 
-impl Refused {
-    /// From problems that display as one line each.
-    pub fn new<P: fmt::Display>(problems: Vec<P>) -> Self {
-        Self(problems.into_iter().map(|problem| problem.to_string()).collect())
+impl Detail {
+    /// So many rows at most, if not everything is shown.
+    pub fn rows(self, brief: usize) -> usize {
+        match self {
+            Self::Brief => brief,
+            Self::Wide => usize::MAX,
+        }
     }
 }
 
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
+/// What a command has to say, to people and to programs.
+pub trait Answer {
+    /// The kind of the document.
+    const KIND: &'static str;
+
+    /// For people.
+    fn table(&self, detail: Detail) -> String;
+
+    /// For programs. Field names are a promise.
+    fn document(&self) -> impl Serialize;
 }
 
-impl std::error::Error for Refused {}
+/// A document, with what every document says first.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<T> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    answer: T,
+}
 
-/// Prints an answer as a document: YAML where that is asked for, else JSON.
-pub fn document(format: Output, answer: &impl Serialize) -> anyhow::Result<()> {
-    if format == Output::Yaml {
-        print(&serde_saphyr::to_string(answer)?);
-    } else {
-        line(&serde_json::to_string_pretty(answer)?);
+/// Prints an answer as it is asked for.
+pub fn answer<A: Answer>(answer: &A, output: Output) -> anyhow::Result<()> {
+    let document =
+        || Document { api_version: "loadline.dev/v1alpha1", kind: A::KIND, answer: answer.document() };
+    match output {
+        Output::Table => print(&answer.table(Detail::Brief)),
+        Output::Wide => print(&answer.table(Detail::Wide)),
+        Output::Json => line(&serde_json::to_string_pretty(&document())?),
+        Output::Yaml => print(&serde_saphyr::to_string(&document())?),
     }
     Ok(())
 }

@@ -39,12 +39,6 @@ impl Table {
     }
 }
 
-/// Rows of words with their columns aligned.
-pub fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    lines(rows, &vec![Align::Left; columns], 0)
-}
-
 fn lines(rows: &[Vec<String>], align: &[Align], indent: usize) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -82,11 +76,5 @@ mod tests {
         table.row(["n1", "7", ""].map(str::to_owned));
         table.row(["größer", "100", "too full"].map(str::to_owned));
         assert_eq!(table.render(1), " NODE    SCORE  WHY\n n1          7\n größer    100  too full\n");
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["A", "LONG", ""], ["wide", "x", "end"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows), "A     LONG\nwide  x     end\n");
     }
 }

@@ -7,15 +7,15 @@ mod site;
 
 use crate::args::{self, Up};
 use crate::kubeconfig::Kubeconfig;
-use crate::out::{Refused, bold, dim, line};
-use crate::{documents, rules, signal};
+use crate::out::{bold, dim, line};
+use crate::signal;
 use anyhow::Result;
 use estimator::Estimator;
-use loadline_api::policy::{POLICY, SETTINGS};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::quantity::Quantity;
+use loadline_manifests::{Manifests, PolicyInput};
 use loadline_sim::node::{Figures, Sink, Use};
 use loadline_sim::{Options, Scenario};
 use site::Site;
@@ -86,8 +86,8 @@ fn options(args: &Up) -> Result<Options> {
 
 /// The load rules of a file; a policy, settings, or both.
 pub fn load_rules(path: &Path) -> Result<Rules> {
-    let read = documents::read(&[path.to_owned()], &[POLICY, SETTINGS]).map_err(Refused::new)?;
-    let (rules, warnings) = rules::read(&read.objects).map_err(Refused::new)?;
+    let manifests = Manifests::read(&[path.to_owned()], PolicyInput::KINDS);
+    let PolicyInput { rules, warnings } = PolicyInput::read(manifests)?;
     for warning in warnings {
         tracing::warn!(%warning, "load policy");
     }

@@ -1,31 +1,19 @@
 //! `loadline what-if`: every engine, offline. Files in, an answer out; a cluster is only read, and only when asked to.
+//!
+//! Each command reads top to bottom: objects are read, an engine decides, and what it says is printed, as a table made of
+//! the engine's own answer or as a document.
 
 mod divide;
-mod divide_input;
-mod divide_result;
-mod divide_table;
 mod estimate;
-mod estimate_input;
-mod estimate_result;
-mod estimate_table;
 mod live;
 mod place;
-mod place_input;
-mod place_result;
-mod place_table;
 mod protect;
-mod protect_input;
-mod protect_result;
-mod protect_table;
 mod schedule;
-mod schedule_result;
-mod schedule_table;
-mod schema;
-mod world;
 
 use crate::args::WhatIf;
 use anyhow::Result;
 use jiff::Timestamp;
+use loadline_manifests::Problem;
 
 /// At most so many warnings are told on the terminal.
 const TOLD: usize = 20;
@@ -33,7 +21,7 @@ const TOLD: usize = 20;
 /// Answers a question.
 ///
 /// # Errors
-/// Bad input, as [`crate::out::Refused`].
+/// Bad input, as [`loadline_manifests::Problems`].
 pub fn run(engine: &WhatIf) -> Result<()> {
     match engine {
         WhatIf::Schedule(args) => schedule::run(args),
@@ -47,6 +35,11 @@ pub fn run(engine: &WhatIf) -> Result<()> {
 /// The time that is taken to be now.
 fn now(given: Option<Timestamp>) -> Timestamp {
     given.unwrap_or_else(Timestamp::now)
+}
+
+/// Each as one line.
+fn lines(warnings: &[Problem]) -> Vec<String> {
+    warnings.iter().map(ToString::to_string).collect()
 }
 
 /// Tells what was odd, without drowning the answer.

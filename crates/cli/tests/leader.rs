@@ -77,7 +77,9 @@ impl Scheduler {
             line.starts_with("loadline_scheduler_api_requests_total{")
                 && line.contains("outcome=\"done\"")
                 && !line.contains("leases")
-                && ["create", "patch", "update", "delete"].iter().any(|verb| line.contains(&format!("verb=\"{verb}\"")))
+                && ["create", "patch", "update", "delete"]
+                    .iter()
+                    .any(|verb| line.contains(&format!("verb=\"{verb}\"")))
         };
         let count = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
         text.lines().filter(is_write).map(count).sum()
@@ -135,7 +137,8 @@ fn bound_by(plane: &ControlPlane, count: usize) -> BTreeMap<String, Vec<String>>
     until("the events of all pods", || {
         let events = plane.get("/apis/events.k8s.io/v1/namespaces/default/events?limit=5000").unwrap();
         let mut by_pod: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for event in events["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Scheduled") {
+        for event in events["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Scheduled")
+        {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
             let pod = text(&event["regarding"]["name"]);
             by_pod.entry(pod).or_default().push(text(&event["reportingInstance"]));
@@ -194,9 +197,14 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     for (pod, by) in &told {
         assert_eq!(by.len(), 1, "{pod} was bound once: {by:?}");
     }
-    for (prefix, by) in [("one", &first_name), ("two", &second_name), ("four", &third_name), ("five", &third_name)] {
+    for (prefix, by) in
+        [("one", &first_name), ("two", &second_name), ("four", &third_name), ("five", &third_name)]
+    {
         let all = told.iter().filter(|(pod, _)| pod.starts_with(&format!("{prefix}-")));
-        assert!(all.clone().count() > 0 && all.clone().all(|(_, who)| who == &[by.clone()]), "{prefix}: {told:#?}");
+        assert!(
+            all.clone().count() > 0 && all.clone().all(|(_, who)| who == &[by.clone()]),
+            "{prefix}: {told:#?}"
+        );
     }
 
     // Ended as asked, it lets go at once: the lease does not have to run out.

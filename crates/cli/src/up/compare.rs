@@ -5,7 +5,7 @@
 
 use super::{metrics, options, signal};
 use crate::args::Up;
-use crate::out::{self, Output, bold, dim, line};
+use crate::out::{self, Detail, Output, bold, dim, line};
 use anyhow::{Context, Result};
 use loadline_apiserver::{ApiServer, Config};
 use loadline_sim::world::Scheduler;
@@ -82,8 +82,6 @@ impl Outcome {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Comparison {
-    api_version: &'static str,
-    kind: &'static str,
     seconds: u64,
     nodes: u32,
     workloads: u32,
@@ -101,21 +99,27 @@ const ROWS: [&str; 6] = [
     "evictions",
 ];
 
-impl Comparison {
-    fn table(&self) -> String {
+impl out::Answer for Comparison {
+    const KIND: &'static str = "Comparison";
+
+    fn table(&self, _: Detail) -> String {
         let (aware, plain) = (self.load_aware.cells(), self.requests_only.cells());
         let mut rows = vec![[String::new(), "LOAD-AWARE".to_owned(), "REQUESTS ONLY".to_owned()]];
         rows.extend(ROWS.into_iter().zip(aware).zip(plain).map(|((name, a), p)| [name.to_owned(), a, p]));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let (first, second) = (width(0), width(1));
         let row = |[name, a, p]: &[String; 3]| format!("{name:<first$}  {a:<second$}  {p}");
-        rows.iter().map(row).collect::<Vec<_>>().join("\n")
+        rows.iter().map(row).collect::<Vec<_>>().join("\n") + "\n"
+    }
+
+    fn document(&self) -> impl Serialize {
+        self
     }
 }
 
 pub async fn run(args: &Up) -> Result<()> {
     let args = Up { workloads: args.workloads.or(Some(WORKLOADS)), ..args.clone() };
-    let (time, quiet) = (args.time.unwrap_or(TIME), args.output != Output::Table);
+    let (time, quiet) = (args.time.unwrap_or(TIME), matches!(args.output, Output::Json | Output::Yaml));
     let (aware, plain) = tokio::try_join!(start(&args, true), start(&args, false))?;
     let started = Instant::now();
     let workloads = args.workloads.unwrap_or_default();
@@ -129,8 +133,6 @@ pub async fn run(args: &Up) -> Result<()> {
     }
     follow(&aware, &plain, time, quiet, started).await;
     let comparison = Comparison {
-        api_version: "loadline.dev/v1alpha1",
-        kind: "Comparison",
         seconds: started.elapsed().as_secs(),
         nodes: args.nodes,
         workloads,
@@ -139,13 +141,10 @@ pub async fn run(args: &Up) -> Result<()> {
         requests_only: Outcome::of(&plain),
     };
     tokio::join!(aware.stop(), plain.stop());
-    if quiet {
-        out::document(args.output, &comparison)?;
-    } else {
+    if !quiet {
         line("");
-        line(&comparison.table());
     }
-    Ok(())
+    out::answer(&comparison, args.output)
 }
 
 async fn start(args: &Up, aware: bool) -> Result<World> {
@@ -198,8 +197,6 @@ mod tests {
     #[test]
     fn both_worlds_are_in_one_table() {
         let comparison = Comparison {
-            api_version: "loadline.dev/v1alpha1",
-            kind: "Comparison",
             seconds: 60,
             nodes: 10,
             workloads: 16,
@@ -214,7 +211,8 @@ worst node                   node-03, 71% cpu  -
 pods pending, end / at most  1 / 4             1 / 4
 pods placed                  80                80
 pods sent to hot nodes       0                 0
-evictions                    0                 0";
-        assert_eq!(format!("\n{}", comparison.table()), expected);
+evictions                    0                 0
+";
+        assert_eq!(format!("\n{}", out::Answer::table(&comparison, Detail::Brief)), expected);
     }
 }

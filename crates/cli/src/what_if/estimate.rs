@@ -1,25 +1,24 @@
 //! `loadline what-if estimate`: how many more would really fit?
 
-use super::estimate_input::{self, Input, Unclear};
-use super::estimate_result::{
-    ComponentResult, EstimateResult, LoadResult, Most, NodeResult, Preempting, QuotaResult,
-};
-use super::world::{self, Build, News, World};
-use super::{estimate_table, live, now, warn};
+mod result;
+mod table;
+
+use super::{lines, live, now, warn};
 use crate::args::Estimate;
-use crate::documents;
-use crate::out::{self, Output, Refused};
+use crate::out::{self, Detail};
 use anyhow::Result;
-use loadline_api::Context;
 use loadline_api::workload::{Of, Question};
 use loadline_core::cluster::{Cluster, Mark};
-use loadline_core::estimate::{Answer, Ask, Assumed, Component, Given, Index, NodeAnswer, View};
+use loadline_core::estimate::{Answer, Ask, Component, Given, Index, NodeAnswer, View};
 use loadline_core::load::admit::Basis;
 use loadline_core::load::estimate::nanocores;
 use loadline_core::load::{Load, Metered};
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{NodeId, PodFacts};
+use loadline_manifests::{EstimateInput, Manifests};
+use result::{ComponentResult, EstimateResult, LoadResult, Most, NodeResult, Preempting, QuotaResult};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Reads, counts and prints.
@@ -27,191 +26,153 @@ use std::collections::BTreeMap;
 /// # Errors
 /// Bad input, or a cluster that cannot be read.
 pub fn run(args: &Estimate) -> Result<()> {
-    let kinds = estimate_input::kinds();
-    let (mut read, problems) = documents::scan(&args.input.files, &kinds);
-    let files = read.objects.len();
-    if args.from.live && problems.is_empty() {
-        live::add(&args.from, args.load, &mut read, &kinds)?;
+    let manifests = Manifests::read(&args.input.files, EstimateInput::KINDS);
+    let live = live::read(&args.from, args.load, &manifests)?;
+    let input = EstimateInput::read(manifests, live, now(args.input.now))?;
+    let answer = count(input, args)?;
+    warn(&answer.warnings);
+    out::answer(&answer, args.output)
+}
+
+impl out::Answer for EstimateResult {
+    const KIND: &'static str = "EstimateResult";
+
+    fn table(&self, detail: Detail) -> String {
+        table::render(self, detail)
     }
-    // What is asked must be clear and everything right: whatever is not is told at once.
-    let input = estimate_input::split(&mut read, files);
-    let mut index = Index::new();
-    let mut tell = |news: News<'_>| match news {
-        News::Node(facts) => index.set_node(facts),
-        News::Pod(facts) => index.set_pod(facts),
-        News::Controlled(workload, by) => index.controlled(workload.clone(), by.cloned()),
-    };
-    let world = world::build(read, now(args.input.now), &mut tell);
-    let asked = ask(input, world, index, problems)?;
-    let result = asked.answer(args)?;
-    warn(&result.warnings);
-    match args.output {
-        Output::Table | Output::Wide => {
-            out::print(&estimate_table::render(&result, args.output == Output::Wide));
-            Ok(())
-        }
-        format => out::document(format, &result),
+
+    fn document(&self) -> impl Serialize {
+        self
     }
 }
 
-/// Everything an answer is made from.
-struct Asked {
-    question: Question,
-    assumed: Vec<Assumed>,
-    index: Index,
-    cluster: Cluster,
-    /// How many pods have no node.
-    waiting: usize,
+/// What counts, and what is odd about it.
+struct Counting<'a> {
+    view: View,
+    given: Given<'a>,
+    /// How much load each node takes.
+    heads: BTreeMap<String, Load>,
+    /// Is the load line asked for, but not for this workload?
+    exempt: bool,
     warnings: Vec<String>,
 }
 
-/// Puts together what was read, or says everything that is wrong.
-fn ask(
-    input: Result<Input, Unclear>,
-    world: Result<World, Vec<documents::Problem>>,
-    mut index: Index,
-    problems: Vec<documents::Problem>,
-) -> Result<Asked> {
-    let mut build = Build { problems, ..Build::default() };
-    let nothing = Context::new();
-    let context = world.as_ref().map_or(&nothing, |world| &world.context);
-    let read = input.as_ref().ok().map(|input| {
-        input.quotas(&mut index, &mut build);
-        (input.question(context, &mut build), input.assumed(context, &mut build))
-    });
-    let Build { mut problems, warnings } = build;
-    match (world, read) {
-        (Ok(mut world), Some((Some(question), assumed))) if problems.is_empty() => {
-            world.warnings.extend(warnings);
-            Ok(Asked {
-                question,
-                assumed,
-                index,
-                cluster: world.cluster,
-                waiting: world.waiting.len(),
-                warnings: world.warnings,
-            })
-        }
-        (world, _) => {
-            problems.extend(world.err().unwrap_or_default());
-            let mut told: Vec<String> = documents::sorted(problems).iter().map(ToString::to_string).collect();
-            match input {
-                // It may be among what could not be read.
-                Err(Unclear::None(_)) if !told.is_empty() => {}
-                Err(unclear) => told.push(unclear.to_string()),
-                Ok(_) => {}
-            }
-            Err(Refused::new(told).into())
-        }
+fn count(input: EstimateInput, args: &Estimate) -> Result<EstimateResult> {
+    let EstimateInput { mut question, assumed, mut index, mut cluster, pending, warnings } = input;
+    let mut warnings = lines(&warnings);
+    if pending > 0 && !args.pending {
+        warnings.push(not_counted(pending));
     }
+    let exempt = args.load && is_exempt(&mut cluster, &question);
+    let load = args.load && !exempt;
+    let mut heads = BTreeMap::new();
+    if load {
+        heads = prepare_load(&mut cluster, &mut index, &mut question);
+        warnings.extend(unmeasured(&mut cluster));
+    }
+    let view = index.publish();
+    if view.node_count() == 0 {
+        warnings.push("there is no node in the input".to_owned());
+    }
+    if exempt {
+        warnings.push("the settings exempt this workload from the load line".to_owned());
+    }
+    let (pending, preempting) = (args.pending, args.preempting);
+    let given = Given { assumed: &assumed, pending, load, preempting, ..Given::default() };
+    Counting { view, given, heads, exempt, warnings }.answer(&question)
 }
 
-impl Asked {
-    fn answer(mut self, args: &Estimate) -> Result<EstimateResult> {
-        self.count_waiting(args.pending);
-        let load = args.load && !self.is_exempt();
-        let heads = if load { self.prepare_load() } else { BTreeMap::new() };
-        let Self { question, assumed, index, mut warnings, .. } = self;
-        let view = index.publish();
-        let given = Given {
-            assumed: &assumed,
-            pending: args.pending,
-            load,
-            preempting: args.preempting,
-            ..Given::default()
-        };
-        if view.node_count() == 0 {
-            warnings.push("there is no node in the input".to_owned());
-        }
-        let exempt = args.load && !load;
-        if exempt {
-            warnings.push("the settings exempt this workload from the load line".to_owned());
-        }
+/// Pods without a node either count, or it is said that they do not.
+fn not_counted(pending: usize) -> String {
+    if pending == 1 {
+        return "1 pod without a node is not counted (--pending counts it)".to_owned();
+    }
+    format!("{pending} pods without a node are not counted (--pending counts them)")
+}
+
+/// Do the settings let it through whatever the load?
+fn is_exempt(cluster: &mut Cluster, question: &Question) -> bool {
+    let key = Key::new(&*question.namespace, "");
+    let pod = question.pod.clone().unwrap_or(PodFacts { key, ..PodFacts::default() });
+    let pod = cluster.view(&pod);
+    cluster.is_exempt(&pod)
+}
+
+/// Tells the index how much load each node takes, and the question how much a replica brings. How much each
+/// takes is also given back.
+fn prepare_load(cluster: &mut Cluster, index: &mut Index, question: &mut Question) -> BTreeMap<String, Load> {
+    let (_, rooms) = cluster.rooms(Mark::default());
+    let mut heads = BTreeMap::new();
+    for (name, room) in rooms {
+        heads.insert(name.to_string(), room.head);
+        index.set_room(&name, Some(room));
+    }
+    if let (Of::Replicas(ask), Some(pod)) = (&mut question.of, &question.pod) {
+        ask.load = Some(cluster.estimate(pod).load);
+    }
+    heads
+}
+
+/// How many nodes say nothing of their load, if any.
+fn unmeasured(cluster: &mut Cluster) -> Option<String> {
+    let ids: Vec<NodeId> = cluster.snapshot().nodes().map(|node| node.id).collect();
+    let unmeasured = ids.iter().filter(|id| !is_measured(cluster, **id)).count();
+    (unmeasured > 0).then(|| {
+        format!(
+            "the load of {unmeasured} of {} nodes was not measured; what their pods are expected to use stands in",
+            ids.len()
+        )
+    })
+}
+
+/// Does every line of the node rest on a measurement?
+fn is_measured(cluster: &mut Cluster, id: NodeId) -> bool {
+    cluster.load(id).is_some_and(|load| {
+        Metered::ALL.into_iter().all(|resource| {
+            let line = load.lines.get(resource);
+            line.target.is_none() || !matches!(line.basis, Basis::Estimates | Basis::Nothing)
+        })
+    })
+}
+
+impl Counting<'_> {
+    fn answer(mut self, question: &Question) -> Result<EstimateResult> {
         let (answer, mut result) = match &question.of {
-            Of::Replicas(ask) => {
-                let (answer, nodes) = (view.replicas(ask, &given)?, view.nodes(ask, &given)?);
-                let mut result = result(&question, Most::Replicas(0), &answer, exempt);
-                let under = |node: &NodeAnswer| under_load(node, ask, heads.get(&node.node).copied());
-                if let Some(load) = &mut result.load {
-                    load.nodes = if exempt {
-                        nodes.iter().cloned().map(node_result).collect()
-                    } else {
-                        nodes.iter().filter_map(under).collect()
-                    };
-                }
-                result.nodes = nodes.into_iter().map(node_result).collect();
-                (answer, result)
-            }
-            Of::Sets(sets) => {
-                let answer = view.sets(&question.namespace, sets, &given)?;
-                let mut result = result(&question, Most::Sets(0), &answer, exempt);
-                result.components = alone(&view, sets, &given)?;
-                (answer, result)
-            }
+            Of::Replicas(ask) => self.replicas(question, ask)?,
+            Of::Sets(sets) => self.sets(question, sets)?,
         };
-        if args.preempting && answer.by_preempting.is_none() {
-            warnings.push(no_preempting(&question));
+        if self.given.preempting && answer.by_preempting.is_none() {
+            self.warnings.push(no_preempting(question));
         }
-        if load && answer.by_load.is_none() {
-            warnings.push("there is no node whose load is known, so the load line is not counted".to_owned());
+        if self.given.load && answer.by_load.is_none() {
+            let none = "there is no node whose load is known, so the load line is not counted";
+            self.warnings.push(none.to_owned());
         }
-        result.warnings = warnings;
+        result.warnings = self.warnings;
         Ok(result)
     }
 
-    /// Pods without a node either count, or it is said that they do not.
-    fn count_waiting(&mut self, count: bool) {
-        let waiting = self.waiting;
-        if waiting > 0 && !count {
-            let pods = if waiting == 1 {
-                "1 pod without a node is"
+    fn replicas(&self, question: &Question, ask: &Ask) -> Result<(Answer, EstimateResult)> {
+        let answer = self.view.replicas(ask, &self.given)?;
+        let nodes = self.view.nodes(ask, &self.given)?;
+        let mut result = result(question, Most::Replicas(0), &answer, self.exempt);
+        if let Some(load) = &mut result.load {
+            let under = |node: &NodeAnswer| under_load(node, ask, self.heads.get(&node.node).copied());
+            load.nodes = if self.exempt {
+                nodes.iter().cloned().map(node_result).collect()
             } else {
-                &format!("{waiting} pods without a node are")
+                nodes.iter().filter_map(under).collect()
             };
-            let it = if waiting == 1 { "it" } else { "them" };
-            self.warnings.push(format!("{pods} not counted (--pending counts {it})"));
         }
+        result.nodes = nodes.into_iter().map(node_result).collect();
+        Ok((answer, result))
     }
 
-    /// Do the settings let it through whatever the load?
-    fn is_exempt(&mut self) -> bool {
-        let key = Key::new(&*self.question.namespace, "");
-        let pod = self.question.pod.clone().unwrap_or(PodFacts { key, ..PodFacts::default() });
-        let pod = self.cluster.view(&pod);
-        self.cluster.is_exempt(&pod)
-    }
-
-    /// Tells the index how much load each node takes, and the question how much a replica brings. How much each
-    /// takes is also given back.
-    fn prepare_load(&mut self) -> BTreeMap<String, Load> {
-        let (_, rooms) = self.cluster.rooms(Mark::default());
-        let mut heads = BTreeMap::new();
-        for (name, room) in rooms {
-            heads.insert(name.to_string(), room.head);
-            self.index.set_room(&name, Some(room));
-        }
-        let ids: Vec<NodeId> = self.cluster.snapshot().nodes().map(|node| node.id).collect();
-        let unmeasured = ids.iter().filter(|id| !self.is_measured(**id)).count();
-        if unmeasured > 0 {
-            self.warnings.push(format!(
-                "the load of {unmeasured} of {} nodes was not measured; what their pods are expected to use stands in",
-                ids.len()
-            ));
-        }
-        if let (Of::Replicas(ask), Some(pod)) = (&mut self.question.of, &self.question.pod) {
-            ask.load = Some(self.cluster.estimate(pod).load);
-        }
-        heads
-    }
-
-    /// Does every line of the node rest on a measurement?
-    fn is_measured(&mut self, id: NodeId) -> bool {
-        self.cluster.load(id).is_some_and(|load| {
-            Metered::ALL.into_iter().all(|resource| {
-                let line = load.lines.get(resource);
-                line.target.is_none() || !matches!(line.basis, Basis::Estimates | Basis::Nothing)
-            })
-        })
+    fn sets(&self, question: &Question, sets: &[Component]) -> Result<(Answer, EstimateResult)> {
+        let answer = self.view.sets(&question.namespace, sets, &self.given)?;
+        let mut result = result(question, Most::Sets(0), &answer, self.exempt);
+        result.components = alone(&self.view, sets, &self.given)?;
+        Ok((answer, result))
     }
 }
 
@@ -281,8 +242,6 @@ fn result(question: &Question, unit: Most, answer: &Answer, exempt: bool) -> Est
     let (most, limited_by) = held(answer.by_nodes);
     let by_load = if exempt { Some(answer.by_nodes) } else { answer.by_load };
     EstimateResult {
-        api_version: "loadline.dev/v1alpha1",
-        kind: "EstimateResult",
         workload: question.target.to_string(),
         most,
         limited_by,

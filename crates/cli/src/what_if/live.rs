@@ -2,12 +2,11 @@
 
 use crate::args::FromCluster;
 use crate::block_on;
-use crate::documents::{self, Documents, Kind};
-use crate::out::Refused;
 use anyhow::{Context as _, Result, anyhow};
 use kube::api::{ListParams, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use loadline_manifests::{EstimateInput, Kind, Location, Manifests, Problem};
 use serde_json::Value;
 use std::cell::Cell;
 use std::time::Duration;
@@ -61,14 +60,18 @@ const LOAD: [List; 2] = [
     },
 ];
 
-/// Adds what is in a cluster to what was read from files.
+/// What is in a cluster, if that is asked for. With broken files, nobody waits for a cluster.
 ///
 /// # Errors
 /// When the cluster cannot be read, or holds what cannot be understood.
-pub fn add(from: &FromCluster, load: bool, read: &mut Documents, kinds: &[Kind]) -> Result<()> {
+pub fn read(from: &FromCluster, load: bool, files: &Manifests) -> Result<Manifests> {
+    let mut live = Manifests::default();
+    if !from.live || files.check().is_err() {
+        return Ok(live);
+    }
     let mut lists: Vec<&List> = LISTS.iter().collect();
     // Who owns a pod only matters to what is on its way or recommended.
-    if load || read.objects.iter().any(|object| object.kind == loadline_api::workload::ASSUMED.1) {
+    if load || files.objects().iter().any(|object| object.kind == Kind::ASSUMED_WORKLOAD) {
         lists.push(&OWNERS);
     }
     if load {
@@ -80,19 +83,15 @@ pub fn add(from: &FromCluster, load: bool, read: &mut Documents, kinds: &[Kind])
     })?;
     for (list, pages) in found {
         if pages.is_empty() && list.missing == Missing::IsTold {
-            let what = format!("the cluster has no {} ({})", list.what, list.path);
-            let place = documents::Place { file: "cluster".into(), number: None, item: None };
-            read.warnings.push(documents::Problem { place, path: String::new(), what });
+            let message = format!("the cluster has no {} ({})", list.what, list.path);
+            live.warn(Problem::at(Location::file("cluster"), message));
         }
         let name = format!("cluster: {}", list.what);
-        let (more, problems) = documents::from_values(&name, pages, kinds);
-        if !problems.is_empty() {
-            return Err(Refused::new(problems).into());
-        }
-        read.objects.extend(more.objects);
-        read.warnings.extend(more.warnings);
+        let more = Manifests::from_values(&name, pages, EstimateInput::KINDS);
+        more.check()?;
+        live.extend(more);
     }
-    Ok(())
+    Ok(live)
 }
 
 async fn client(from: &FromCluster) -> Result<Client> {

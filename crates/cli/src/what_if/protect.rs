@@ -1,25 +1,50 @@
 //! `loadline what-if protect`: whom would a node with too much load throttle or evict, and what would it give back?
 
-use super::{protect_input, protect_result, protect_table, warn};
+mod result;
+mod table;
+
+use super::{lines, warn};
 use crate::args::Protect;
-use crate::out::{self, Output, Refused};
+use crate::out::{self, Detail};
 use anyhow::Result;
-use loadline_core::qos::plan;
+use loadline_core::qos::{Plan, plan};
+use loadline_manifests::{Manifests, ProtectInput};
+use serde::Serialize;
 
 /// Reads, plans and prints.
 ///
 /// # Errors
 /// Bad input.
 pub fn run(args: &Protect) -> Result<()> {
-    let input = protect_input::read(&args.input.files, args.input.now).map_err(Refused::new)?;
-    let plan = plan(&input.policy, &input.snapshot);
-    let warnings: Vec<String> = input.warnings.iter().chain(&plan.warnings).cloned().collect();
-    warn(&warnings);
-    match args.output {
-        Output::Table | Output::Wide => {
-            out::print(&protect_table::render(&input, &plan, args.output == Output::Wide));
-            Ok(())
-        }
-        format => out::document(format, &protect_result::result(&input.snapshot, &plan, warnings)),
+    let manifests = Manifests::read(&args.input.files, ProtectInput::KINDS);
+    let input = ProtectInput::read(manifests, args.input.now)?;
+    let answer = decide(input);
+    warn(&answer.warnings);
+    out::answer(&answer, args.output)
+}
+
+/// What the node would do.
+struct Answer {
+    input: ProtectInput,
+    plan: Plan,
+    warnings: Vec<String>,
+}
+
+impl out::Answer for Answer {
+    const KIND: &'static str = "ProtectResult";
+
+    fn table(&self, detail: Detail) -> String {
+        table::render(self, detail)
     }
+
+    fn document(&self) -> impl Serialize {
+        result::of(self)
+    }
+}
+
+fn decide(input: ProtectInput) -> Answer {
+    let plan = plan(&input.policy, &input.snapshot);
+    let mut warnings = lines(&input.warnings);
+    warnings.extend(plan.warnings.iter().cloned());
+    Answer { input, plan, warnings }
 }
