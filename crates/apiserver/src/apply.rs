@@ -3,11 +3,11 @@
 //! Every write goes through here: [`update`] records who changed what, [`apply`] merges a configuration and refuses to
 //! take fields from others. Ownership lives in `metadata.managedFields` and nowhere else.
 
-pub mod fields;
+pub(crate) mod fields;
 mod last;
 mod managers;
 mod merge;
-pub mod scale;
+pub(crate) mod scale;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Who writes, to what, and when.
 #[derive(Debug, Clone)]
-pub struct Write<'a> {
+pub(crate) struct Write<'a> {
     /// Name of the field manager.
     pub manager: &'a str,
     /// Group and version the request is in, for example `apps/v1`.
@@ -48,7 +48,7 @@ pub struct Write<'a> {
 ///
 /// Call it after decoding and defaulting, before the strategy of the kind prepares the object. Never fails: like
 /// upstream, an object whose ownership cannot be told loses its `managedFields`.
-pub fn update(view: Option<View<'_>>, live: Option<&Value>, new: &mut Value, write: &Write<'_>) {
+pub(crate) fn update(view: Option<View<'_>>, live: Option<&Value>, new: &mut Value, write: &Write<'_>) {
     let mut managers = known_managers(live, new, write);
     forget(new);
     let stored = live.is_some_and(|l| l.pointer("/metadata/uid").is_some_and(|uid| uid != ""));
@@ -74,7 +74,7 @@ pub fn update(view: Option<View<'_>>, live: Option<&Value>, new: &mut Value, wri
 /// # Errors
 /// 409 when another manager owns a field that would change, unless forced; 400 for a configuration of the wrong version
 /// or with `managedFields`; 500 when it does not fit the schema.
-pub fn apply(
+pub(crate) fn apply(
     view: Option<View<'_>>,
     live: Option<&Value>,
     config: &Value,
@@ -124,7 +124,7 @@ pub fn apply(
 /// Takes back new times in `metadata.managedFields` if nothing else changed: such a write stores nothing.
 ///
 /// Returns whether the two are now the same.
-pub fn keep_times(old: &Value, new: &mut Value) -> bool {
+pub(crate) fn keep_times(old: &Value, new: &mut Value) -> bool {
     let timeless = |object: &Value| {
         let mut copy = object.clone();
         let list = copy.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);

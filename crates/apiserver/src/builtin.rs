@@ -5,13 +5,13 @@
 //! [`prepare_update`] and [`validate_update`]. Kinds that are not known here pass through unchanged, apart from
 //! their metadata.
 
-pub mod admission;
+pub(crate) mod admission;
 mod convert;
 mod defaults;
 mod json;
-pub mod meta;
+pub(crate) mod meta;
 pub(crate) mod names;
-pub mod pod;
+pub(crate) mod pod;
 mod prepare;
 mod shape;
 #[cfg(test)]
@@ -22,11 +22,11 @@ mod warn;
 use crate::status::FieldError;
 use serde_json::Value;
 
-pub use warn::warnings;
+pub(crate) use warn::warnings;
 
 /// Which built-in kind an object is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind<'a> {
+pub(crate) struct GroupVersionKind<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
     /// Version in the group.
@@ -36,47 +36,51 @@ pub struct Kind<'a> {
 }
 
 /// Fills what a client may leave out. Idempotent.
-pub fn default(kind: Kind<'_>, obj: &mut Value) {
+pub(crate) fn default(kind: GroupVersionKind<'_>, obj: &mut Value) {
     shape::normalize(kind, obj);
     shape::visit(kind, obj, &mut defaults::apply);
 }
 
 /// Brings an object into the form it has after a round trip through the server's types: unknown fields and empty
 /// optional ones gone, required ones present, quantities and times in canonical form. Idempotent.
-pub fn normalize(kind: Kind<'_>, obj: &mut Value) {
+pub(crate) fn normalize(kind: GroupVersionKind<'_>, obj: &mut Value) {
     shape::normalize(kind, obj);
     shape::visit(kind, obj, &mut convert::apply);
 }
 
 /// Resets what a client may not choose when it creates an object: status, generation and the like.
-pub fn prepare_create(kind: Kind<'_>, obj: &mut Value) {
+pub(crate) fn prepare_create(kind: GroupVersionKind<'_>, obj: &mut Value) {
     prepare::create(kind, obj);
 }
 
 /// Carries over what a client may not change with an update, and counts the generation up if the spec changed.
-pub fn prepare_update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+pub(crate) fn prepare_update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     prepare::update(kind, new, old);
 }
 
 /// Carries over everything a write to the `status` subresource may not change.
-pub fn prepare_status_update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+pub(crate) fn prepare_status_update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     prepare::status(kind, new, old);
 }
 
 /// Problems of an object about to be created, metadata included.
 #[must_use]
-pub fn validate_create(kind: Kind<'_>, obj: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_create(kind: GroupVersionKind<'_>, obj: &Value) -> Vec<FieldError> {
     validate::create(kind, obj)
 }
 
 /// Problems of an update, metadata included.
 #[must_use]
-pub fn validate_update(kind: Kind<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_update(kind: GroupVersionKind<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
     validate::update(kind, new, old)
 }
 
 /// Problems of a write to the `status` subresource, metadata included.
 #[must_use]
-pub fn validate_status_update(kind: Kind<'_>, new: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_status_update(
+    kind: GroupVersionKind<'_>,
+    new: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
     validate::status(kind, new, old)
 }

@@ -1,12 +1,25 @@
-//! The body of the fuzz target: what must hold for any request.
+//! The bodies of the fuzz targets: what must hold for any bytes.
 //!
-//! It lives here so that the fuzzer and the ordinary test over the committed corpus run the same code.
+//! They live here so that the fuzzer and the ordinary test over the committed corpus run the same code.
 
+use crate::jsonpath::Path;
 use crate::{ApiServer, Config};
 use axum::body::Body;
 use http::{Request, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+
+/// A path to a field, such as a printer column has: it is read and followed, or refused, but never panics or hangs.
+pub fn fuzz_jsonpath(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Ok(path) = Path::parse(&text) {
+        let object = json!({
+            "a": [{ "b": 1, "c": "x" }, { "b": 2.5, "c": null }, [true, ["deep"]]],
+            "b": { "a.b": "dotted", "c": {} },
+        });
+        let _ = path.find(&object);
+    }
+}
 
 /// A request as text: `METHOD PATH`, the content type, then the body.
 ///
@@ -99,15 +112,24 @@ async fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &
 mod tests {
     use super::*;
 
+    fn run(target: &str, body: fn(&[u8])) {
+        let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder).expect("committed").map(|f| f.unwrap().path()).collect();
+        files.sort();
+        assert!(files.len() >= 12, "the corpus is there");
+        for file in files {
+            body(&std::fs::read(&file).unwrap());
+        }
+    }
+
     #[test]
     fn every_request_of_the_corpus_is_answered_in_order() {
-        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/request");
-        let mut files: Vec<_> =
-            std::fs::read_dir(corpus).expect("committed").map(|f| f.unwrap().path()).collect();
-        files.sort();
-        assert!(files.len() >= 20, "the corpus is there");
-        for file in files {
-            fuzz_request(&std::fs::read(&file).unwrap());
-        }
+        run("request", fuzz_request);
+    }
+
+    #[test]
+    fn every_path_of_the_corpus_is_followed_or_refused() {
+        run("jsonpath", fuzz_jsonpath);
     }
 }

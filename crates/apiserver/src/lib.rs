@@ -1,43 +1,42 @@
-//! An in-memory Kubernetes API server as a tower service.
-//!
-//! The same [`ApiServer`] serves tests without sockets (hand it to `kube::Client::new`), `loadline up` and kubectl
-//! (see [`ApiServer::listen`]). It is held to a real kube-apiserver by a differential suite.
-//!
-//! | question | module |
-//! |---|---|
-//! | where objects live, what a watcher sees | [`store`] |
-//! | which resources there are | [`registry`] |
-//! | what a request asks for | [`request`] |
-//! | who answers it | [`server`] |
-//! | what a field is, and what a body may hold | [`schema`] |
-//! | what a body in protobuf says | [`protobuf`] |
-//! | what built-in kinds demand | [`builtin`] |
-//! | how a patch changes an object | [`patch`], [`apply`] |
-//! | what kubectl prints | [`table`], [`jsonpath`] |
-//! | how failures look | [`status`] |
-//! | what can go wrong on purpose | [`fault`] |
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs, unreachable_pub)]
 
-#![warn(missing_docs)]
+// Which module answers which question:
+//
+// | question | module |
+// |---|---|
+// | where objects live, what a watcher sees | `store` |
+// | which resources there are | `registry` |
+// | what a request asks for | `request`, `select` |
+// | who answers it | `server` |
+// | what a field is, and what a body may hold | `schema` |
+// | what a body in protobuf says | `protobuf` |
+// | what built-in kinds demand | `builtin` |
+// | how a patch changes an object | `patch`, `apply` |
+// | what kubectl prints | `table`, `jsonpath` |
+// | how failures look | `status` |
 
-pub mod apply;
-pub mod builtin;
+mod apply;
+mod builtin;
 mod ending;
 pub mod fault;
 #[cfg(any(test, feature = "test-util"))]
+#[doc(hidden)]
 pub mod fuzz;
-pub mod jsonpath;
+mod jsonpath;
 pub mod listen;
 pub mod metrics;
-pub mod patch;
-pub mod protobuf;
+mod patch;
+mod protobuf;
 mod quote;
-pub mod registry;
-pub mod request;
-pub mod schema;
+mod registry;
+mod request;
+mod schema;
 mod select;
-pub mod server;
-pub mod status;
-pub mod store;
-pub mod table;
+mod server;
+mod status;
+mod store;
+mod table;
+pub mod validation;
 
 pub use server::{ApiServer, Config};

@@ -17,7 +17,7 @@ use serde_json::Value;
 ///
 /// # Errors
 /// 400 for something that is not a patch, 413 for too many operations, 422 when an operation does not fit.
-pub fn json(doc: &Value, patch: &Value) -> Result<Value, Status> {
+pub(crate) fn json(doc: &Value, patch: &Value) -> Result<Value, Status> {
     operations::apply(doc, patch)
 }
 
@@ -25,7 +25,7 @@ pub fn json(doc: &Value, patch: &Value) -> Result<Value, Status> {
 ///
 /// # Errors
 /// 400 when the patch is not an object.
-pub fn merge(doc: &Value, patch: &Value) -> Result<Value, Status> {
+pub(crate) fn merge(doc: &Value, patch: &Value) -> Result<Value, Status> {
     match patch {
         Value::Object(_) => {}
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
@@ -49,7 +49,7 @@ pub fn merge(doc: &Value, patch: &Value) -> Result<Value, Status> {
 ///
 /// # Errors
 /// As kube-apiserver answers: 400 for a malformed directive, 422 for lists of lists, 500 without a reason for the rest.
-pub fn strategic(view: Option<View<'_>>, doc: &Value, patch: &Value) -> Result<Value, Status> {
+pub(crate) fn strategic(view: Option<View<'_>>, doc: &Value, patch: &Value) -> Result<Value, Status> {
     strategic::apply(view, doc, patch)
 }
 

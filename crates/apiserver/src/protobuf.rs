@@ -25,15 +25,14 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 /// The media type of these bodies.
-pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
 /// What every body starts with.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// Why a body could not be read, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the sentences say it")]
-pub enum Error {
+pub(crate) enum Error {
     #[error("empty data")]
     Empty,
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
@@ -128,14 +127,6 @@ impl<'a> Envelope<'a> {
         object.insert("apiVersion".to_owned(), json!(self.api_version));
         object.insert("kind".to_owned(), json!(self.kind));
     }
-}
-
-/// An object as its writer would have written it in JSON.
-///
-/// # Errors
-/// When the body is not protobuf as Kubernetes wraps it, or not the message its kind says.
-pub fn to_json(body: &[u8]) -> Result<Value, Error> {
-    Envelope::read(body)?.to_json()
 }
 
 /// A kind a request is about.

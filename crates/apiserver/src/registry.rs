@@ -9,12 +9,12 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-pub use custom::{Custom, ScalePaths, established};
+pub(crate) use custom::{Custom, ScalePaths, established};
 
 /// One resource at one version.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub(crate) struct Resource {
     /// API group, empty for the core group.
     pub group: String,
     /// API version.
@@ -55,7 +55,7 @@ pub struct Resource {
 
 /// A path below an object, such as `status`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Subresource {
+pub(crate) struct Subresource {
     /// Last part of the path.
     pub name: String,
     /// Kind it speaks.
@@ -77,37 +77,37 @@ fn no_table() -> TableId {
 impl Resource {
     /// How errors name it.
     #[must_use]
-    pub fn subject(&self) -> Subject<'_> {
+    pub(crate) fn subject(&self) -> Subject<'_> {
         Subject { group: &self.group, resource: &self.plural, kind: &self.kind }
     }
 
     /// `v1` or `apps/v1`.
     #[must_use]
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         group_version(&self.group, &self.version)
     }
 
     /// Kind of a list of it.
     #[must_use]
-    pub fn list_kind(&self) -> String {
+    pub(crate) fn list_kind(&self) -> String {
         if self.list_kind.is_empty() { format!("{}List", self.kind) } else { self.list_kind.clone() }
     }
 
     /// Whether it understands a verb.
     #[must_use]
-    pub fn allows(&self, verb: &str) -> bool {
+    pub(crate) fn allows(&self, verb: &str) -> bool {
         self.verbs.iter().any(|v| v == verb)
     }
 
     /// A path below its objects.
     #[must_use]
-    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
 
     /// Schema of its objects; `None` where there is none.
     #[must_use]
-    pub fn schema(&self) -> Option<View<'_>> {
+    pub(crate) fn schema(&self) -> Option<View<'_>> {
         match &self.custom {
             Some(custom) => custom.schema(),
             None => schema::builtin::kind(&self.group, &self.version, &self.kind),
@@ -117,7 +117,7 @@ impl Resource {
 
 /// `v1` or `apps/v1`.
 #[must_use]
-pub fn group_version(group: &str, version: &str) -> String {
+pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
@@ -176,14 +176,14 @@ static BUILT_IN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
 
 /// All resources at one moment. Cheap to clone and to replace as definitions come and go.
 #[derive(Debug, Clone)]
-pub struct Registry {
+pub(crate) struct Registry {
     by_path: BTreeMap<(String, String, String), Arc<Resource>>,
     groups: Vec<Group>,
 }
 
 /// An API group and its versions, the preferred one first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Name, empty for the core group.
     pub name: String,
     /// Versions, preferred first.
@@ -199,7 +199,7 @@ impl Default for Registry {
 impl Registry {
     /// The built-in resources and these custom ones.
     #[must_use]
-    pub fn with_custom(custom: &[Arc<Resource>]) -> Self {
+    pub(crate) fn with_custom(custom: &[Arc<Resource>]) -> Self {
         let mut by_path = BTreeMap::new();
         let mut groups: Vec<Group> = Vec::new();
         for resource in BUILT_IN.iter().chain(custom) {
@@ -220,13 +220,13 @@ impl Registry {
 
     /// The resource at a path.
     #[must_use]
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
     /// Any version of the resource whose objects live in this table; built-in forms first.
     #[must_use]
-    pub fn of_table(&self, table: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn of_table(&self, table: &str) -> Option<&Arc<Resource>> {
         let mut found = self.by_path.values().filter(|r| r.table.as_ref() == table);
         let first = found.next()?;
         Some(
@@ -239,7 +239,7 @@ impl Registry {
 
     /// The resource that serves a kind.
     #[must_use]
-    pub fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let serves = |r: &&Arc<Resource>| {
             r.group == group && r.version == version && r.kind == kind && r.allows("get")
         };
@@ -247,7 +247,7 @@ impl Registry {
     }
 
     /// All resources of a group version, by name.
-    pub fn resources<'a>(
+    pub(crate) fn resources<'a>(
         &'a self,
         group: &'a str,
         version: &'a str,
@@ -256,13 +256,13 @@ impl Registry {
     }
 
     /// All resources.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.by_path.values()
     }
 
     /// All groups, the core group first, then in the order of the record.
     #[must_use]
-    pub fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
 }

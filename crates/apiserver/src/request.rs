@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A path of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Path {
+pub(crate) enum Path {
     /// `/`: the list of paths.
     Root,
     /// `/version`.
@@ -38,7 +38,7 @@ pub enum Path {
 
 /// A resource, an object or something below an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Target {
+pub(crate) struct Target {
     /// API group, empty for the core group.
     pub group: String,
     /// API version.
@@ -58,7 +58,7 @@ pub struct Target {
 impl Path {
     /// Takes a request path apart. Escapes are decoded first, as Go does: an escaped slash splits like any other.
     #[must_use]
-    pub fn parse(path: &str) -> Self {
+    pub(crate) fn parse(path: &str) -> Self {
         if !escapes_are_whole(path) {
             return Self::Malformed;
         }
@@ -131,8 +131,7 @@ impl Target {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the verbs of the Kubernetes API")]
-pub enum Verb {
+pub(crate) enum Verb {
     Get,
     List,
     Watch,
@@ -146,7 +145,7 @@ pub enum Verb {
 impl Verb {
     /// The verb of a method on a collection or on one object.
     #[must_use]
-    pub fn of(method: &Method, target: &Target, query: &Query) -> Option<Self> {
+    pub(crate) fn of(method: &Method, target: &Target, query: &Query) -> Option<Self> {
         let named = target.name.is_some();
         Some(match *method {
             Method::GET if target.watch => Self::Watch,
@@ -164,7 +163,7 @@ impl Verb {
 
     /// Its name in discovery.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -180,12 +179,12 @@ impl Verb {
 
 /// Decoded query parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Query(BTreeMap<String, String>);
+pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Parses a query string; of repeated parameters the first counts, as in Go.
     #[must_use]
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let decode = |s: &str| percent_decode_str(&s.replace('+', " ")).decode_utf8_lossy().into_owned();
         let mut all = BTreeMap::new();
         // Go leaves out pairs with a broken escape, and says nothing.
@@ -198,13 +197,13 @@ impl Query {
 
     /// A parameter that is there and not empty.
     #[must_use]
-    pub fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|v| !v.is_empty())
     }
 
     /// A switch: Go reads anything but `false` and `0` as true.
     #[must_use]
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         self.0.get(key).is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
@@ -212,7 +211,7 @@ impl Query {
     ///
     /// # Errors
     /// 400 when it is not one.
-    pub fn number(&self, key: &str) -> Result<Option<i64>, Status> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         let Some(text) = self.get(key) else { return Ok(None) };
         text.parse()
             .map(Some)

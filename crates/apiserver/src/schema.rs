@@ -3,11 +3,11 @@
 //! Built-in kinds and custom resources share this one model. It is read from OpenAPI v3, the form in which both
 //! the recorded built-in schemas and `CustomResourceDefinition`s come.
 
-pub mod builtin;
-pub mod decode;
+pub(crate) mod builtin;
+pub(crate) mod decode;
 mod gotime;
-pub mod openapi;
-pub mod structural;
+pub(crate) mod openapi;
+pub(crate) mod structural;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub enum Type {
 
 /// How a list is merged and owned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ListKind {
+pub(crate) enum ListKind {
     /// Replaced as a whole.
     #[default]
     Atomic,
@@ -49,7 +49,7 @@ pub enum ListKind {
 
 /// How strategic merge patch treats a field; upstream keeps it beside the server-side apply markers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Strategy {
+pub(crate) struct Strategy {
     /// `merge`: entries are matched by `merge_key` (or by value in lists of scalars).
     pub merge: bool,
     /// `retainKeys`: only the keys the patch names survive.
@@ -60,7 +60,7 @@ pub struct Strategy {
 
 /// One schema node.
 #[derive(Debug, Clone, Default)]
-pub struct Schema {
+pub(crate) struct Schema {
     /// JSON type.
     pub ty: Type,
     /// Known fields of an object.
@@ -85,7 +85,7 @@ pub struct Schema {
 
 /// A schema in place, or the name of one: upstream schemas are recursive.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub(crate) enum Node {
     /// Written in place.
     Inline(Box<Schema>),
     /// `#/components/schemas/NAME`.
@@ -94,7 +94,7 @@ pub enum Node {
 
 /// Named schemas that refer to each other.
 #[derive(Debug, Clone, Default)]
-pub struct Definitions {
+pub(crate) struct Definitions {
     by_name: BTreeMap<String, Schema>,
 }
 
@@ -110,25 +110,21 @@ pub struct View<'a> {
 impl Definitions {
     /// Reads `components.schemas` of an OpenAPI v3 document.
     #[must_use]
-    pub fn from_openapi(schemas: &Value) -> Self {
+    pub(crate) fn from_openapi(schemas: &Value) -> Self {
         let entries = schemas.as_object().into_iter().flatten();
         Self { by_name: entries.map(|(name, raw)| (name.clone(), Schema::from_openapi(raw))).collect() }
     }
 
-    /// Adds or replaces one named schema.
-    pub fn insert(&mut self, name: impl Into<String>, schema: Schema) {
-        self.by_name.insert(name.into(), schema);
-    }
-
     /// The named schema.
     #[must_use]
-    pub fn view(&self, name: &str) -> Option<View<'_>> {
+    pub(crate) fn view(&self, name: &str) -> Option<View<'_>> {
         let (name, schema) = self.by_name.get_key_value(name)?;
         Some(View { defs: self, schema, strategy: &schema.strategy, name: Some(name) })
     }
 
     /// All names and schemas, in order of name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Schema)> {
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Schema)> {
         self.by_name.iter().map(|(name, schema)| (name.as_str(), schema))
     }
 
@@ -148,7 +144,7 @@ impl Definitions {
 impl Schema {
     /// Reads one OpenAPI v3 schema.
     #[must_use]
-    pub fn from_openapi(raw: &Value) -> Self {
+    pub(crate) fn from_openapi(raw: &Value) -> Self {
         let flag = |key: &str| raw.get(key).and_then(Value::as_bool).unwrap_or(false);
         let text = |key: &str| raw.get(key).and_then(Value::as_str);
         let int_or_string =
@@ -188,7 +184,7 @@ impl Schema {
 
     /// A view of a schema that refers to nothing outside itself, as those of custom resources do.
     #[must_use]
-    pub fn standalone<'a>(&'a self, defs: &'a Definitions) -> View<'a> {
+    pub(crate) fn standalone<'a>(&'a self, defs: &'a Definitions) -> View<'a> {
         View { defs, schema: self, strategy: &self.strategy, name: None }
     }
 }
@@ -223,7 +219,7 @@ impl Node {
 impl<'a> View<'a> {
     /// The schema itself.
     #[must_use]
-    pub fn schema(self) -> &'a Schema {
+    pub(crate) fn schema(self) -> &'a Schema {
         self.schema
     }
 
@@ -231,6 +227,23 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn ty(self) -> Type {
         self.schema.ty
+    }
+
+    /// `format`, such as `int32`; empty if there is none.
+    #[must_use]
+    pub fn format(self) -> &'a str {
+        self.schema.raw.get("format").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Names of the fields it knows.
+    pub fn fields(self) -> impl Iterator<Item = &'a str> {
+        self.schema.properties.keys().map(String::as_str)
+    }
+
+    /// May there be fields it does not know? So says `x-kubernetes-preserve-unknown-fields`.
+    #[must_use]
+    pub fn preserves_unknown(self) -> bool {
+        self.schema.preserve_unknown
     }
 
     /// Schema of a field of an object: its property, else the value type of a map.
@@ -256,7 +269,7 @@ impl<'a> View<'a> {
 
     /// How this list is merged and owned.
     #[must_use]
-    pub fn list(self) -> &'a ListKind {
+    pub(crate) fn list(self) -> &'a ListKind {
         &self.schema.list
     }
 
@@ -267,8 +280,8 @@ impl<'a> View<'a> {
     }
 
     /// The schema of the field a path of property names leads to, through lists and maps alike.
-    #[must_use]
-    pub fn at(self, path: &[&str]) -> Option<View<'a>> {
+    #[cfg(test)]
+    pub(crate) fn at(self, path: &[&str]) -> Option<View<'a>> {
         path.iter().try_fold(self, |view, name| match view.items() {
             Some(item) => item.field(name),
             None => view.field(name),
@@ -277,7 +290,7 @@ impl<'a> View<'a> {
 
     /// Strategic merge behaviour of the field this view was reached through.
     #[must_use]
-    pub fn strategy(self) -> &'a Strategy {
+    pub(crate) fn strategy(self) -> &'a Strategy {
         self.strategy
     }
 }

@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use tokio_util::sync::CancellationToken;
 
-pub use encode::Form;
+pub(crate) use encode::Form;
 
 /// How a server behaves.
 #[derive(Clone)]
@@ -205,9 +205,14 @@ impl ApiServer {
         self.0.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store behind the server: how many objects there are, at which revision.
+    /// The newest `resourceVersion`, which counts writes.
     #[must_use]
-    pub fn store(&self) -> &Arc<Store> {
+    pub fn revision(&self) -> u64 {
+        self.0.store.revision()
+    }
+
+    #[must_use]
+    pub(crate) fn store(&self) -> &Arc<Store> {
         &self.0.store
     }
 

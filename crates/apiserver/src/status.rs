@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// A failure as Kubernetes clients expect it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Status {
+pub(crate) struct Status {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, for example `NotFound`; empty when upstream gives none.
@@ -21,7 +21,7 @@ pub struct Status {
 
 /// The `details` of a [`Status`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Details {
+pub(crate) struct Details {
     /// Name of the object.
     pub name: String,
     /// API group of the object.
@@ -38,7 +38,7 @@ pub struct Details {
 
 /// One problem inside a [`Status`].
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Cause {
+pub(crate) struct Cause {
     /// Machine-readable reason, for example `FieldValueInvalid`.
     pub reason: String,
     /// The sentence.
@@ -184,7 +184,7 @@ impl std::fmt::Display for FieldError {
 
 /// Prints a value as Go's `%#v` would for scalars; composite values print as JSON.
 #[must_use]
-pub fn render(value: &Value) -> String {
+pub(crate) fn render(value: &Value) -> String {
     match value {
         Value::String(s) => format!("{s:?}"),
         other => other.to_string(),
@@ -193,7 +193,7 @@ pub fn render(value: &Value) -> String {
 
 /// A kind of object by its group and both of its names.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
     /// Plural resource name.
@@ -204,7 +204,7 @@ pub struct Subject<'a> {
 
 impl Status {
     /// A status with code, reason and message only.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), details: None }
     }
 
@@ -220,14 +220,14 @@ impl Status {
 
     /// 404 for an object.
     #[must_use]
-    pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn not_found(subject: Subject<'_>, name: &str) -> Self {
         let message = format!("{} {name:?} not found", qualified(subject));
         Self::new(404, "NotFound", message).about(subject, name, subject.resource)
     }
 
     /// 404 for a path that names no known resource.
     #[must_use]
-    pub fn no_such_resource() -> Self {
+    pub(crate) fn no_such_resource() -> Self {
         let mut status = Self::new(404, "NotFound", "the server could not find the requested resource");
         status.details = Some(Box::default());
         status
@@ -235,21 +235,21 @@ impl Status {
 
     /// 409: the name is taken.
     #[must_use]
-    pub fn already_exists(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn already_exists(subject: Subject<'_>, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", qualified(subject));
         Self::new(409, "AlreadyExists", message).about(subject, name, subject.resource)
     }
 
     /// 409: somebody else changed the object, or a precondition failed.
     #[must_use]
-    pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(subject));
         Self::new(409, "Conflict", message).about(subject, name, subject.resource)
     }
 
     /// 409: the resourceVersion in the request is not the current one.
     #[must_use]
-    pub fn modified(subject: Subject<'_>, name: &str) -> Self {
+    pub(crate) fn modified(subject: Subject<'_>, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(subject, name, why)
@@ -257,7 +257,7 @@ impl Status {
 
     /// 422: the object is well-formed but not acceptable.
     #[must_use]
-    pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
         // Rules that look at the same field twice report it twice: all are causes, but the sentence names each once.
         let mut listed: Vec<String> = Vec::new();
         for text in errors.iter().map(ToString::to_string) {
@@ -290,20 +290,20 @@ impl Status {
     }
 
     /// 400: the request itself is wrong.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
     /// 403 for one object.
     #[must_use]
-    pub fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", qualified(subject));
         Self::new(403, "Forbidden", message).about(subject, name, subject.resource)
     }
 
     /// 405: the resource does not know this verb.
     #[must_use]
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         let mut status = Self::new(
             405,
             "MethodNotAllowed",
@@ -314,12 +314,12 @@ impl Status {
     }
 
     /// 410: the revision asked for is no longer known.
-    pub fn expired(message: impl Into<String>) -> Self {
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
     /// 500: our fault.
-    pub fn internal(message: impl std::fmt::Display) -> Self {
+    pub(crate) fn internal(message: impl std::fmt::Display) -> Self {
         let text = message.to_string();
         let mut status = Self::new(500, "InternalError", format!("Internal error occurred: {text}"));
         status.details = Some(Box::new(Details {
@@ -331,7 +331,7 @@ impl Status {
 
     /// Adds a cause.
     #[must_use]
-    pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
+    pub(crate) fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Self {
         self.details.get_or_insert_default().causes.push(Cause {
             reason: reason.to_owned(),
             message: message.into(),
@@ -342,7 +342,7 @@ impl Status {
 
     /// The `Status` object sent to clients.
     #[must_use]
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut out = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,

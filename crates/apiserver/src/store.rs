@@ -14,11 +14,11 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 
-pub use object::{Key, Object, key};
+pub(crate) use object::{Key, Object, key};
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// It came to be.
     Added,
     /// It changed.
@@ -29,7 +29,7 @@ pub enum Change {
 
 /// One entry of a table's log.
 #[derive(Debug)]
-pub struct Event {
+pub(crate) struct Event {
     /// Revision of the change.
     pub revision: u64,
     /// What happened.
@@ -44,7 +44,7 @@ pub struct Event {
 
 /// What a write expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub(crate) enum Expect {
     /// Nothing under this key.
     Absent,
     /// The object at this revision.
@@ -53,17 +53,17 @@ pub enum Expect {
 
 /// The write did not find what it expected: somebody else was faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Raced;
+pub(crate) struct Raced;
 
 /// The log no longer covers the revision asked for; the oldest that can be served follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooOld {
+pub(crate) struct TooOld {
     /// Oldest revision that can still be served.
     pub oldest: u64,
 }
 
 /// Identifies a table: group and plural name, for example `apps/deployments`.
-pub type TableId = Arc<str>;
+pub(crate) type TableId = Arc<str>;
 
 #[derive(Debug)]
 struct Table {
@@ -87,14 +87,14 @@ struct State {
 
 /// All objects of one server.
 #[derive(Debug)]
-pub struct Store {
+pub(crate) struct Store {
     state: RwLock<State>,
     log_capacity: usize,
 }
 
 /// Part of a table as of one revision.
 #[derive(Debug)]
-pub struct Page {
+pub(crate) struct Page {
     /// The objects, in key order.
     pub objects: Vec<Arc<Object>>,
     /// Revision the page shows.
@@ -107,7 +107,7 @@ pub struct Page {
 
 /// Which objects of a table to read; all of them by default.
 #[derive(Clone, Copy, Default)]
-pub struct Query<'a> {
+pub(crate) struct Query<'a> {
     /// Only this namespace.
     pub namespace: Option<&'a str>,
     /// Only keys after this one.
@@ -125,7 +125,7 @@ pub struct Query<'a> {
 impl Store {
     /// An empty store whose tables remember `log_capacity` events each.
     #[must_use]
-    pub fn new(log_capacity: usize) -> Self {
+    pub(crate) fn new(log_capacity: usize) -> Self {
         // Revision 0 means "any" on the wire, so counting starts above it.
         let state = State { revision: 1, ..State::default() };
         Self { state: RwLock::new(state), log_capacity: log_capacity.max(1) }
@@ -141,7 +141,7 @@ impl Store {
     }
 
     /// Makes a table, with the fields that field selectors may name. Does nothing if it is there.
-    pub fn create_table(&self, id: &TableId, fields: &[String]) {
+    pub(crate) fn create_table(&self, id: &TableId, fields: &[String]) {
         let mut state = self.write();
         let revision = state.revision;
         state.tables.entry(id.clone()).or_insert_with(|| Table {
@@ -156,19 +156,13 @@ impl Store {
 
     /// The newest revision.
     #[must_use]
-    pub fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         self.read().revision
-    }
-
-    /// How many objects a table holds.
-    #[must_use]
-    pub fn len(&self, id: &str) -> usize {
-        self.read().tables.get(id).map_or(0, |t| t.objects.len())
     }
 
     /// One object.
     #[must_use]
-    pub fn get(&self, id: &str, key: &str) -> Option<Arc<Object>> {
+    pub(crate) fn get(&self, id: &str, key: &str) -> Option<Arc<Object>> {
         self.read().tables.get(id)?.objects.get(key).cloned()
     }
 
@@ -176,7 +170,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Raced`] when it does not, or when the table is gone.
-    pub fn put(
+    pub(crate) fn put(
         &self,
         id: &TableId,
         key: &str,
@@ -206,7 +200,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Raced`] when it does not.
-    pub fn remove(&self, id: &TableId, key: &str, revision: u64) -> Result<Arc<Object>, Raced> {
+    pub(crate) fn remove(&self, id: &TableId, key: &str, revision: u64) -> Result<Arc<Object>, Raced> {
         let mut guard = self.write();
         let state = &mut *guard;
         let table = state.tables.get_mut(id).ok_or(Raced)?;
@@ -232,12 +226,12 @@ impl Store {
     }
 
     /// Drops a whole table; its watchers see it end.
-    pub fn drop_table(&self, id: &str) {
+    pub(crate) fn drop_table(&self, id: &str) {
         self.write().tables.remove(id);
     }
 
     /// Forgets all events up to now: no older revision can be served any more.
-    pub fn compact(&self) {
+    pub(crate) fn compact(&self) {
         let mut state = self.write();
         let revision = state.revision;
         for table in state.tables.values_mut() {
@@ -248,13 +242,13 @@ impl Store {
 
     /// Objects that name this uid as an owner.
     #[must_use]
-    pub fn dependents(&self, uid: &str) -> Vec<(TableId, Key)> {
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(TableId, Key)> {
         self.read().dependents.get(uid).map(|set| set.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// Ids of all tables that hold objects of a namespace, with the keys of those objects.
     #[must_use]
-    pub fn in_namespace(&self, namespace: &str) -> Vec<(TableId, Key)> {
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<(TableId, Key)> {
         let prefix = format!("{namespace}/");
         let state = self.read();
         let mut found: Vec<(TableId, Key)> = Vec::new();
@@ -270,7 +264,7 @@ impl Store {
     ///
     /// # Errors
     /// [`TooOld`] when the revision asked for is no longer covered by the log.
-    pub fn list(&self, id: &str, query: &Query<'_>) -> Result<Page, TooOld> {
+    pub(crate) fn list(&self, id: &str, query: &Query<'_>) -> Result<Page, TooOld> {
         let state = self.read();
         let Some(table) = state.tables.get(id) else {
             return Ok(Page { objects: Vec::new(), revision: state.revision, last: None, remaining: None });
@@ -316,7 +310,7 @@ impl Store {
     ///
     /// # Errors
     /// [`TooOld`] when the log no longer reaches back that far.
-    pub fn cursor(self: &Arc<Self>, id: &TableId, revision: u64) -> Result<Cursor, TooOld> {
+    pub(crate) fn cursor(self: &Arc<Self>, id: &TableId, revision: u64) -> Result<Cursor, TooOld> {
         let state = self.read();
         let Some(table) = state.tables.get(id) else { return Err(TooOld { oldest: state.revision }) };
         table.covers(revision)?;
@@ -410,7 +404,7 @@ impl Table {
 
 /// A watcher's position in the log of one table.
 #[derive(Debug)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     store: Arc<Store>,
     table: TableId,
     position: u64,
@@ -420,7 +414,7 @@ pub struct Cursor {
 impl Cursor {
     /// Revision up to which events were read.
     #[must_use]
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
@@ -428,7 +422,7 @@ impl Cursor {
     ///
     /// # Errors
     /// [`TooOld`] when events were lost because the reader was too slow, or the table is gone.
-    pub fn poll(&mut self, most: usize) -> Result<Vec<Arc<Event>>, TooOld> {
+    pub(crate) fn poll(&mut self, most: usize) -> Result<Vec<Arc<Event>>, TooOld> {
         // Marked before reading, so that an event between the two wakes the next wait.
         self.newest.mark_unchanged();
         let state = self.store.read();
@@ -445,7 +439,7 @@ impl Cursor {
     }
 
     /// Waits until there may be something to read; `false` when the table is gone.
-    pub async fn changed(&mut self) -> bool {
+    pub(crate) async fn changed(&mut self) -> bool {
         self.newest.changed().await.is_ok()
     }
 }

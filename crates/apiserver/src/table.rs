@@ -25,8 +25,7 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
-pub use age::{human_duration, short_human_duration};
-pub use custom::CustomColumn;
+pub(crate) use custom::CustomColumn;
 
 use columns::Column;
 use jiff::Timestamp;
@@ -34,7 +33,7 @@ use serde_json::{Value, json};
 
 /// How much of each object travels with its row (`includeObject` of a Table request).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IncludeObject {
+pub(crate) enum IncludeObject {
     /// The object's metadata, as `PartialObjectMetadata`.
     #[default]
     Metadata,
@@ -47,7 +46,7 @@ pub enum IncludeObject {
 impl IncludeObject {
     /// Reads the query parameter; an empty one means the default, `None` an unknown word.
     #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "" | "Metadata" => Some(Self::Metadata),
             "None" => Some(Self::None),
@@ -59,7 +58,7 @@ impl IncludeObject {
 
 /// Whether column definitions are sent: a watch sends them with its first event only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Headers {
+pub(crate) enum Headers {
     /// With every column's definition.
     #[default]
     Show,
@@ -69,7 +68,7 @@ pub enum Headers {
 
 /// What a table is made for.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
     /// Plural resource, with its subresource if one was asked for: `pods`, `deployments/scale`.
@@ -95,7 +94,7 @@ struct Grid {
 }
 
 /// Renders `objects` as a `meta.k8s.io/v1` Table.
-pub fn render<'o>(request: &Request<'_>, objects: impl IntoIterator<Item = &'o Value>) -> Value {
+pub(crate) fn render<'o>(request: &Request<'_>, objects: impl IntoIterator<Item = &'o Value>) -> Value {
     let objects: Vec<&Value> = objects.into_iter().collect();
     let grid = grid(request, &objects);
     let conditions = columns::conditions(request.group, request.resource);

@@ -3,16 +3,13 @@
 use crate::kind::Kind;
 use crate::shape::Findings;
 use crate::text;
-use loadline_apiserver::schema::{self, Schema, structural};
-use loadline_apiserver::status::{FieldError, Mistake};
+use loadline_apiserver::validation::{CustomSchema, FieldError, Mistake};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// `CustomResourceDefinition`s by kind. Versions of a kind differ in nothing that matters here.
 pub struct Definitions {
-    by_kind: BTreeMap<String, Schema>,
-    /// Schemas of custom resources refer to nothing.
-    none: schema::Definitions,
+    by_kind: BTreeMap<String, CustomSchema>,
 }
 
 impl Definitions {
@@ -22,26 +19,24 @@ impl Definitions {
         let by_kind = definitions.filter_map(|definition| {
             let kind = definition["spec"]["names"]["kind"].as_str()?.to_owned();
             let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-            Some((kind, Schema::from_openapi(schema)))
+            Some((kind, CustomSchema::new(schema)))
         });
-        Self { by_kind: by_kind.collect(), none: schema::Definitions::default() }
+        Self { by_kind: by_kind.collect() }
     }
 
     /// Makes of an object what the API server would store, and says what it would refuse. Its status was observed and
     /// stays as it is.
     pub fn complete(&self, kind: Kind, object: &mut Value) -> Findings {
         let Some(schema) = self.by_kind.get(kind.name) else { return Findings::default() };
-        let view = schema.standalone(&self.none);
         let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
-        let unknown = match structural::coerce(view, object) {
+        let unknown = match schema.prepare(object) {
             Ok(unknown) => unknown,
             Err(error) => {
-                let problems = vec![("metadata".to_owned(), error.0)];
+                let problems = vec![("metadata".to_owned(), error.to_string())];
                 return Findings { problems, ..Findings::default() };
             }
         };
-        structural::default(view, object);
-        let errors = structural::validate(view, object, None);
+        let errors = schema.validate(object);
         if let (Some(status), Some(fields)) = (status, object.as_object_mut()) {
             fields.insert("status".to_owned(), status);
         }
@@ -89,7 +84,7 @@ mod tests {
             let known = Definitions::new(definitions);
             assert_eq!(known.by_kind.len(), definitions.len());
             for (kind, schema) in &known.by_kind {
-                assert_eq!(structural::check(&schema.raw, "schema"), [], "{kind}");
+                assert_eq!(schema.problems(), [], "{kind}");
             }
         }
     }

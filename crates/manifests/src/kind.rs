@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::{DivideInput, EstimateInput, PlaceInput, PolicyInput, ProtectInput, ScheduleInput};
     use loadline_api::{ocm, qos};
-    use loadline_apiserver::schema::builtin;
+    use loadline_apiserver::validation::builtin_kind;
     use std::collections::BTreeMap;
 
     const INPUTS: [&[Kind]; 6] = [
@@ -150,7 +150,7 @@ mod tests {
         let built_in = |kind: &Kind| {
             kind.versions.iter().all(|api_version| {
                 let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-                builtin::kind(group, version, kind.name).is_some()
+                builtin_kind(group, version, kind.name).is_some()
             })
         };
         let mut others: Vec<&str> = Vec::new();

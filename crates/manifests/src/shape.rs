@@ -4,7 +4,7 @@
 //! times. What a field may be beyond its type is for whoever uses it.
 
 use crate::kind::Kind;
-use loadline_apiserver::schema::{Type, View, builtin};
+use loadline_apiserver::validation::{Type, View, builtin_kind};
 use loadline_core::quantity::Quantity;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -60,7 +60,7 @@ impl Shapes {
         let mut builder = Builder { shapes: Vec::new(), known: FxHashMap::default() };
         let mut of = |kind: &Kind| {
             let (group, version) = group_version(kind.versions.first()?);
-            let view = if kind.observed { None } else { builtin::kind(group, version, kind.name) };
+            let view = if kind.observed { None } else { builtin_kind(group, version, kind.name) };
             Some((kind.name, builder.shape(view?)))
         };
         let kinds = kinds.iter().filter_map(&mut of).collect();
@@ -102,11 +102,10 @@ impl Builder {
         if let Some(name) = view.name() {
             self.known.insert(name, number);
         }
-        let schema = view.schema();
-        let open = schema.preserve_unknown || schema.properties.is_empty();
+        let open = view.preserves_unknown() || view.fields().next().is_none();
         let empty = FxHashMap::default();
         self.shapes.push(Shape { rule: rule(view), fields: empty, other: None, items: None, open });
-        for name in schema.properties.keys() {
+        for name in view.fields() {
             if let Some(field) = view.field(name).map(|field| self.shape(field)) {
                 self.shapes[number].fields.insert(name, field);
             }
@@ -125,8 +124,8 @@ fn rule(view: View<'_>) -> Rule {
         (Type::Array, _) => Rule::List,
         (Type::String, Some("Time" | "MicroTime")) => Rule::Time,
         (Type::String, _) => Rule::Text,
-        (Type::Integer, _) => match view.schema().raw.get("format").and_then(Value::as_str) {
-            Some("int32") => Rule::Small,
+        (Type::Integer, _) => match view.format() {
+            "int32" => Rule::Small,
             _ => Rule::Whole,
         },
         (Type::Number, _) => Rule::Number,

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// One step of a path.
 #[derive(Debug, Clone)]
-pub enum Element {
+pub(crate) enum Element {
     /// A field of an object or a key of a map.
     Field(String),
     /// The entry of a list with these key fields, in order of name.
@@ -21,7 +21,7 @@ pub enum Element {
 
 impl Element {
     /// A field by name.
-    pub fn field(name: impl Into<String>) -> Self {
+    pub(crate) fn field(name: impl Into<String>) -> Self {
         Self::Field(name.into())
     }
 
@@ -137,7 +137,7 @@ fn spell(value: &Value) -> String {
 
 /// A total order of values: numbers by size whatever their form, then strings, booleans, lists, maps, null.
 #[must_use]
-pub fn order(a: &Value, b: &Value) -> Ordering {
+pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
     fn rank(value: &Value) -> u8 {
         match value {
             Value::Number(_) => 0,
@@ -186,7 +186,7 @@ fn order_maps(a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
 
 /// Equality that takes 1 and 1.0 for the same number.
 #[must_use]
-pub fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => order_numbers(a, b).is_eq(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
@@ -199,13 +199,13 @@ pub fn same(a: &Value, b: &Value) -> bool {
 
 /// A set of paths, kept as a tree. A path being in it says nothing about the paths above or below.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FieldSet {
+pub(crate) struct FieldSet {
     nodes: BTreeMap<Element, Branch>,
 }
 
 /// What a [`FieldSet`] knows below one element. Never empty: either a member or with members below.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Branch {
+pub(crate) struct Branch {
     /// Whether the path to here is itself in the set.
     pub member: bool,
     /// The paths below.
@@ -214,7 +214,7 @@ pub struct Branch {
 
 impl FieldSet {
     /// Adds a path; the empty one, which would be the whole object, is never in a set.
-    pub fn insert(&mut self, path: &[Element]) {
+    pub(crate) fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}
             [last] => self.nodes.entry(last.clone()).or_default().member = true,
@@ -223,7 +223,7 @@ impl FieldSet {
     }
 
     /// Adds everything a branch holds under one element.
-    pub fn graft(&mut self, element: Element, branch: Branch) {
+    pub(crate) fn graft(&mut self, element: Element, branch: Branch) {
         if !branch.member && branch.below.is_empty() {
             return;
         }
@@ -241,19 +241,19 @@ impl FieldSet {
 
     /// Whether nothing is in the set.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// Whether a path of one element is in the set.
     #[must_use]
-    pub fn has(&self, element: &Element) -> bool {
+    pub(crate) fn has(&self, element: &Element) -> bool {
         self.nodes.get(element).is_some_and(|b| b.member)
     }
 
     /// Whether a path is in the set.
     #[must_use]
-    pub fn contains(&self, path: &[Element]) -> bool {
+    pub(crate) fn contains(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
             [last] => self.has(last),
@@ -263,18 +263,18 @@ impl FieldSet {
 
     /// The paths below an element, if there are any.
     #[must_use]
-    pub fn below(&self, element: &Element) -> Option<&FieldSet> {
+    pub(crate) fn below(&self, element: &Element) -> Option<&FieldSet> {
         self.nodes.get(element).map(|b| &b.below).filter(|below| !below.is_empty())
     }
 
     /// The elements at the top and what is below them, in order.
-    pub fn branches(&self) -> impl Iterator<Item = (&Element, &Branch)> {
+    pub(crate) fn branches(&self) -> impl Iterator<Item = (&Element, &Branch)> {
         self.nodes.iter()
     }
 
     /// Paths in either set.
     #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (element, branch) in &other.nodes {
             out.graft(element.clone(), branch.clone());
@@ -284,7 +284,7 @@ impl FieldSet {
 
     /// Paths in this set that are not in the other.
     #[must_use]
-    pub fn difference(&self, other: &Self) -> Self {
+    pub(crate) fn difference(&self, other: &Self) -> Self {
         self.combine(|element, branch| match other.nodes.get(element) {
             None => branch.clone(),
             Some(gone) => {
@@ -295,7 +295,7 @@ impl FieldSet {
 
     /// Paths in this set that are neither in the other nor below a path that is.
     #[must_use]
-    pub fn recursive_difference(&self, other: &Self) -> Self {
+    pub(crate) fn recursive_difference(&self, other: &Self) -> Self {
         self.combine(|element, branch| match other.nodes.get(element) {
             None => branch.clone(),
             Some(gone) if gone.member => Branch::default(),
@@ -307,21 +307,12 @@ impl FieldSet {
 
     /// Paths in both sets.
     #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         self.combine(|element, branch| match other.nodes.get(element) {
             None => Branch::default(),
             Some(also) => {
                 Branch { member: branch.member && also.member, below: branch.below.intersection(&also.below) }
             }
-        })
-    }
-
-    /// Paths with no other path of the set below them.
-    #[must_use]
-    pub fn leaves(&self) -> Self {
-        self.combine(|_, branch| Branch {
-            member: branch.member && branch.below.is_empty(),
-            below: branch.below.leaves(),
         })
     }
 
@@ -335,7 +326,7 @@ impl FieldSet {
 
     /// All paths, those ending at a level before those going deeper: the order of conflict messages.
     #[must_use]
-    pub fn paths(&self) -> Vec<Vec<Element>> {
+    pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
         let mut out = Vec::new();
         self.collect(&mut Vec::new(), &mut out);
         out
@@ -358,7 +349,7 @@ impl FieldSet {
     ///
     /// # Errors
     /// A sentence saying what is not a field set.
-    pub fn from_wire(value: &Value) -> Result<Self, String> {
+    pub(crate) fn from_wire(value: &Value) -> Result<Self, String> {
         Ok(Self::read(value)?.below)
     }
 
@@ -382,7 +373,7 @@ impl FieldSet {
 
     /// Writes `FieldsV1`.
     #[must_use]
-    pub fn to_wire(&self) -> Value {
+    pub(crate) fn to_wire(&self) -> Value {
         let mut out = Map::new();
         for (element, branch) in &self.nodes {
             let mut inner = match branch.below.to_wire() {
@@ -403,7 +394,7 @@ impl FieldSet {
 
 /// A path as messages spell it: `.spec.containers[name="app"].image`.
 #[must_use]
-pub fn spelled(path: &[Element]) -> String {
+pub(crate) fn spelled(path: &[Element]) -> String {
     path.iter().map(ToString::to_string).collect()
 }
 
@@ -455,7 +446,6 @@ mod tests {
             prop_assert_eq!(left.intersection(&right), listed(&|p| b.contains(p)));
             prop_assert_eq!(left.difference(&right), listed(&|p| !b.contains(p)));
             prop_assert_eq!(left.recursive_difference(&right), listed(&|p| !b.iter().any(|q| p.starts_with(q))));
-            prop_assert_eq!(left.leaves(), listed(&|p| !a.iter().any(|q| q != p && q.starts_with(p))));
             prop_assert_eq!(set(&left.paths()), left);
         }
     }

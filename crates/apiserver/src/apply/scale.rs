@@ -26,7 +26,7 @@ fn group(version: &str) -> &str {
 
 /// The `managedFields` of the `Scale` of an object whose replicas are at a dotted path such as `spec.replicas`.
 #[must_use]
-pub fn to_scale(parent: &Value, replicas: &str) -> Value {
+pub(crate) fn to_scale(parent: &Value, replicas: &str) -> Value {
     let mut managers = Managers::of(parent).unwrap_or_default();
     let path = elements(replicas);
     managers.entries.retain(|_, entry| entry.fields.contains(&path));
@@ -40,7 +40,7 @@ pub fn to_scale(parent: &Value, replicas: &str) -> Value {
 }
 
 /// Brings the `managedFields` of a written `Scale` back into its object, which is of version `api_version`.
-pub fn to_parent(parent: &mut Value, scale: &Value, api_version: &str, replicas: &str) {
+pub(crate) fn to_parent(parent: &mut Value, scale: &Value, api_version: &str, replicas: &str) {
     let old = Managers::of(parent).unwrap_or_default();
     let mut scaled = Managers::of(scale).unwrap_or_default();
     let path = elements(replicas);

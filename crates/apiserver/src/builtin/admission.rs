@@ -5,17 +5,17 @@
 
 mod limits;
 
-use super::Kind;
+use super::GroupVersionKind;
 use super::json::{child, child_of, copy, flag, get, has, int, list, set_default, text};
 use serde_json::{Value, json};
 
 /// Why admission refused an object. The handler answers 403 with this sentence, see `Status::forbidden`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub(crate) struct Refused(pub String);
 
 /// What the plugins `Priority` and `RuntimeClass` need to look up.
-pub trait PriorityClasses {
+pub(crate) trait PriorityClasses {
     /// The class of this name.
     fn get(&self, name: &str) -> Option<Value>;
     /// The class with `globalDefault: true`, if any; of several the one with the lowest value.
@@ -31,8 +31,8 @@ pub trait PriorityClasses {
 ///
 /// # Errors
 /// When there is no such priority class, or a pod brings a priority that its class does not have.
-pub fn create(
-    kind: Kind<'_>,
+pub(crate) fn create(
+    kind: GroupVersionKind<'_>,
     obj: &mut Value,
     classes: &dyn PriorityClasses,
     limit_ranges: &[Value],
@@ -52,7 +52,7 @@ pub fn create(
 }
 
 /// Runs the mutating plugins for an update of the main resource.
-pub fn update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+pub(crate) fn update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     if (kind.group, kind.kind) != ("", "Pod") {
         return;
     }
@@ -70,8 +70,8 @@ pub fn update(kind: Kind<'_>, new: &mut Value, old: &Value) {
 ///
 /// # Errors
 /// When a limit range is violated, or a second priority class wants to be the default.
-pub fn check(
-    kind: Kind<'_>,
+pub(crate) fn check(
+    kind: GroupVersionKind<'_>,
     obj: &Value,
     old: Option<&Value>,
     classes: &dyn PriorityClasses,
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    const POD: Kind<'_> = Kind { group: "", version: "v1", kind: "Pod" };
+    const POD: GroupVersionKind<'_> = GroupVersionKind { group: "", version: "v1", kind: "Pod" };
 
     fn classes() -> Classes {
         Classes(vec![json!({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"})])

@@ -11,7 +11,7 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 /// Appends five random characters to a prefix, cut so that the result has at most 63 characters.
-pub fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
+pub(crate) fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
     let mut end = prefix.len().min(58);
     while !prefix.is_char_boundary(end) {
         end -= 1;
@@ -21,7 +21,7 @@ pub fn generate_name(prefix: &str, rng: &mut impl Rng) -> String {
 }
 
 /// Drops the metadata a client may not set on create.
-pub fn prepare_create(obj: &mut Value) {
+pub(crate) fn prepare_create(obj: &mut Value) {
     if let Some(meta) = child_of(obj, "metadata") {
         for key in ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
         {
@@ -32,7 +32,7 @@ pub fn prepare_create(obj: &mut Value) {
 
 /// Carries metadata over that an update may not change: generation, uid if absent, timestamps of creation and
 /// deletion.
-pub fn prepare_update(new: &mut Value, old: &Value) {
+pub(crate) fn prepare_update(new: &mut Value, old: &Value) {
     keep_generation(new, old);
     keep_system_fields(new, old);
 }
@@ -63,13 +63,13 @@ pub(super) fn keep_system_fields(new: &mut Value, old: &Value) {
 
 /// Problems of the metadata of a new object whose name must be a DNS subdomain, as for custom resources.
 #[must_use]
-pub fn validate_create(obj: &Value, namespaced: bool) -> Vec<FieldError> {
+pub(crate) fn validate_create(obj: &Value, namespaced: bool) -> Vec<FieldError> {
     create(obj, namespaced, Rule::Subdomain)
 }
 
 /// Problems of the metadata of an updated object, whatever its kind.
 #[must_use]
-pub fn validate_update(new: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
+pub(crate) fn validate_update(new: &Value, old: &Value, namespaced: bool) -> Vec<FieldError> {
     let mut out = create(new, namespaced, Rule::PathSegment);
     out.extend(update(new, old));
     out

@@ -3,7 +3,7 @@
 mod container;
 pub(super) mod defaults;
 pub(super) mod prepare;
-pub mod resize;
+pub(crate) mod resize;
 pub(super) mod scheduling;
 pub(super) mod update;
 pub(super) mod validate;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// `Guaranteed`, `Burstable` or `BestEffort`, from the requests and limits of a pod's spec.
 #[must_use]
-pub fn qos_class(spec: &Value) -> &'static str {
+pub(crate) fn qos_class(spec: &Value) -> &'static str {
     let mut requests = Totals::default();
     let mut limits = Totals::default();
     let mut guaranteed = true;

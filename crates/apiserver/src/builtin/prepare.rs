@@ -1,7 +1,7 @@
 //! What a client may not choose, kind by kind: status, generation and fields the server owns.
 
 use super::json::{child, child_of, copy, get, has, int, list, remove, set_default, text, text_of};
-use super::{Kind, meta, pod};
+use super::{GroupVersionKind, meta, pod};
 use serde_json::{Value, json};
 
 /// What counts the generation up.
@@ -26,7 +26,7 @@ struct Traits {
     status: bool,
 }
 
-fn traits(kind: Kind<'_>) -> Traits {
+fn traits(kind: GroupVersionKind<'_>) -> Traits {
     let t = |starts, counts, status| Traits { starts, counts, status };
     match (kind.group, kind.kind) {
         ("", "Pod" | "ReplicationController")
@@ -51,7 +51,7 @@ fn traits(kind: Kind<'_>) -> Traits {
 }
 
 /// See [`super::prepare_create`].
-pub(super) fn create(kind: Kind<'_>, obj: &mut Value) {
+pub(super) fn create(kind: GroupVersionKind<'_>, obj: &mut Value) {
     let traits = traits(kind);
     // A node's creator, the kubelet, reports its status in the same request.
     if traits.status && kind.kind != "Node" {
@@ -92,7 +92,7 @@ pub(super) fn create(kind: Kind<'_>, obj: &mut Value) {
 }
 
 /// See [`super::prepare_update`].
-pub(super) fn update(kind: Kind<'_>, new: &mut Value, old: &Value) {
+pub(super) fn update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     meta::keep_generation(new, old);
     let traits = traits(kind);
     if traits.status {
@@ -137,7 +137,7 @@ fn changed(counts: Counts, new: &Value, old: &Value) -> bool {
 }
 
 /// See [`super::prepare_status_update`].
-pub(super) fn status(kind: Kind<'_>, new: &mut Value, old: &Value) {
+pub(super) fn status(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     meta::keep_generation(new, old);
     copy(new, old, "spec");
     match (kind.group, kind.kind) {

@@ -6,7 +6,7 @@
 
 mod encode;
 
-use super::Kind;
+use super::GroupVersionKind;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -87,7 +87,7 @@ impl Table {
         }
     }
 
-    fn root(&self, kind: Kind<'_>) -> Option<usize> {
+    fn root(&self, kind: GroupVersionKind<'_>) -> Option<usize> {
         let version_of_group = if kind.group == "metrics.k8s.io" { "v1beta1" } else { "v1" };
         if kind.version != version_of_group {
             return None;
@@ -133,7 +133,7 @@ fn type_of(text: &str, ids: &HashMap<&'static str, usize>) -> Option<Type> {
 }
 
 /// Rewrites an object into the form its kind's type encodes to. Unknown kinds stay as they are.
-pub(super) fn normalize(kind: Kind<'_>, obj: &mut Value) {
+pub(super) fn normalize(kind: GroupVersionKind<'_>, obj: &mut Value) {
     if let Some(root) = TABLE.root(kind) {
         let whole = std::mem::take(obj);
         *obj = encode::encode_struct(&TABLE, root, whole);
@@ -141,7 +141,11 @@ pub(super) fn normalize(kind: Kind<'_>, obj: &mut Value) {
 }
 
 /// Calls `visit` with the type name of every struct in a normalized object, parents before their children.
-pub(super) fn visit(kind: Kind<'_>, obj: &mut Value, visit: &mut dyn FnMut(&str, &mut Map<String, Value>)) {
+pub(super) fn visit(
+    kind: GroupVersionKind<'_>,
+    obj: &mut Value,
+    visit: &mut dyn FnMut(&str, &mut Map<String, Value>),
+) {
     if let Some(root) = TABLE.root(kind) {
         visit_struct(root, obj, visit);
     }

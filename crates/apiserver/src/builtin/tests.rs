@@ -5,8 +5,8 @@
 
 use super::json::{get, list, text};
 use super::{
-    Kind, admission, default, meta, normalize, prepare_create, prepare_status_update, prepare_update,
-    validate_create, validate_status_update, validate_update,
+    GroupVersionKind, admission, default, meta, normalize, prepare_create, prepare_status_update,
+    prepare_update, validate_create, validate_status_update, validate_update,
 };
 use crate::status::{FieldError, Status, Subject};
 use serde_json::{Value, json};
@@ -31,8 +31,8 @@ fn cases() -> Vec<Value> {
     serde_json::from_str(include_str!("../../recorded/builtin.json")).unwrap()
 }
 
-fn kind(case: &Value) -> Kind<'_> {
-    Kind { group: text(case, "group"), version: "v1", kind: text(case, "kind") }
+fn kind(case: &Value) -> GroupVersionKind<'_> {
+    GroupVersionKind { group: text(case, "group"), version: "v1", kind: text(case, "kind") }
 }
 
 /// What differs from server to server and run to run.

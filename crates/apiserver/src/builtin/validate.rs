@@ -13,7 +13,7 @@ mod workload;
 
 use self::check::Errors;
 use super::names::Rule;
-use super::{Kind, meta, pod};
+use super::{GroupVersionKind, meta, pod};
 use serde_json::Value;
 
 struct Traits {
@@ -22,7 +22,7 @@ struct Traits {
     name: Option<Rule>,
 }
 
-fn traits(kind: Kind<'_>) -> Traits {
+fn traits(kind: GroupVersionKind<'_>) -> Traits {
     let namespaced = !matches!(
         (kind.group, kind.kind),
         ("", "Node" | "Namespace" | "PersistentVolume")
@@ -40,7 +40,7 @@ fn traits(kind: Kind<'_>) -> Traits {
 }
 
 /// The rules of metadata as a kind applies them to new objects.
-fn named(kind: Kind<'_>, traits: &Traits, obj: &Value, out: &mut Errors) {
+fn named(kind: GroupVersionKind<'_>, traits: &Traits, obj: &Value, out: &mut Errors) {
     if let Some(rule) = traits.name {
         out.extend(meta::create(obj, traits.namespaced, rule));
         finalizers(kind, obj, out);
@@ -48,19 +48,19 @@ fn named(kind: Kind<'_>, traits: &Traits, obj: &Value, out: &mut Errors) {
 }
 
 /// The rules of metadata as a kind applies them to updates.
-fn changed(kind: Kind<'_>, new: &Value, old: &Value, out: &mut Errors) {
+fn changed(kind: GroupVersionKind<'_>, new: &Value, old: &Value, out: &mut Errors) {
     out.extend(meta::update(new, old));
     finalizers(kind, new, out);
 }
 
-fn finalizers(kind: Kind<'_>, obj: &Value, out: &mut Errors) {
+fn finalizers(kind: GroupVersionKind<'_>, obj: &Value, out: &mut Errors) {
     if !matches!(kind.group, "coordination.k8s.io" | "apiextensions.k8s.io") {
         meta::qualified_finalizers(obj, out);
     }
 }
 
 /// See [`super::validate_create`].
-pub(super) fn create(kind: Kind<'_>, obj: &Value) -> Errors {
+pub(super) fn create(kind: GroupVersionKind<'_>, obj: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = Errors::new();
     named(kind, &traits, obj, &mut out);
@@ -76,7 +76,7 @@ pub(super) fn create(kind: Kind<'_>, obj: &Value) -> Errors {
 /// See [`super::validate_update`].
 ///
 /// The common rules run first; most kinds run some of them again, and upstream reports what they find twice.
-pub(super) fn update(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
+pub(super) fn update(kind: GroupVersionKind<'_>, new: &Value, old: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = meta::create(new, traits.namespaced, Rule::PathSegment);
     out.extend(meta::update(new, old));
@@ -146,7 +146,7 @@ pub(super) fn update(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
 }
 
 /// See [`super::validate_status_update`].
-pub(super) fn status(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
+pub(super) fn status(kind: GroupVersionKind<'_>, new: &Value, old: &Value) -> Errors {
     let traits = traits(kind);
     let mut out = meta::create(new, traits.namespaced, Rule::PathSegment);
     out.extend(meta::update(new, old));
@@ -165,7 +165,7 @@ pub(super) fn status(kind: Kind<'_>, new: &Value, old: &Value) -> Errors {
 }
 
 /// The rules of the kind itself, without metadata.
-fn own(kind: Kind<'_>, obj: &Value, old: Option<&Value>, out: &mut Errors) {
+fn own(kind: GroupVersionKind<'_>, obj: &Value, old: Option<&Value>, out: &mut Errors) {
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::validate::pod(obj, out),
         ("", "PodTemplate") => pod::validate::template(super::json::get(obj, "template"), "template", out),

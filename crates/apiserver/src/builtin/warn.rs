@@ -3,7 +3,7 @@
 //! Only what people who schedule run into: selectors that match nothing, labels of nodes that are no more, amounts
 //! that are no amounts, and definitions that hide each other.
 
-use super::Kind;
+use super::GroupVersionKind;
 use super::json::get;
 use loadline_machinery::quantity::Quantity;
 use serde_json::Value;
@@ -36,7 +36,7 @@ const NULL_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Warnings about an object that is otherwise good; `old` is what it replaces.
 #[must_use]
-pub fn warnings(kind: Kind<'_>, obj: &Value, old: Option<&Value>) -> Vec<String> {
+pub(crate) fn warnings(kind: GroupVersionKind<'_>, obj: &Value, old: Option<&Value>) -> Vec<String> {
     let path = match (kind.group, kind.kind) {
         ("", "Pod") => "",
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")

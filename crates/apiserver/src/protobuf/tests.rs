@@ -4,6 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 
+/// An object as its writer would have written it in JSON.
+fn to_json(body: &[u8]) -> Result<Value, Error> {
+    Envelope::read(body)?.to_json()
+}
+
 /// A recorded object: what it shows, its protobuf and its JSON.
 struct Vector {
     name: &'static str,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What only resources from a definition have.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, as a definition has them")]
-pub struct Custom {
+pub(crate) struct Custom {
     schema: Option<Schema>,
     definitions: Definitions,
     /// `apiVersion` in which objects are stored.
@@ -32,7 +32,7 @@ pub struct Custom {
 
 /// Where the `scale` subresource of a custom resource finds its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScalePaths {
+pub(crate) struct ScalePaths {
     /// Path of the wanted number of replicas.
     pub spec_replicas: String,
     /// Path of the observed number of replicas.
@@ -44,20 +44,20 @@ pub struct ScalePaths {
 impl Custom {
     /// Schema of the objects; `None` when the definition leaves everything open.
     #[must_use]
-    pub fn schema(&self) -> Option<View<'_>> {
+    pub(crate) fn schema(&self) -> Option<View<'_>> {
         self.schema.as_ref().map(|s| s.standalone(&self.definitions))
     }
 
     /// The schema as the definition wrote it.
     #[must_use]
-    pub fn raw_schema(&self) -> Option<&Value> {
+    pub(crate) fn raw_schema(&self) -> Option<&Value> {
         self.schema.as_ref().map(|s| &s.raw)
     }
 }
 
 /// Whether a definition is being served.
 #[must_use]
-pub fn established(definition: &Value) -> bool {
+pub(crate) fn established(definition: &Value) -> bool {
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|c| c["type"] == "Established" && c["status"] == "True")
 }
@@ -73,7 +73,7 @@ fn texts(value: &Value) -> Vec<String> {
 impl Resource {
     /// The resources of a definition, one per served version.
     #[must_use]
-    pub fn from_definition(definition: &Value) -> Vec<Arc<Self>> {
+    pub(crate) fn from_definition(definition: &Value) -> Vec<Arc<Self>> {
         let spec = &definition["spec"];
         let versions: Vec<&Value> = spec["versions"].as_array().into_iter().flatten().collect();
         let group = text(&spec["group"]);
@@ -188,7 +188,7 @@ fn deprecation(spec: &Value, version: &Value) -> Option<String> {
 
 /// Order of versions as Kubernetes ranks them: GA over beta over alpha, newer over older, others last.
 #[must_use]
-pub fn version_priority(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+pub(super) fn version_priority(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

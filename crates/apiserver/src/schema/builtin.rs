@@ -11,9 +11,9 @@ const DESCRIPTIONS: &str = include_str!("../../schemas/descriptions.json");
 const GO_TYPES: &str = include_str!("../../schemas/go-types.json");
 
 /// Definition of the metadata of objects.
-pub const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Definition of the metadata of lists.
-pub const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+pub(crate) const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 struct Recorded {
     definitions: Definitions,
@@ -23,13 +23,13 @@ struct Recorded {
 
 /// All built-in definitions.
 #[must_use]
-pub fn definitions() -> &'static Definitions {
+pub(crate) fn definitions() -> &'static Definitions {
     &recorded().definitions
 }
 
 /// The schema of one built-in kind.
 #[must_use]
-pub fn kind(group: &str, version: &str, kind: &str) -> Option<View<'static>> {
+pub(crate) fn kind(group: &str, version: &str, kind: &str) -> Option<View<'static>> {
     let recorded = recorded();
     let name = recorded.kinds.get(&(group.to_owned(), version.to_owned(), kind.to_owned()))?;
     recorded.definitions.view(name)
@@ -40,7 +40,7 @@ pub fn kind(group: &str, version: &str, kind: &str) -> Option<View<'static>> {
 /// # Panics
 /// Never: a test looks it up in what was recorded.
 #[must_use]
-pub fn object_meta() -> View<'static> {
+pub(crate) fn object_meta() -> View<'static> {
     recorded().definitions.view(OBJECT_META).expect("the recorded schemas contain ObjectMeta")
 }
 

@@ -17,7 +17,7 @@ use std::cell::RefCell;
 
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     /// The object, without unknown fields.
     pub value: Value,
     /// What strict field validation objects to, in the order of the text: `unknown field "spec.foo"` and
@@ -28,13 +28,13 @@ pub struct Decoded {
 /// A body that cannot be decoded, in upstream's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct DecodeError(pub String);
+pub(crate) struct DecodeError(pub String);
 
 /// Decodes JSON text of a kind with a schema.
 ///
 /// # Errors
 /// When the text is not JSON, or a value has a type the schema does not allow.
-pub fn typed(view: View<'_>, text: &[u8]) -> Result<Decoded, DecodeError> {
+pub(crate) fn typed(view: View<'_>, text: &[u8]) -> Result<Decoded, DecodeError> {
     // Go looks at the syntax of the whole text before it looks at any type.
     syntax(text)?;
     run(Some(view), &mut serde_json::Deserializer::from_slice(text))
@@ -44,7 +44,7 @@ pub fn typed(view: View<'_>, text: &[u8]) -> Result<Decoded, DecodeError> {
 ///
 /// # Errors
 /// When a value has a type the schema does not allow.
-pub fn typed_value(view: View<'_>, value: Value) -> Result<Decoded, DecodeError> {
+pub(crate) fn typed_value(view: View<'_>, value: Value) -> Result<Decoded, DecodeError> {
     run(Some(view), value)
 }
 
@@ -52,7 +52,7 @@ pub fn typed_value(view: View<'_>, value: Value) -> Result<Decoded, DecodeError>
 ///
 /// # Errors
 /// When the text is not JSON.
-pub fn untyped(text: &[u8]) -> Result<Decoded, DecodeError> {
+pub(crate) fn untyped(text: &[u8]) -> Result<Decoded, DecodeError> {
     syntax(text)?;
     run(None, &mut serde_json::Deserializer::from_slice(text))
 }
@@ -61,7 +61,7 @@ pub fn untyped(text: &[u8]) -> Result<Decoded, DecodeError> {
 ///
 /// # Errors
 /// When the text is not JSON, or not an object with two strings; goes into [`unrecognized`].
-pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
+pub(crate) fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
     let parse_error = |why: &str| DecodeError(format!("couldn't get version/kind; json parse error: {why}"));
     syntax(text).map_err(|error| parse_error(&error.0))?;
     let mut found = (String::new(), String::new());
@@ -92,7 +92,7 @@ pub fn type_meta(text: &[u8]) -> Result<(String, String), DecodeError> {
 
 /// The message of a body that does not say what it is, for a `BadRequest`.
 #[must_use]
-pub fn unrecognized(kind: &str, text: &[u8], why: &str) -> String {
+pub(crate) fn unrecognized(kind: &str, text: &[u8], why: &str) -> String {
     const SHOWN: usize = 30;
     let shown = &text[..text.len().min(SHOWN)];
     let more = if text.len() > SHOWN { " ..." } else { "" };
@@ -122,13 +122,13 @@ fn json_type(value: &Value) -> &'static str {
 
 /// The message of a body that could be read but not understood, for a `BadRequest`.
 #[must_use]
-pub fn unusable(kind: &str, version: &str, why: &str) -> String {
+pub(crate) fn unusable(kind: &str, version: &str, why: &str) -> String {
     format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
 }
 
 /// One sentence about everything strict field validation objects to; goes into [`unusable`].
 #[must_use]
-pub fn strict_error(strict: &[String]) -> String {
+pub(crate) fn strict_error(strict: &[String]) -> String {
     format!("strict decoding error: {}", strict.join(", "))
 }
 

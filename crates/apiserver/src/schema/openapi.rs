@@ -3,14 +3,14 @@
 //! `kubectl` reads them to validate, to merge and to explain: it looks for operations by the kind they are about,
 //! for the parameters and body types of a patch, and for schemas by kind.
 
-pub mod gnostic;
+pub(crate) mod gnostic;
 mod paths;
 mod v2;
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-pub use self::v2::v2;
+pub(crate) use self::v2::v2;
 use super::builtin;
 
 /// Where schemas are in a document of version 3.
@@ -24,7 +24,7 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
 /// One group and version with what it serves.
 #[derive(Debug, Clone, Default)]
-pub struct GroupVersion {
+pub(crate) struct GroupVersion {
     /// API group; empty for the core group.
     pub group: String,
     /// Version.
@@ -35,7 +35,7 @@ pub struct GroupVersion {
 
 /// One served resource.
 #[derive(Debug, Clone, Default)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// Plural name, as in paths.
     pub plural: String,
     /// Kind of its objects.
@@ -54,7 +54,7 @@ pub struct Resource {
 
 /// One subresource of a resource.
 #[derive(Debug, Clone, Default)]
-pub struct Subresource {
+pub(crate) struct Subresource {
     /// Name, as in paths.
     pub name: String,
     /// Group, version and kind of what is exchanged; the resource's own when `None`.
@@ -66,7 +66,7 @@ pub struct Subresource {
 impl GroupVersion {
     /// `api/v1` or `apis/GROUP/VERSION`: the path without the slash before it, as the index has it.
     #[must_use]
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         if self.group.is_empty() {
             format!("api/{}", self.version)
         } else {
@@ -97,7 +97,7 @@ fn definition(group: &str, version: &str, kind: &str) -> String {
 
 /// The OpenAPI v3 document of one group and version.
 #[must_use]
-pub fn document(served: &GroupVersion) -> Value {
+pub(crate) fn document(served: &GroupVersion) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},
@@ -225,7 +225,7 @@ fn custom_list(served: &GroupVersion, resource: &Resource, item: &str) -> Value 
 ///
 /// Clients cache a document under it for ever, so it depends on the content alone.
 #[must_use]
-pub fn hash(document: &Value) -> String {
+pub(crate) fn hash(document: &Value) -> String {
     // FNV-1a with 128 bits.
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for byte in document.to_string().bytes() {
@@ -237,7 +237,7 @@ pub fn hash(document: &Value) -> String {
 
 /// The index at `/openapi/v3`: from path (`api/v1`, `apis/apps/v1`) and document hash.
 #[must_use]
-pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+pub(crate) fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
     let paths: BTreeMap<&str, Value> = documents
         .into_iter()
         .map(|(path, hash)| (path, json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")})))

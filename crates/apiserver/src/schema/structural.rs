@@ -18,7 +18,7 @@ mod validate;
 
 use serde_json::Value;
 
-pub use self::check::check;
+pub(crate) use self::check::check;
 use super::decode::DecodeError;
 use super::{View, builtin, decode};
 use crate::status::FieldError;
@@ -31,7 +31,7 @@ use crate::status::FieldError;
 ///
 /// # Errors
 /// When metadata has a field of a wrong type.
-pub fn coerce(view: View<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub(crate) fn coerce(view: View<'_>, value: &mut Value) -> Result<Vec<String>, DecodeError> {
     let mut dropped = metadata(value)?;
     dropped.extend(prune(view, value));
     fill::drop_nulls(&view.schema().raw, value);
@@ -43,19 +43,19 @@ pub fn coerce(view: View<'_>, value: &mut Value) -> Result<Vec<String>, DecodeEr
 ///
 /// # Errors
 /// When a field has a wrong type.
-pub fn metadata(value: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub(crate) fn metadata(value: &mut Value) -> Result<Vec<String>, DecodeError> {
     prune::metadata(value, "")
 }
 
 /// Removes the fields the schema does not know, and returns their paths in order.
 ///
 /// `value` is a whole object: its apiVersion, kind and metadata are kept.
-pub fn prune(view: View<'_>, value: &mut Value) -> Vec<String> {
+pub(crate) fn prune(view: View<'_>, value: &mut Value) -> Vec<String> {
     prune::root(&view.schema().raw, value)
 }
 
 /// Fills in the defaults of the schema.
-pub fn default(view: View<'_>, value: &mut Value) {
+pub(crate) fn default(view: View<'_>, value: &mut Value) {
     fill::default(&view.schema().raw, value);
 }
 
@@ -64,7 +64,7 @@ pub fn default(view: View<'_>, value: &mut Value) {
 ///
 /// Metadata and the scale subresource are not looked at here: they are the same for every kind.
 #[must_use]
-pub fn validate(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let raw = &view.schema().raw;
     let mut errors = validate::whole(raw, "", new, old);
     errors.extend(lists::embedded(raw, new, ""));
@@ -77,7 +77,7 @@ pub fn validate(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldEr
 
 /// Checks the status of an object, as an update of the status subresource does; `view` is the whole schema.
 #[must_use]
-pub fn validate_status(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate_status(view: View<'_>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let raw = &view.schema().raw;
     let mut errors = match (raw.pointer("/properties/status"), new.get("status")) {
         (Some(schema), Some(status)) => {

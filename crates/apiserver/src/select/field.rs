@@ -4,7 +4,7 @@ use crate::store::Object;
 
 /// A parsed field selector.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fields(Vec<(Field, bool, String)>);
+pub(crate) struct Fields(Vec<(Field, bool, String)>);
 
 /// Which fact of a stored object a requirement is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ enum Field {
 impl Fields {
     /// Whether it selects everything.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -25,7 +25,7 @@ impl Fields {
     ///
     /// # Errors
     /// A malformed term, or a field that cannot be selected on.
-    pub fn parse(text: &str, fields: &[String], custom: bool) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, fields: &[String], custom: bool) -> Result<Self, String> {
         let mut all = Vec::new();
         for term in split_terms(text) {
             if term.is_empty() {
@@ -55,19 +55,19 @@ impl Fields {
     ///
     /// Absent fields are not in the index, so values that an absent field matches are not looked up there.
     #[must_use]
-    pub fn indexed(&self) -> Option<&str> {
+    pub(crate) fn indexed(&self) -> Option<&str> {
         let found = self.0.iter().find(|(field, equal, _)| *field == Field::At(0) && *equal);
         found.map(|(_, _, value)| value.as_str()).filter(|v| !v.is_empty() && *v != "false")
     }
 
     /// Adds the requirement that the object has this name.
-    pub fn require_name(&mut self, name: &str) {
+    pub(crate) fn require_name(&mut self, name: &str) {
         self.0.push((Field::Name, true, name.to_owned()));
     }
 
     /// Whether an object satisfies every requirement.
     #[must_use]
-    pub fn matches(&self, object: &Object) -> bool {
+    pub(crate) fn matches(&self, object: &Object) -> bool {
         self.0.iter().all(|(field, equal, value)| {
             let found = match field {
                 Field::Name => object.name.as_ref(),

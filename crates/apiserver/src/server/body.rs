@@ -19,7 +19,7 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 ///
 /// # Errors
 /// 413 above the limit, 400 when the client breaks off.
-pub async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
+pub(super) async fn read<B>(body: B, limit: usize) -> Result<Bytes, Status>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: std::fmt::Display,
@@ -39,7 +39,7 @@ fn too_large(limit: usize) -> Status {
 
 /// The kind a body is to be of.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     pub group: &'a str,
     pub version: &'a str,
     pub kind: &'a str,
@@ -220,12 +220,12 @@ fn check_type(wanted: Wanted<'_>, api_version: &str, kind: &str) -> Result<(), S
 }
 
 /// What upstream says about a kind it does not know.
-pub fn no_kind(kind: &str, api_version: &str) -> String {
+pub(super) fn no_kind(kind: &str, api_version: &str) -> String {
     format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")
 }
 
 /// 415 with the media types that would do.
-pub fn unsupported(accepted: &[&str]) -> Status {
+pub(super) fn unsupported(accepted: &[&str]) -> Status {
     Status::new(
         415,
         "UnsupportedMediaType",
@@ -237,7 +237,7 @@ pub fn unsupported(accepted: &[&str]) -> Status {
 }
 
 /// JSON text as Go reads it: broken UTF-8 and halves of surrogate pairs become the replacement character.
-pub fn lenient(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn lenient(text: &[u8]) -> Cow<'_, [u8]> {
     let text = match String::from_utf8_lossy(text) {
         Cow::Borrowed(whole) => Cow::Borrowed(whole.as_bytes()),
         Cow::Owned(mended) => Cow::Owned(mended.into_bytes()),

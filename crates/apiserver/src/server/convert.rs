@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// Whether the version asked for differs from the stored one.
 #[must_use]
-pub fn needed(resource: &Resource) -> bool {
+pub(super) fn needed(resource: &Resource) -> bool {
     match &resource.custom {
         Some(custom) => !custom.storage || custom.defaults,
         None => resource.group == "events.k8s.io",
@@ -18,7 +18,7 @@ pub fn needed(resource: &Resource) -> bool {
 
 /// From the stored form to the version of `resource`.
 #[must_use]
-pub fn from_storage(resource: &Resource, mut value: Value) -> Value {
+pub(super) fn from_storage(resource: &Resource, mut value: Value) -> Value {
     if !needed(resource) {
         return value;
     }
@@ -35,7 +35,7 @@ pub fn from_storage(resource: &Resource, mut value: Value) -> Value {
 
 /// From the version of `resource` to the stored form.
 #[must_use]
-pub fn to_storage(resource: &Resource, mut value: Value) -> Value {
+pub(super) fn to_storage(resource: &Resource, mut value: Value) -> Value {
     match &resource.custom {
         _ if !needed(resource) => value,
         None => rename(value, "v1", &EVENT_FIELDS.map(|(core, newer)| (newer, core))),
@@ -81,7 +81,7 @@ fn rename(value: Value, api_version: &str, fields: &[(&str, &str)]) -> Value {
 
 /// The stored name of a selectable field asked for in the version of `resource`.
 #[must_use]
-pub fn field_name(resource: &Resource, field: &str) -> String {
+pub(super) fn field_name(resource: &Resource, field: &str) -> String {
     if resource.group == "events.k8s.io" {
         if let Some(rest) = field.strip_prefix("regarding.") {
             return format!("involvedObject.{rest}");

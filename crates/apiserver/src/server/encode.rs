@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// How the client wants objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// As they are.
     Plain,
     /// `PartialObjectMetadata`.
@@ -26,7 +26,7 @@ pub enum Form {
 ///
 /// # Errors
 /// 406 when nothing acceptable is on offer.
-pub fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, Status> {
+pub(super) fn negotiate(accept: Option<&str>, include: Option<&str>) -> Result<Form, Status> {
     let Some(accept) = accept.filter(|a| !a.trim().is_empty()) else { return Ok(Form::Plain) };
     let mut readable = false;
     for clause in accept.split(',') {
@@ -76,7 +76,7 @@ impl Form {
     ///
     /// # Errors
     /// 406 when that is asked for.
-    pub fn check(self, list: bool, resource: &Resource) -> Result<(), Status> {
+    pub(crate) fn check(self, list: bool, resource: &Resource) -> Result<(), Status> {
         let (asked, is) = match (self, list) {
             (Self::Metadata, true) => ("PartialObjectMetadata", "a list"),
             (Self::MetadataList, false) => ("PartialObjectMetadataList", "not a list"),
@@ -96,7 +96,7 @@ impl Form {
 
 /// Encodes objects of one resource in one form.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub(super) struct Encoder {
     /// Resource, at the version asked for.
     pub resource: Arc<Resource>,
     /// Form asked for.
@@ -109,7 +109,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// One object.
-    pub fn one(&mut self, object: &Object) -> Bytes {
+    pub(super) fn one(&mut self, object: &Object) -> Bytes {
         if self.form == Form::Plain && !convert::needed(&self.resource) {
             return object.json.clone();
         }
@@ -118,7 +118,7 @@ impl Encoder {
     }
 
     /// One object given as a tree in the version asked for.
-    pub fn shape(&mut self, value: Value) -> Value {
+    pub(super) fn shape(&mut self, value: Value) -> Value {
         match self.form {
             Form::Plain => value,
             Form::Metadata | Form::MetadataList => partial(value),
@@ -151,7 +151,7 @@ impl Encoder {
 
     /// A list of objects with its metadata.
     #[must_use]
-    pub fn list(&self, objects: &[Arc<Object>], meta: &Value) -> Bytes {
+    pub(super) fn list(&self, objects: &[Arc<Object>], meta: &Value) -> Bytes {
         let rewritten = |o: &Arc<Object>| convert::from_storage(&self.resource, o.value());
         match self.form {
             Form::Plain => self.plain_list(objects, meta),
@@ -225,7 +225,7 @@ fn partial(mut value: Value) -> Value {
 
 /// Compact JSON.
 #[must_use]
-pub fn to_bytes(value: &Value) -> Bytes {
+pub(super) fn to_bytes(value: &Value) -> Bytes {
     // A tree of JSON values always serialises.
     serde_json::to_vec(value).unwrap_or_default().into()
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::{HeaderValue, Response, header};
 
 /// Writes an answer or a failure.
-pub fn response(answer: Result<Answer, Status>, warnings: &[String]) -> Response<Body> {
+pub(super) fn response(answer: Result<Answer, Status>, warnings: &[String]) -> Response<Body> {
     let retry = answer.as_ref().err().and_then(|s| s.details.as_ref()?.retry_after_seconds);
     let answer = answer.unwrap_or_else(|status| failure(&status));
     let (code, media, body) = match answer {
@@ -48,18 +48,18 @@ fn failure(status: &Status) -> Answer {
 }
 
 /// 400 for a path with a broken escape, which upstream's HTTP library refuses in plain text.
-pub fn malformed_path() -> Status {
+pub(super) fn malformed_path() -> Status {
     Status::new(400, "", "400 Bad Request")
 }
 
 /// 404 for a resource that is not there. Groups of definitions are served by somebody else upstream, who says it in
 /// plain text, as does everybody about groups that do not exist.
-pub fn no_such_resource(registry: &Registry, group: &str) -> Status {
+pub(super) fn no_such_resource(registry: &Registry, group: &str) -> Status {
     let built_in = registry.all().any(|r| r.group == group && r.custom.is_none());
     if built_in { Status::no_such_resource() } else { unknown_path() }
 }
 
 /// 404 for a path that is no part of the API at all: upstream answers in plain text.
-pub fn unknown_path() -> Status {
+pub(super) fn unknown_path() -> Status {
     Status::new(404, "", "404 page not found")
 }

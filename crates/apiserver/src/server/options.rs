@@ -9,7 +9,7 @@ const LONGEST_MANAGER: usize = 128;
 
 /// How strictly a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
+pub(super) enum Strictness {
     Ignore,
     Warn,
     Strict,
@@ -77,6 +77,6 @@ fn manager_errors(manager: &str) -> Vec<FieldError> {
 }
 
 /// 422 for parameters of a request.
-pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
+pub(super) fn invalid_options(kind: &str, errors: &[FieldError]) -> Status {
     Status::invalid(Subject { group: "meta.k8s.io", resource: "", kind }, "", errors)
 }

@@ -15,19 +15,19 @@ use std::sync::Arc;
 
 /// Label and field selectors of one request.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub(super) struct Selection {
     labels: Selector,
     fields: Fields,
 }
 
 impl Selection {
     /// Whether it selects everything.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.labels.requirements().is_some_and(<[_]>::is_empty) && self.fields.is_empty()
     }
 
     /// Whether it selects this object.
-    pub fn matches(&self, object: &Object) -> bool {
+    pub(super) fn matches(&self, object: &Object) -> bool {
         self.labels.matches(object) && self.fields.matches(object)
     }
 }
@@ -189,7 +189,7 @@ impl Start {
 ///
 /// # Errors
 /// Upstream's words; which status they go into depends on the verb.
-pub fn parse_revision(text: &str) -> Result<u64, String> {
+pub(super) fn parse_revision(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
@@ -218,7 +218,7 @@ fn check_match(_call: &Call, version: &str, rule: &str) -> Result<(), Status> {
 }
 
 /// A revision from the future: the client may know more than this server does yet.
-pub fn too_large(asked: u64, newest: u64) -> Status {
+pub(super) fn too_large(asked: u64, newest: u64) -> Status {
     let mut status = Status::new(
         504,
         "Timeout",

@@ -1,7 +1,7 @@
 //! What differs between kinds of resources when an object is written: built-in or from a definition, whole or status.
 
 use super::{definitions, scale};
-use crate::builtin::{self, Kind, meta};
+use crate::builtin::{self, GroupVersionKind, meta};
 use crate::registry::Resource;
 use crate::schema::structural;
 use crate::status::{FieldError, Subject};
@@ -61,8 +61,8 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
     }
 }
 
-pub(super) fn kind_of(resource: &Resource) -> Kind<'_> {
-    Kind { group: &resource.group, version: &resource.version, kind: &resource.kind }
+pub(super) fn kind_of(resource: &Resource) -> GroupVersionKind<'_> {
+    GroupVersionKind { group: &resource.group, version: &resource.version, kind: &resource.kind }
 }
 
 pub(super) fn structural_default(resource: &Resource, object: &mut Value) {

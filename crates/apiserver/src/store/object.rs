@@ -7,11 +7,11 @@ use serde_json::Value;
 /// Key of an object inside its table: `namespace/name`, or the name alone for cluster-scoped ones.
 ///
 /// One string, compared bytewise, because that is the order in which etcd, and so a real server, lists objects.
-pub type Key = Box<str>;
+pub(crate) type Key = Box<str>;
 
 /// Builds the [`Key`] of an object.
 #[must_use]
-pub fn key(namespace: Option<&str>, name: &str) -> Key {
+pub(crate) fn key(namespace: Option<&str>, name: &str) -> Key {
     match namespace {
         Some(namespace) => format!("{namespace}/{name}").into(),
         None => name.into(),
@@ -23,7 +23,7 @@ pub fn key(namespace: Option<&str>, name: &str) -> Key {
 /// The text is kept, not the tree: a tree of small maps costs five times the memory, and most reads only copy
 /// the text into an answer.
 #[derive(Debug)]
-pub struct Object {
+pub(crate) struct Object {
     /// Compact JSON, as sent to clients.
     pub json: Bytes,
     /// Revision of the write that made it.
@@ -47,7 +47,7 @@ pub struct Object {
 impl Object {
     /// Freezes a value. `fields` are the selectable fields of its table.
     #[must_use]
-    pub fn freeze(value: &Value, revision: u64, fields: &[String]) -> Self {
+    pub(crate) fn freeze(value: &Value, revision: u64, fields: &[String]) -> Self {
         let meta = &value["metadata"];
         let text = |v: &Value| v.as_str().unwrap_or_default().into();
         let labels = meta["labels"].as_object().into_iter().flatten();
@@ -69,7 +69,7 @@ impl Object {
 
     /// The object as a tree.
     #[must_use]
-    pub fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         // The text was written by us from a tree, so it parses.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }

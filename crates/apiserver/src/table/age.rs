@@ -10,7 +10,7 @@ const YEAR_HOURS: i64 = 365 * DAY_HOURS;
 /// A duration with at most two units and about two digits of precision, for example `47s`, `3m20s`, `5h10m`,
 /// `2d4h`, `400d`. Clocks may disagree a little: up to two seconds in the future count as now.
 #[must_use]
-pub fn human_duration(seconds: i64) -> String {
+pub(crate) fn human_duration(seconds: i64) -> String {
     let minutes = seconds / MINUTE;
     let hours = seconds / HOUR;
     match seconds {
@@ -24,21 +24,6 @@ pub fn human_duration(seconds: i64) -> String {
         _ if hours < 8 * DAY_HOURS => pair(hours / DAY_HOURS, 'd', hours % DAY_HOURS, 'h'),
         _ if hours < 2 * YEAR_HOURS => format!("{}d", hours / DAY_HOURS),
         _ if hours < 8 * YEAR_HOURS => pair(hours / YEAR_HOURS, 'y', hours / DAY_HOURS % 365, 'd'),
-        _ => format!("{}y", hours / YEAR_HOURS),
-    }
-}
-
-/// A duration in its largest unit only.
-#[must_use]
-pub fn short_human_duration(seconds: i64) -> String {
-    let hours = seconds / HOUR;
-    match seconds {
-        ..=-2 => "<invalid>".to_owned(),
-        -1 => "0s".to_owned(),
-        0..MINUTE => format!("{seconds}s"),
-        _ if seconds < HOUR => format!("{}m", seconds / MINUTE),
-        _ if hours < DAY_HOURS => format!("{hours}h"),
-        _ if hours < YEAR_HOURS => format!("{}d", hours / DAY_HOURS),
         _ => format!("{}y", hours / YEAR_HOURS),
     }
 }
@@ -119,29 +104,28 @@ mod tests {
 
     #[test]
     fn durations_lose_precision_as_they_grow() {
-        for (seconds, long, short, reason) in [
-            (-2, "<invalid>", "<invalid>", "two seconds in the future is a mistake"),
-            (-1, "0s", "0s", "one second in the future is a clock difference"),
-            (0, "0s", "0s", "now"),
-            (119, "119s", "1m", "seconds up to two minutes"),
-            (120, "2m", "2m", "no zero seconds"),
-            (599, "9m59s", "9m", "seconds up to ten minutes"),
-            (600, "10m", "10m", "minutes only"),
-            (3 * 3600 - 1, "179m", "2h", "minutes up to three hours"),
-            (3 * 3600, "3h", "3h", "no zero minutes"),
-            (7 * 3600 + 59 * 60, "7h59m", "7h", "minutes up to eight hours"),
-            (8 * 3600 + 1800, "8h", "8h", "hours only"),
-            (47 * 3600, "47h", "1d", "hours up to two days"),
-            (48 * 3600, "2d", "2d", "no zero hours"),
-            (7 * 86400 + 23 * 3600, "7d23h", "7d", "hours up to eight days"),
-            (8 * 86400, "8d", "8d", "days only"),
-            (729 * 86400, "729d", "1y", "days up to two years"),
-            (730 * 86400, "2y", "2y", "no zero days"),
-            (8 * 365 * 86400 - 1, "7y364d", "7y", "days up to eight years"),
-            (8 * 365 * 86400, "8y", "8y", "years only"),
+        for (seconds, long, reason) in [
+            (-2, "<invalid>", "two seconds in the future is a mistake"),
+            (-1, "0s", "one second in the future is a clock difference"),
+            (0, "0s", "now"),
+            (119, "119s", "seconds up to two minutes"),
+            (120, "2m", "no zero seconds"),
+            (599, "9m59s", "seconds up to ten minutes"),
+            (600, "10m", "minutes only"),
+            (3 * 3600 - 1, "179m", "minutes up to three hours"),
+            (3 * 3600, "3h", "no zero minutes"),
+            (7 * 3600 + 59 * 60, "7h59m", "minutes up to eight hours"),
+            (8 * 3600 + 1800, "8h", "hours only"),
+            (47 * 3600, "47h", "hours up to two days"),
+            (48 * 3600, "2d", "no zero hours"),
+            (7 * 86400 + 23 * 3600, "7d23h", "hours up to eight days"),
+            (8 * 86400, "8d", "days only"),
+            (729 * 86400, "729d", "days up to two years"),
+            (730 * 86400, "2y", "no zero days"),
+            (8 * 365 * 86400 - 1, "7y364d", "days up to eight years"),
+            (8 * 365 * 86400, "8y", "years only"),
         ] {
             assert_eq!(human_duration(seconds), long, "{reason}");
-            assert_eq!(short_human_duration(seconds), short, "{reason}");
         }
     }
 

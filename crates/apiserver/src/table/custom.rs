@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// One entry of a CRD version's `additionalPrinterColumns`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CustomColumn {
+pub(crate) struct CustomColumn {
     /// Header.
     pub name: String,
     /// `integer`, `number`, `string`, `boolean` or `date`.
@@ -29,7 +29,7 @@ pub struct CustomColumn {
 impl CustomColumn {
     /// The columns of one entry of a CRD's `spec.versions`; a lone age when it names none.
     #[must_use]
-    pub fn of_version(version: &Value) -> Vec<Self> {
+    pub(crate) fn of_version(version: &Value) -> Vec<Self> {
         let declared = version.get("additionalPrinterColumns").and_then(Value::as_array);
         match declared {
             Some(columns) if !columns.is_empty() => columns.iter().map(Self::read).collect(),

@@ -132,7 +132,7 @@ pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant)
         ("started", counts.started.get().to_string()),
         ("ended", format!("{} by themselves, {} deleted", counts.succeeded.get(), counts.stopped.get())),
         ("waited", format!("{} that fitted nowhere at first", counts.scheduler.unschedulable.get())),
-        ("writes", format!("{} to the API server", server.store().revision())),
+        ("writes", format!("{} to the API server", server.revision())),
     ];
     if counts.agent.throttled.get() + counts.agent.evicted.get() > 0 {
         rows.push(("relief", relief));

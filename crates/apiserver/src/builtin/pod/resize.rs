@@ -12,7 +12,7 @@ fn list<'a>(pod: &'a Value, name: &str) -> &'a [Value] {
 
 /// Takes from `new` only what may be resized; the rest is that of `old`. The generation counts up if that changes
 /// anything. Renamed or missing containers are left for [`validate`] to find.
-pub fn prepare(new: &mut Value, old: &Value) {
+pub(crate) fn prepare(new: &mut Value, old: &Value) {
     let mut spec = old["spec"].clone();
     for name in LISTS {
         let (theirs, ours) = (list(new, name), list(old, name));
@@ -47,7 +47,7 @@ pub fn prepare(new: &mut Value, old: &Value) {
 
 /// Problems of a resize.
 #[must_use]
-pub fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let class = old["status"]["qosClass"].as_str().unwrap_or_else(|| qos_class(&old["spec"]));
     if qos_class(&new["spec"]) != class {

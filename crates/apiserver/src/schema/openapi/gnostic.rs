@@ -6,37 +6,37 @@
 use serde_json::Value;
 
 /// What clients ask for; older ones write `@`, which no media type may have.
-pub const ASKED: [&str; 2] = [MEDIA, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"];
+pub(crate) const ASKED: [&str; 2] = [MEDIA, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"];
 /// What the answer is called.
-pub const MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+pub(crate) const MEDIA: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Field numbers of `openapi.v2.Document`, `Schema` and the messages inside, as gnostic has them.
 mod number {
-    pub const DOCUMENT_SWAGGER: u32 = 1;
-    pub const DOCUMENT_INFO: u32 = 2;
-    pub const DOCUMENT_PATHS: u32 = 8;
-    pub const DOCUMENT_DEFINITIONS: u32 = 9;
-    pub const INFO_TITLE: u32 = 1;
-    pub const INFO_VERSION: u32 = 2;
-    pub const SCHEMA_REF: u32 = 1;
-    pub const SCHEMA_FORMAT: u32 = 2;
-    pub const SCHEMA_DESCRIPTION: u32 = 4;
-    pub const SCHEMA_REQUIRED: u32 = 19;
-    pub const SCHEMA_ADDITIONAL: u32 = 21;
-    pub const SCHEMA_TYPE: u32 = 22;
-    pub const SCHEMA_ITEMS: u32 = 23;
-    pub const SCHEMA_PROPERTIES: u32 = 25;
-    pub const SCHEMA_EXTENSION: u32 = 31;
+    pub(super) const DOCUMENT_SWAGGER: u32 = 1;
+    pub(super) const DOCUMENT_INFO: u32 = 2;
+    pub(super) const DOCUMENT_PATHS: u32 = 8;
+    pub(super) const DOCUMENT_DEFINITIONS: u32 = 9;
+    pub(super) const INFO_TITLE: u32 = 1;
+    pub(super) const INFO_VERSION: u32 = 2;
+    pub(super) const SCHEMA_REF: u32 = 1;
+    pub(super) const SCHEMA_FORMAT: u32 = 2;
+    pub(super) const SCHEMA_DESCRIPTION: u32 = 4;
+    pub(super) const SCHEMA_REQUIRED: u32 = 19;
+    pub(super) const SCHEMA_ADDITIONAL: u32 = 21;
+    pub(super) const SCHEMA_TYPE: u32 = 22;
+    pub(super) const SCHEMA_ITEMS: u32 = 23;
+    pub(super) const SCHEMA_PROPERTIES: u32 = 25;
+    pub(super) const SCHEMA_EXTENSION: u32 = 31;
     /// The only field of lists and choices: `TypeItem`, `ItemsItem`, `Properties`, `AdditionalPropertiesItem`.
-    pub const ONLY: u32 = 1;
-    pub const NAMED_NAME: u32 = 1;
-    pub const NAMED_VALUE: u32 = 2;
-    pub const ANY_YAML: u32 = 2;
+    pub(super) const ONLY: u32 = 1;
+    pub(super) const NAMED_NAME: u32 = 1;
+    pub(super) const NAMED_VALUE: u32 = 2;
+    pub(super) const ANY_YAML: u32 = 2;
 }
 
 /// Encodes the document made by [`super::v2`].
 #[must_use]
-pub fn encode(document: &Value) -> Vec<u8> {
+pub(crate) fn encode(document: &Value) -> Vec<u8> {
     let mut info = Vec::new();
     text(&mut info, number::INFO_TITLE, &document["info"]["title"]);
     text(&mut info, number::INFO_VERSION, &document["info"]["version"]);

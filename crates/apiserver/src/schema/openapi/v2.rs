@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// The OpenAPI v2 document at `/openapi/v2` of everything served.
 #[must_use]
-pub fn v2(served: &[GroupVersion]) -> Value {
+pub(crate) fn v2(served: &[GroupVersion]) -> Value {
     let mut definitions = Map::new();
     let mut all = Map::new();
     for one in served {

@@ -18,7 +18,7 @@ enum Level {
 
 /// What is wrong with the schema of a `CustomResourceDefinition` itself; `path` is where the schema is.
 #[must_use]
-pub fn check(schema: &Value, path: &str) -> Vec<FieldError> {
+pub(crate) fn check(schema: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if flag(schema, "nullable") {
         errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
