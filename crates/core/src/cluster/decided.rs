@@ -100,6 +100,7 @@ impl Decided<'_> {
 
     /// Charges the pod to its node, if there is one, before anything else can be decided. It stays charged until it is
     /// seen bound, [taken back](Cluster::unreserve), or its time is over.
+    #[expect(clippy::must_use_candidate, reason = "it is called for what it does")]
     pub fn reserve(self) -> Decision {
         if let Some(node) = self.decision.node {
             self.cluster.reserve(self.pod, node);
