@@ -176,10 +176,12 @@ impl<'a> Map<'a> {
         self.0.is_empty()
     }
 
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tree<'a>)> + Clone {
         self.0.iter().map(|(key, value)| (&**key, value))
     }
 
+    #[must_use]
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|(key, _)| &**key)
     }

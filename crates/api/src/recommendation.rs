@@ -130,6 +130,7 @@ fn json<'v>(at: &At<'v, '_>) -> Option<Tree<'v>> {
 }
 
 fn document<'v>(at: &At<'v, '_>, parse: impl Fn(&'v str) -> Result<Tree<'v>, String>) -> Option<Tree<'v>> {
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general enough")]
     let text = at.attempt(at.value(), |at| at.text())??;
     // Parsers of YAML like to show the text around; the first line says it.
     parse(text).map_err(|e| at.warn(e.lines().next().unwrap_or_default())).ok()

@@ -26,7 +26,7 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     };
     let identity = lease::identity().context("this machine has no name")?;
     let options = Options {
-        names: args.scheduler_name.clone(),
+        names: args.names.clone(),
         rules,
         measure: metrics_api::Options { every: args.metrics_interval, ..metrics_api::Options::default() },
         lease: args.lease(&identity)?,

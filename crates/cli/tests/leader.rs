@@ -40,7 +40,7 @@ impl Scheduler {
         let log = BufReader::new(child.stderr.take().unwrap());
         let mut scheduler = Self { child, log, http: String::new() };
         let listening: Value = serde_json::from_str(&scheduler.says("\"listening\"")).unwrap();
-        scheduler.http = listening["fields"]["http"].as_str().unwrap().to_owned();
+        listening["fields"]["http"].as_str().unwrap().clone_into(&mut scheduler.http);
         scheduler
     }
 
@@ -202,7 +202,8 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     {
         let all = told.iter().filter(|(pod, _)| pod.starts_with(&format!("{prefix}-")));
         assert!(
-            all.clone().count() > 0 && all.clone().all(|(_, who)| who == &[by.clone()]),
+            all.clone().count() > 0
+                && all.clone().all(|(_, who)| who.as_slice() == std::slice::from_ref(by)),
             "{prefix}: {told:#?}"
         );
     }

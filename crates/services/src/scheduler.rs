@@ -207,7 +207,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 
     let mut state = State::new(options.names, options.rules, Now::read());
     let (mut batch, mut done) = (Vec::new(), Vec::new());
-    let mut writes: JoinSet<Outcome> = JoinSet::new();
+    let mut in_flight: JoinSet<Outcome> = JoinSet::new();
     loop {
         let now = Now::read();
         // What is known goes in before anything is decided.
@@ -226,29 +226,29 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             (true, true) => Phase::Active,
         });
         while leads
-            && writes.len() < WRITES
+            && in_flight.len() < WRITES
             && let Some(action) = state.next(now)
         {
             teller.action(&action, now);
-            writes.spawn(executor.clone().run(action, now.clock));
+            in_flight.spawn(executor.clone().run(action, now.clock));
         }
         teller.notices(&mut state);
         // With all hands full there is nothing to do in time.
-        let due = state.due(now).filter(|_| leads && writes.len() < WRITES);
+        let due = state.due(now).filter(|_| leads && in_flight.len() < WRITES);
         tokio::select! {
             () = ctx.stop.cancelled() => break,
             () = leadership.acquired(), if !leads => {}
             () = leadership.lost(), if leads => {}
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
-            Some(ended) = writes.join_next() => done.extend(outcome(ended)),
+            Some(ended) = in_flight.join_next() => done.extend(outcome(ended)),
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
         }
-        while let Some(ended) = writes.try_join_next() {
+        while let Some(ended) = in_flight.try_join_next() {
             done.extend(outcome(ended));
         }
     }
     // What was decided is carried out, within bounds.
-    let _ = tokio::time::timeout(GOODBYE, async { while writes.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
     let _ = recording.await;
     release.cancel();
     if let Some(electing) = electing {

@@ -44,6 +44,7 @@ fn in_namespace(cpu: &str, namespace: &str) -> Replica {
 }
 
 /// One component of a set.
+#[expect(clippy::needless_pass_by_value, reason = "made up where it is passed")]
 fn part(replicas: i32, replica: Replica) -> pb::Component {
     replica.component("part", replicas)
 }

@@ -40,6 +40,7 @@ pub struct Observer {
 
 impl Observer {
     /// Looks at a cluster, and holds its load against these rules.
+    #[must_use]
     pub fn new(cluster: &Cluster, rules: Rules, tell: Teller) -> Arc<Self> {
         let observer = Arc::new(Self { rules, state: Mutex::default(), tell });
         let this = Arc::downgrade(&observer);

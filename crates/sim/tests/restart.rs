@@ -46,11 +46,15 @@ impl Stage {
 
     /// A line nobody can stay below, so that agents show that they are there.
     async fn protect(&self) {
-        let object = |kind: &str, spec: Value| {
-            json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": "low"}, "spec": spec})
-        };
-        let action = object("AvoidanceAction", json!({"coolDownSeconds": 5, "throttle": {"cpuThrottle": {"stepCPURatio": 10, "minCPURatio": 10}}}));
-        let scope = object("PodQOS", json!({"labelSelector": {"matchLabels": {"app": "nobody"}}, "allowedActions": ["low"]}));
+        let object = |kind: &str, spec: Value| json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": "low"}, "spec": spec});
+        let action = object(
+            "AvoidanceAction",
+            json!({"coolDownSeconds": 5, "throttle": {"cpuThrottle": {"stepCPURatio": 10, "minCPURatio": 10}}}),
+        );
+        let scope = object(
+            "PodQOS",
+            json!({"labelSelector": {"matchLabels": {"app": "nobody"}}, "allowedActions": ["low"]}),
+        );
         let rules = object(
             "NodeQOS",
             json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [{

@@ -45,7 +45,9 @@ fn hash(tree: &Tree<'_>, to: &mut DefaultHasher) {
         Tree::String(text) => (3_u8, text).hash(to),
         Tree::Array(items) => {
             (4_u8, items.len()).hash(to);
-            items.iter().for_each(|item| hash(item, to));
+            for item in items {
+                hash(item, to);
+            }
         }
         Tree::Object(fields) => {
             5_u8.hash(to);

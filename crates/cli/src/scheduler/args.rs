@@ -37,8 +37,8 @@ pub struct Scheduler {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Whose pods are given nodes, by `spec.schedulerName`; may be given several times
-    #[arg(long, value_name = "NAME", default_value = "loadline")]
-    pub scheduler_name: Vec<String>,
+    #[arg(long = "scheduler-name", value_name = "NAME", default_value = "loadline")]
+    pub names: Vec<String>,
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,

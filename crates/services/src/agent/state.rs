@@ -75,7 +75,7 @@ impl State {
     pub fn take(&mut self, message: Message, now: Timestamp) {
         match message {
             Message::Node(event) => set(&mut self.nodes, event, now, |meta, node| (meta, Arc::new(node))),
-            Message::Pod(event) => set(&mut self.pods, event, now, |meta, pod| (meta, Arc::new(pod))),
+            Message::Pod(event) => set(&mut self.pods, event, now, |meta, pod| (meta, Arc::from(pod))),
             Message::NodeRules(event) => {
                 set(&mut self.rules, event, now, |_, rules| rules);
                 self.policy = None;
@@ -185,8 +185,8 @@ pub(super) fn snapshot(
     let interval = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
     Snapshot {
         now,
-        node: node.node.clone(),
-        series: series(&node.node, usage, now),
+        node: node.view.clone(),
+        series: series(&node.view, usage, now),
         latest: Vec::new(),
         pods: pods.iter().map(|(meta, pod)| measured(&pod.pod, usage.pods.get(&meta.uid))).collect(),
         // The API server knows them, and is asked before anybody goes.

@@ -96,7 +96,7 @@ struct Stage {
     messages: mpsc::Receiver<Message>,
     notices: mpsc::Receiver<Notice>,
     now: Timestamp,
-    _watches: Watches<Message>,
+    watches: Watches<Message>,
 }
 
 impl Stage {
@@ -114,9 +114,8 @@ impl Stage {
         let (agent, notices) = agent(&client, host.clone());
         let (watches, messages) = watches(&client);
         let now = Timestamp::now();
-        let state = State::new();
-        let mut stage =
-            Self { client, writer, host, agent, state, messages, notices, now, _watches: watches };
+        let knows = State::new();
+        let mut stage = Self { client, writer, host, agent, state: knows, messages, notices, now, watches };
         stage.until("everything is read", |state| state.is_ready(true)).await;
         stage
     }
@@ -124,7 +123,7 @@ impl Stage {
     /// The agent ends, and another comes that remembers nothing.
     async fn restart(&mut self) {
         (self.agent, self.notices) = agent(&self.client, self.host.clone());
-        (self._watches, self.messages) = watches(&self.client);
+        (self.watches, self.messages) = watches(&self.client);
         self.state = State::new();
         self.until("everything is read", |state| state.is_ready(true)).await;
     }
@@ -490,7 +489,7 @@ async fn a_node_in_preview_is_left_as_it_is() {
     let key = Key::new("", NODE);
     stage.writer.patch(NODES.whole(), &key, Patch::Merge, &patch).await.expect("the node is there");
     stage
-        .until("the node is in preview", |state| state.node(&key).is_some_and(|(_, node)| node.node.preview))
+        .until("the node is in preview", |state| state.node(&key).is_some_and(|(_, node)| node.view.preview))
         .await;
     stage.run("shop", 80, false).await;
     stage.run("a", 20, true).await;

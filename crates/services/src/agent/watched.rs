@@ -20,7 +20,7 @@ pub const ACTIONS: Resource = Resource::new(GROUP, "v1alpha1", "avoidanceactions
 #[derive(Debug)]
 pub(super) enum Message {
     Node(Event<Node>),
-    Pod(Event<Pod>),
+    Pod(Event<Box<Pod>>),
     NodeRules(Event<NodeQos>),
     Action(Event<Action>),
     Scope(Event<Scope>),
@@ -29,7 +29,7 @@ pub(super) enum Message {
 /// A node, as far as its agent looks at it.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub node: qos::Node,
+    pub view: qos::Node,
     /// As they are written, others' included.
     pub taints: Vec<Taint>,
     /// Until when schedulers leave it alone, as it is written.
@@ -81,8 +81,8 @@ macro_rules! watched {
 }
 
 watched!(Nodes: NODES, skip snapshot::SKIP_NODE, Node, node);
-watched!(Pods: PODS, skip pod::SKIP, Pod, |o| pod::read(o).map(
-    |((pod, node), warnings)| (Pod { pod, node }, warnings)
+watched!(Pods: PODS, skip pod::SKIP, Box<Pod>, |o| pod::read(o).map(
+    |((pod, node), warnings)| (Box::new(Pod { pod, node }), warnings)
 ));
 watched!(NodeRules: NODE_QOS, skip Skip::MANAGED_FIELDS, NodeQos, rules::node_qos);
 watched!(Actions: ACTIONS, skip Skip::MANAGED_FIELDS, Action, rules::action);
@@ -92,7 +92,7 @@ fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let (node, warnings) = snapshot::node(object)?;
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
-    Ok((Node { node, taints, cooling }, warnings))
+    Ok((Node { view: node, taints, cooling }, warnings))
 }
 
 /// What was read; what is odd about it goes to the log.

@@ -144,7 +144,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the server refuses or does not answer.
-    pub async fn patch(&self, of: Part, key: &Key, how: Patch, patch: &Value) -> Result<Written, Failure> {
+    pub async fn patch(&self, of: Part, key: &Key, how: Patch, change: &Value) -> Result<Written, Failure> {
         let Part { resource, subresource } = of;
         let mut path = resource.object(key);
         if !subresource.is_empty() {
@@ -153,7 +153,7 @@ impl Writer {
         let force = if how == Patch::Apply { "&force=true" } else { "" };
         let path = format!("{path}?fieldManager={}{force}", self.manager);
         let call = Call { verb: Verb::Patch, resource, subresource };
-        self.send(call, Method::PATCH, path, how.content_type(), patch).await.map(Written)
+        self.send(call, Method::PATCH, path, how.content_type(), change).await.map(Written)
     }
 
     /// Replaces an object; it must carry the resource version it was read at.

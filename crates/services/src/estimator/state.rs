@@ -227,7 +227,7 @@ impl State {
                 "cluster cannot be followed, answers may be old"
             ),
             (Some(_), Some(problem)) => {
-                tracing::debug!(cluster = self.cluster, problem, "cluster still cannot be followed")
+                tracing::debug!(cluster = self.cluster, problem, "cluster still cannot be followed");
             }
             (Some(_), None) => tracing::info!(cluster = self.cluster, "cluster followed again"),
             (None, None) => {}

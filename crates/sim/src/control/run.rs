@@ -308,7 +308,7 @@ impl Controllers {
         match answer {
             Ok(answer) => self.cluster.deployments.wrote(&answer),
             Err(error) if error.is_not_found() => {
-                tracing::debug!(deployment = %d.meta.id.key, "gone meanwhile")
+                tracing::debug!(deployment = %d.meta.id.key, "gone meanwhile");
             }
             Err(error) => return Err(error),
         }

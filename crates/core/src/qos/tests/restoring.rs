@@ -50,10 +50,7 @@ fn the_most_important_comes_back_first_and_only_as_far_as_there_is_room() {
     assert_eq!(writes(&plan), [("c", 38_400), ("b", 144_000), ("a", 174_600)]);
     assert!(gap(&plan, Category::ThrottleUp, "cpu_total_usage").abs() < 1e-9);
     assert_eq!(phases(&plan), ["restored"]);
-    assert_eq!(
-        plan.steps.order["cpu_total_usage"].iter().map(|p| short(p)).collect::<Vec<_>>(),
-        ["c", "b", "a"]
-    );
+    assert_eq!(plan.steps.order["cpu_total_usage"].iter().map(short).collect::<Vec<_>>(), ["c", "b", "a"]);
     assert!(plan.as_planned().rules[&name("a")].active, "not everything is back");
 }
 

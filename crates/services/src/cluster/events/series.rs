@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(series.add(seen("a", "full"), at, after(2)), Step::Wait, "the third, later");
         assert_eq!(series.add(seen("a", "full"), at, after(3)), Step::Wait);
         assert_eq!(series.due(after(5)), [], "too soon");
-        assert_eq!(series.due(after(11)), [first.clone()]);
+        assert_eq!(series.due(after(11)), std::slice::from_ref(&first));
         assert_eq!(series.state(&first).map(|(_, count, _)| count), Some(4));
         assert_eq!(series.due(after(60)), [], "nothing new to tell");
         assert!(
