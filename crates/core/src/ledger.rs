@@ -65,7 +65,7 @@ use node::{Node, Sum};
 use pods::{Measured, NEVER, NONE, Pods};
 use time::{SHORT, length, moment, nanos};
 
-pub use columns::{BLOCK, Block, Snapshot, UNKNOWN};
+pub use columns::{AllFigures, BLOCK, Block, UNKNOWN};
 pub use facts::{Assigned, Figures, History, Ignored, PodMetrics, Reserved, Rules, Sample, Taken};
 pub use uid::Uid;
 
@@ -86,7 +86,7 @@ pub struct Ledger {
     metrics: PodMetrics,
     pods: Pods,
     nodes: Chunks<Node, 64>,
-    columns: Snapshot,
+    columns: AllFigures,
     changed: Vec<NodeId>,
     due: BTreeSet<(i64, Due)>,
 }
@@ -101,7 +101,7 @@ impl Ledger {
             metrics: rules.pods,
             pods: Pods::new(),
             nodes: Chunks::new(),
-            columns: Snapshot::default(),
+            columns: AllFigures::default(),
             changed: Vec::new(),
             due: BTreeSet::new(),
         }
@@ -326,7 +326,7 @@ impl Ledger {
 
     /// The figures of all nodes as they are now. Later events do not show in it.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> AllFigures {
         self.columns.clone()
     }
 

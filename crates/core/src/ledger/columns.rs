@@ -146,11 +146,11 @@ impl Block {
 
 /// The figures of all nodes at one moment. Cloning shares them; later events do not show.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct AllFigures {
     blocks: Arc<Vec<Arc<Block>>>,
 }
 
-impl Snapshot {
+impl AllFigures {
     /// The figures of a node; of one never heard of, those of a node without pods and samples.
     #[must_use]
     pub fn figures(&self, id: NodeId) -> Figures {
