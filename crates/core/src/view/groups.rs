@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What makes pods look the same to others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct Looks {
     namespace: Arc<str>,
     labels: Labels,
     affinity: PodAffinity,
@@ -24,7 +24,7 @@ struct Key {
 /// Pods that look the same to others.
 #[derive(Clone, Debug)]
 pub struct Group {
-    key: Key,
+    looks: Looks,
     /// How many on which node.
     nodes: BTreeMap<u32, u32>,
 }
@@ -32,30 +32,30 @@ pub struct Group {
 impl Group {
     #[must_use]
     pub fn namespace(&self) -> &str {
-        &self.key.namespace
+        &self.looks.namespace
     }
 
     #[must_use]
     pub fn labels(&self) -> &Labels {
-        &self.key.labels
+        &self.looks.labels
     }
 
     /// Near which pods they want to be.
     #[must_use]
     pub fn affinity(&self) -> &PodAffinity {
-        &self.key.affinity
+        &self.looks.affinity
     }
 
     /// Away from which pods they want to be.
     #[must_use]
     pub fn anti_affinity(&self) -> &PodAffinity {
-        &self.key.anti_affinity
+        &self.looks.anti_affinity
     }
 
     /// Are they being deleted?
     #[must_use]
     pub fn is_terminating(&self) -> bool {
-        self.key.terminating
+        self.looks.terminating
     }
 
     /// On which nodes, and how many on each.
@@ -69,7 +69,7 @@ impl Group {
 pub struct Groups {
     slots: Vec<Option<Arc<Group>>>,
     free: Vec<u32>,
-    ids: FxHashMap<Key, u32>,
+    ids: FxHashMap<Looks, u32>,
     namespaces: FxHashMap<Arc<str>, Vec<u32>>,
     labels: FxHashMap<(Arc<str>, Arc<str>), Vec<u32>>,
     /// Groups that keep others away, by whom.
@@ -129,23 +129,24 @@ impl Terms {
     }
 }
 
-fn opinions(key: &Key) -> impl Iterator<Item = &PodTerm> {
-    let weighted = key.affinity.preferred.iter().chain(&key.anti_affinity.preferred).map(|(_, term)| term);
-    key.affinity.required.iter().chain(weighted)
+fn opinions(looks: &Looks) -> impl Iterator<Item = &PodTerm> {
+    let weighted =
+        looks.affinity.preferred.iter().chain(&looks.anti_affinity.preferred).map(|(_, term)| term);
+    looks.affinity.required.iter().chain(weighted)
 }
 
 impl Groups {
     pub(super) fn add(&mut self, pod: &PodView, node: NodeId) {
-        let key = key(pod);
-        let id = self.ids.get(&key).copied().unwrap_or_else(|| self.make(key));
+        let looks = looks(pod);
+        let id = self.ids.get(&looks).copied().unwrap_or_else(|| self.make(looks));
         if let Some(Some(group)) = self.slots.get_mut(id as usize) {
             *Arc::make_mut(group).nodes.entry(node.0).or_default() += 1;
         }
     }
 
     pub(super) fn remove(&mut self, pod: &PodView, node: NodeId) {
-        let key = key(pod);
-        let Some(id) = self.ids.get(&key).copied() else { return };
+        let looks = looks(pod);
+        let Some(id) = self.ids.get(&looks).copied() else { return };
         let Some(Some(group)) = self.slots.get_mut(id as usize) else { return };
         let nodes = &mut Arc::make_mut(group).nodes;
         if let Some(count) = nodes.get_mut(&node.0) {
@@ -155,44 +156,44 @@ impl Groups {
             }
         }
         if nodes.is_empty() {
-            self.drop(id, &key);
+            self.drop(id, &looks);
         }
     }
 
-    fn make(&mut self, key: Key) -> u32 {
+    fn make(&mut self, looks: Looks) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             // More groups than u32 holds cannot exist: every one has a pod.
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
-        self.ids.insert(key.clone(), id);
-        self.namespaces.entry(key.namespace.clone()).or_default().push(id);
-        for (k, v) in key.labels.shared() {
+        self.ids.insert(looks.clone(), id);
+        self.namespaces.entry(looks.namespace.clone()).or_default().push(id);
+        for (k, v) in looks.labels.shared() {
             self.labels.entry((k.clone(), v.clone())).or_default().push(id);
         }
-        self.repelling.add(id, key.anti_affinity.required.iter());
-        self.opinionated.add(id, opinions(&key));
-        self.slots[id as usize] = Some(Arc::new(Group { key, nodes: BTreeMap::new() }));
+        self.repelling.add(id, looks.anti_affinity.required.iter());
+        self.opinionated.add(id, opinions(&looks));
+        self.slots[id as usize] = Some(Arc::new(Group { looks, nodes: BTreeMap::new() }));
         id
     }
 
-    fn drop(&mut self, id: u32, key: &Key) {
-        self.ids.remove(key);
+    fn drop(&mut self, id: u32, looks: &Looks) {
+        self.ids.remove(looks);
         let without = |list: &mut Vec<u32>| {
             list.retain(|i| *i != id);
             list.is_empty()
         };
-        if self.namespaces.get_mut(&key.namespace).is_some_and(without) {
-            self.namespaces.remove(&key.namespace);
+        if self.namespaces.get_mut(&looks.namespace).is_some_and(without) {
+            self.namespaces.remove(&looks.namespace);
         }
-        for (k, v) in key.labels.shared() {
+        for (k, v) in looks.labels.shared() {
             let label = (k.clone(), v.clone());
             if self.labels.get_mut(&label).is_some_and(without) {
                 self.labels.remove(&label);
             }
         }
-        self.repelling.remove(id, key.anti_affinity.required.iter());
-        self.opinionated.remove(id, opinions(key));
+        self.repelling.remove(id, looks.anti_affinity.required.iter());
+        self.opinionated.remove(id, opinions(looks));
         self.slots[id as usize] = None;
         self.free.push(id);
     }
@@ -257,8 +258,8 @@ impl Groups {
     }
 }
 
-fn key(pod: &PodView) -> Key {
-    Key {
+fn looks(pod: &PodView) -> Looks {
+    Looks {
         namespace: pod.key.namespace.clone(),
         labels: pod.labels.clone(),
         affinity: pod.wants.affinity.clone(),
