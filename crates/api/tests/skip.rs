@@ -42,8 +42,8 @@ fn rows() -> Vec<Row> {
         row("protected pod", qos::pod::SKIP, a_pod(true), &POD_GONE[2..], |tree| shown(qos::pod::read(tree))),
         row("quota", quota::SKIP, a_quota(), metadata, |tree| shown(quota::quota(tree))),
     ];
-    type Row = (&'static str, Value, fn(&Tree<'_>) -> String);
-    let others: [Row; 9] = [
+    type Case = (&'static str, Value, fn(&Tree<'_>) -> String);
+    let others: [Case; 9] = [
         ("namespace", a_node(), |tree| shown(cluster::namespace_facts(tree, &mut Texts::default()))),
         ("budget", a_budget(), |tree| shown(cluster::budget(tree))),
         ("priority class", a_quota(), |tree| shown(context::priority_class(tree))),
