@@ -17,6 +17,7 @@ Local:
   apiserver   Start only the API server
 
 Services:
+  scheduler   Give pods nodes in a real cluster, by what nodes really use
   estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:

@@ -19,18 +19,21 @@ pub trait Lookup {
 }
 
 impl Lookup for BTreeMap<String, String> {
+    #[inline]
     fn value(&self, key: &str) -> Option<&str> {
         self.get(key).map(String::as_str)
     }
 }
 
 impl<S: BuildHasher> Lookup for HashMap<String, String, S> {
+    #[inline]
     fn value(&self, key: &str) -> Option<&str> {
         self.get(key).map(String::as_str)
     }
 }
 
 impl<L: Lookup + ?Sized> Lookup for &L {
+    #[inline]
     fn value(&self, key: &str) -> Option<&str> {
         (**self).value(key)
     }
@@ -223,23 +226,27 @@ impl Requirement {
 
     /// The label.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> &str {
         &self.key
     }
 
     /// The operator.
     #[must_use]
+    #[inline]
     pub fn op(&self) -> Op {
         self.op
     }
 
     /// What it is compared with.
     #[must_use]
+    #[inline]
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
     /// Do these labels meet the condition?
+    #[inline]
     pub fn matches<L: Lookup + ?Sized>(&self, labels: &L) -> bool {
         let value = labels.value(&self.key);
         let listed = |v: &str| self.values.iter().any(|have| have == v);
@@ -298,11 +305,13 @@ impl Selector {
 
     /// The conditions; `None` if this matches nothing anyway.
     #[must_use]
+    #[inline]
     pub fn requirements(&self) -> Option<&[Requirement]> {
         self.all.as_deref()
     }
 
     /// Do these labels meet every condition?
+    #[inline]
     pub fn matches<L: Lookup + ?Sized>(&self, labels: &L) -> bool {
         self.all.as_ref().is_some_and(|all| all.iter().all(|r| r.matches(labels)))
     }

@@ -106,24 +106,28 @@ impl Quantity {
 
     /// A whole amount.
     #[must_use]
+    #[inline]
     pub fn new(value: i64, format: Format) -> Self {
         Self::scaled(value.into(), 0, format)
     }
 
     /// An amount in thousandths, as CPU is counted.
     #[must_use]
+    #[inline]
     pub fn from_milli(milli: i64) -> Self {
         Self::scaled(milli.into(), -3, Format::DecimalSi)
     }
 
     /// An amount in billionths, as CPU is measured.
     #[must_use]
+    #[inline]
     pub fn from_nano(nano: i64) -> Self {
         Self::scaled(nano.into(), NANO, Format::DecimalSi)
     }
 
     /// An amount in bytes, printed with binary suffixes.
     #[must_use]
+    #[inline]
     pub fn from_bytes(bytes: i64) -> Self {
         Self::new(bytes, Format::BinarySi)
     }
@@ -142,42 +146,49 @@ impl Quantity {
 
     /// The style this amount prints in.
     #[must_use]
+    #[inline]
     pub fn format(&self) -> Format {
         self.format
     }
 
     /// The same amount in another style.
     #[must_use]
+    #[inline]
     pub fn with_format(self, format: Format) -> Self {
         Self { format, ..self }
     }
 
     /// Is there nothing?
     #[must_use]
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.digits == 0
     }
 
     /// Is it less than nothing?
     #[must_use]
+    #[inline]
     pub fn is_negative(&self) -> bool {
         self.digits < 0
     }
 
     /// The whole amount, rounded away from zero, held within `i64`.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> i64 {
         self.at_scale(0)
     }
 
     /// The amount in thousandths, rounded away from zero, held within `i64`.
     #[must_use]
+    #[inline]
     pub fn milli_value(&self) -> i64 {
         self.at_scale(-3)
     }
 
     /// The amount in billionths, or `None` past the range of `i128`.
     #[must_use]
+    #[inline]
     pub fn nano_value(&self) -> Option<i128> {
         scale_up(self.digits, self.exp.abs_diff(NANO))
     }
@@ -250,6 +261,7 @@ fn round_away(digits: i128, by: u32) -> i128 {
 }
 
 impl PartialEq for Quantity {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.digits == other.digits && self.exp == other.exp
     }
@@ -258,12 +270,14 @@ impl PartialEq for Quantity {
 impl Eq for Quantity {}
 
 impl Hash for Quantity {
+    #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.digits, self.exp).hash(state);
     }
 }
 
 impl PartialOrd for Quantity {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
