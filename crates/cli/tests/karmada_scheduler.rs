@@ -54,7 +54,7 @@ impl Fleet {
             flags
         });
         let running = running.unwrap();
-        running.wait_until(|said| said.contains("ready: 2 clusters, 12 nodes")).unwrap();
+        running.wait_until(|said| said.contains("ready clusters=2 nodes=12")).unwrap();
         running
     }
 
