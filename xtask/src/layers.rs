@@ -59,6 +59,15 @@ const RULES: &[Rule] = &[
     Rule { name: "xtask", uses: &["loadline-testkit"], tests: &[] },
 ];
 
+/// The arrows that are drawn, and so must be there: the simulator starts the components of production, not its own.
+const DRAWN: &[(&str, &str)] = &[
+    ("loadline-core", "loadline-machinery"),
+    ("loadline-api", "loadline-core"),
+    ("loadline-services", "loadline-api"),
+    ("loadline-sim", "loadline-services"),
+    ("loadline", "loadline-sim"),
+];
+
 /// The crate whose decisions must be pure.
 const PURE: &str = "loadline-core";
 
@@ -165,6 +174,20 @@ impl Graph {
         }
     }
 
+    /// Arrows that are drawn and not there.
+    fn missing_arrows(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let ours =
+            |name: &str| self.packages.iter().find(|(_, package)| package.ours && package.name == name);
+        for (from, to) in DRAWN {
+            let (Some((_, package)), Some((key, _))) = (ours(from), ours(to)) else { continue };
+            if !package.uses.contains(&(key.clone(), Use::Ships)) {
+                faults.push(format!("{from} does not depend on {to}, though ARCHITECTURE.md draws it"));
+            }
+        }
+        faults
+    }
+
     /// Breadth first, so that the way shown is the shortest one.
     fn banned_below_core(&self, faults: &mut Vec<String>) {
         let Some(start) = self.packages.iter().find(|(_, package)| package.ours && package.name == PURE)
@@ -200,9 +223,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// Fails with every broken rule of the workspace as it is.
 pub fn check_workspace() -> Result<()> {
-    let faults = Graph::read()?.faults();
+    let graph = Graph::read()?;
+    let mut faults = graph.faults();
+    faults.extend(graph.missing_arrows());
     if !faults.is_empty() {
-        bail!("dependencies that point the wrong way:\n  {}", faults.join("\n  "));
+        bail!("dependencies that point the wrong way, or are missing:\n  {}", faults.join("\n  "));
     }
     Ok(())
 }
@@ -230,6 +255,7 @@ mod tests {
     fn the_workspace_keeps_its_rules() {
         let graph = Graph::read().unwrap();
         assert_eq!(graph.faults(), Vec::<String>::new());
+        assert_eq!(graph.missing_arrows(), Vec::<String>::new());
         for rule in RULES {
             let named = graph.packages.values().any(|package| package.ours && package.name == rule.name);
             assert!(named, "{} has a row but no crate", rule.name);
@@ -259,6 +285,16 @@ mod tests {
             ("xtask", Ships, "loadline-testkit"),
         ];
         assert_eq!(graph(&arrows).faults(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_arrow_that_is_drawn_and_not_there_is_named() {
+        let arrows = [("loadline-sim", Ships, "loadline-api"), ("loadline-sim", Tests, "loadline-services")];
+        let missing = graph(&arrows).missing_arrows();
+        assert_eq!(
+            missing,
+            ["loadline-sim does not depend on loadline-services, though ARCHITECTURE.md draws it"]
+        );
     }
 
     #[test]

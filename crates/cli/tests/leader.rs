@@ -202,8 +202,7 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     {
         let all = told.iter().filter(|(pod, _)| pod.starts_with(&format!("{prefix}-")));
         assert!(
-            all.clone().count() > 0
-                && all.clone().all(|(_, who)| who.as_slice() == std::slice::from_ref(by)),
+            all.clone().count() > 0 && all.clone().all(|(_, who)| who.as_slice() == std::slice::from_ref(by)),
             "{prefix}: {told:#?}"
         );
     }

@@ -14,6 +14,7 @@
 //! | tells | Events on pods, notices, metrics |
 
 mod execute;
+pub mod heat;
 mod queue;
 mod state;
 mod watched;

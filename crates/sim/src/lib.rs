@@ -19,7 +19,6 @@
 
 pub mod cluster;
 pub mod control;
-mod heat;
 mod host;
 pub mod node;
 pub mod observe;

@@ -1,10 +1,9 @@
 //! What came of it? Figures about load and waiting, gathered from outside: whoever schedules, and however.
 
 use crate::cluster::{Cluster, Node, Pod};
-use crate::heat::{Heat, Peak};
 use crate::node::Figures;
-use crate::tell::Teller;
 use loadline_core::load::policy::Rules;
+use loadline_services::scheduler::heat::{About, Heat, Peak};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What came of it so far.
@@ -35,14 +34,13 @@ struct State {
 pub struct Observer {
     rules: Rules,
     state: Mutex<State>,
-    tell: Teller,
 }
 
 impl Observer {
     /// Looks at a cluster, and holds its load against these rules.
     #[must_use]
-    pub fn new(cluster: &Cluster, rules: Rules, tell: Teller) -> Arc<Self> {
-        let observer = Arc::new(Self { rules, state: Mutex::default(), tell });
+    pub fn new(cluster: &Cluster, rules: Rules) -> Arc<Self> {
+        let observer = Arc::new(Self { rules, state: Mutex::default() });
         let this = Arc::downgrade(&observer);
         cluster.nodes.listen(move |old, new| {
             if let Some(this) = this.upgrade() {
@@ -65,7 +63,11 @@ impl Observer {
     fn node(&self, old: Option<&Node>, new: Option<&Node>) {
         let mut state = self.lock();
         match (old, new) {
-            (_, Some(node)) => state.heat.set(node, &self.rules),
+            (_, Some(Node { meta, allocatable, .. })) => {
+                let (labels, annotations) = (&meta.labels, &meta.annotations);
+                let about = About { name: &meta.id.key.name, allocatable, labels, annotations };
+                state.heat.set(&about, &self.rules);
+            }
             (Some(node), None) => state.heat.remove(&node.meta.id.key.name),
             (None, None) => {}
         }
@@ -86,10 +88,7 @@ impl Observer {
     /// What nodes use was measured.
     pub fn measured(&self, figures: &Figures) {
         for node in &figures.nodes {
-            let crossed = self.lock().heat.feel(&node.name, figures.sample(node.used));
-            if let Some(what) = crossed {
-                self.tell.notice("node", &node.name, what);
-            }
+            self.lock().heat.feel(&node.name, figures.sample(node.used));
         }
     }
 

@@ -185,7 +185,7 @@ impl World {
         tasks.spawn(recording);
         let tell = Teller { events, notices: ctx.notices.clone() };
         // Everybody listens before anything is watched, so nobody misses anything.
-        let observer = Observer::new(&cluster, options.rules.clone(), tell.clone());
+        let observer = Observer::new(&cluster, options.rules.clone());
         let kubelets =
             Kubelets::new(cluster.clone(), options, (sink, observer.clone()), tell.clone(), counts.clone());
         let controllers =

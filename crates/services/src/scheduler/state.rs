@@ -4,6 +4,7 @@
 //! is, and what is worth telling.
 
 use super::execute::{Action, Outcome};
+use super::heat::{About, Heat};
 use super::queue::{Helps, Pending, Queue};
 use super::watched::Message;
 use crate::cluster::{Change, Event, Informer};
@@ -107,6 +108,8 @@ pub(super) struct State {
     budgets: BTreeMap<Key, Budget>,
     /// How many pods of which priority are on nodes.
     priorities: BTreeMap<i32, usize>,
+    /// Which nodes are over their targets, for people; none without rules.
+    heat: Option<(Heat, Rules)>,
     notices: Vec<Notice>,
     quiet_until: Option<Instant>,
 }
@@ -116,6 +119,7 @@ impl State {
     pub fn new(names: Vec<String>, rules: Option<Rules>, now: Now) -> Self {
         Self {
             names,
+            heat: rules.clone().map(|rules| (Heat::default(), rules)),
             cluster: Cluster::new(Options { rules, ..Options::default() }, now.clock),
             context: Context::new(),
             texts: Texts::default(),
@@ -187,6 +191,9 @@ impl State {
         let is_empty = change.is_empty();
         for (meta, _) in &change.deleted {
             self.cluster.remove_node(&meta.key.name);
+            if let Some((heat, _)) = &mut self.heat {
+                heat.remove(&meta.key.name);
+            }
         }
         if let Some((meta, Some(facts))) = change.applied {
             self.set_node(&meta, facts, now);
@@ -200,6 +207,10 @@ impl State {
     fn set_node(&mut self, meta: &Meta, mut facts: NodeFacts, now: Now) {
         self.context.complete(&mut facts);
         self.cluster.set_node(&facts);
+        if let Some((heat, rules)) = &mut self.heat {
+            let NodeFacts { name, allocatable, labels, annotations, .. } = &facts;
+            heat.set(&About { name, allocatable, labels, annotations }, rules);
+        }
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
             self.cluster.cool(&facts.name, until);
         }
@@ -350,6 +361,8 @@ impl State {
                 continue;
             }
             self.cluster.sample(&node, sample);
+            let crossed = self.heat.as_mut().and_then(|(heat, _)| heat.feel(&node, sample));
+            self.notices.extend(crossed.map(|what| ("node", node.clone(), what)));
             let Some(note) = self.informers.nodes.value_mut(&Key::new("", node)) else { continue };
             let used = Metered::ALL.map(|resource| sample.usage.get(resource));
             if note.used.is_some_and(|(at, _)| at >= sample.at) {

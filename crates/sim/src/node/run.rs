@@ -291,8 +291,8 @@ impl Kubelets {
 
     fn report(&self, window: Duration) {
         let figures = self.measure(Timestamp::now(), window);
-        self.observer.measured(&figures);
         self.sink.take(&figures);
+        self.observer.measured(&figures);
     }
 
     /// What everything uses at a time.

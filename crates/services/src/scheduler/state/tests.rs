@@ -194,6 +194,7 @@ async fn a_hot_node_is_avoided_though_it_has_the_most_free_requests() {
     assert_eq!(words(&mut state), ["a to small"], "24 of 32 CPUs are over 65 %");
     let notices = state.notices();
     let told = |from: &str| notices.iter().find(|(who, ..)| *who == from).map(|(.., what)| what.clone());
+    assert_eq!(told("node").as_deref(), Some("hot, 75% cpu over its target 65%"));
     let words = told("scheduler").unwrap();
     assert!(words.starts_with("to small, load score ") && words.contains("large avoided: "), "{words}");
 

@@ -5,12 +5,12 @@
 //!
 //! > node-seconds = Σ windows of the measurements that are over a target
 
-use crate::cluster;
 use loadline_core::ledger::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::{Both, Metered};
 use loadline_core::quantity::Quantity;
+use loadline_core::resources::List;
 use std::collections::BTreeMap;
 
 /// The highest share of what a node has for pods that was ever measured on it.
@@ -30,6 +30,15 @@ struct Node {
     hot: bool,
 }
 
+/// What a node has, and what its rules are read from.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    pub name: &'a str,
+    pub allocatable: &'a List,
+    pub labels: &'a BTreeMap<String, String>,
+    pub annotations: &'a BTreeMap<String, String>,
+}
+
 /// All nodes.
 #[derive(Debug, Default)]
 pub struct Heat {
@@ -40,11 +49,11 @@ pub struct Heat {
 
 impl Heat {
     /// A node is there, and this is what it has.
-    pub fn set(&mut self, object: &cluster::Node, rules: &Rules) {
-        let node = self.nodes.entry(object.meta.id.key.name.to_string()).or_default();
-        let has = |r: Metered| object.allocatable.get(r.name()).map(|q| amount(r, q));
+    pub fn set(&mut self, about: &About<'_>, rules: &Rules) {
+        let node = self.nodes.entry(about.name.to_owned()).or_default();
+        let has = |r: Metered| about.allocatable.get(r.name()).map(|q| amount(r, q));
         node.allocatable = Both { cpu: has(Metered::Cpu), memory: has(Metered::Memory) };
-        node.targets = rules.node(&object.meta.labels, &object.meta.annotations).0.targets;
+        node.targets = rules.node(about.labels, about.annotations).0.targets;
     }
 
     /// A node is gone.
@@ -126,7 +135,6 @@ mod tests {
     use super::*;
     use jiff::{SignedDuration, Timestamp};
     use loadline_core::load::Load;
-    use loadline_core::object::{Key, Meta};
 
     fn sample(second: i64, cpu_milli: i64, gibibytes: i64) -> Sample {
         Sample {
@@ -141,12 +149,9 @@ mod tests {
         let mut heat = Heat::default();
         let amounts = [("cpu", "10"), ("memory", "10Gi")];
         let allocatable = amounts.map(|(name, text)| (name.to_owned(), text.parse().expect("a quantity")));
-        let id = Meta { key: Key::new("", "a"), ..Meta::default() };
-        let meta = cluster::ObjectMeta { id, ..cluster::ObjectMeta::default() };
-        heat.set(
-            &cluster::Node { meta, allocatable: allocatable.into(), ..cluster::Node::default() },
-            &Rules::default(),
-        );
+        let (allocatable, none) = (allocatable.into(), BTreeMap::new());
+        let about = About { name: "a", allocatable: &allocatable, labels: &none, annotations: &none };
+        heat.set(&about, &Rules::default());
         heat
     }
 
