@@ -88,7 +88,8 @@ async fn everybody_goes_on_after_the_api_server_was_killed_and_started_again() {
     let often = Duration::from_millis(50);
     let options =
         Options { nodes: 3, figures: often, measure: often, protect: Some(often), ..Options::default() };
-    let world = World::start(access::client(config).unwrap(), &options, metered(&server)).await.unwrap();
+    let mut world = World::start(access::client(config).unwrap(), &options, metered(&server)).await.unwrap();
+    let mut notices = world.notices().unwrap();
     let client = Client::new(server.clone(), "default");
     let stage = Stage { writer: Writer::new(Connection::new(client.clone()), "test"), client };
     let deployments: Api<Deployment> = Api::default_namespaced(stage.client.clone());
@@ -114,8 +115,13 @@ async fn everybody_goes_on_after_the_api_server_was_killed_and_started_again() {
     stage.scale(7).await;
     server.restart();
     serving.start().unwrap();
-    let on = stage.running(7).await;
-    assert!(on.iter().all(|node| node != "node-00"), "what was missed is known: {on:?}");
+    let before = stage.running(7).await;
+    // Watches catch up one by one; from here on the cordon is known.
+    while !notices.recv().await.unwrap().to_string().contains("node-00: cordoned") {}
+    stage.scale(12).await;
+    let after = stage.running(12).await;
+    let there = |on: &[String]| on.iter().filter(|node| *node == "node-00").count();
+    assert!(there(&after) <= there(&before), "what was missed is known: {before:?}, {after:?}");
 
     // The agents are there, too.
     stage.protect().await;

@@ -68,7 +68,8 @@ fn cpus(node: &Node) -> i64 {
 
 #[tokio::test]
 async fn a_hot_node_is_avoided_though_it_has_the_most_free_requests() {
-    let stage = Stage::new(4, true, &Faults::seeded(1)).await;
+    let mut stage = Stage::new(4, true, &Faults::seeded(1)).await;
+    let mut notices = stage.world.notices().unwrap();
     let nodes = stage.nodes.list(&ListParams::default()).await.unwrap().items;
     let largest = nodes.iter().max_by_key(|node| cpus(node)).unwrap().metadata.name.clone().unwrap();
     // A tenth of 2000 CPUs is more than any node has, so the end of the warm-up need not be waited for.
@@ -78,7 +79,9 @@ async fn a_hot_node_is_avoided_though_it_has_the_most_free_requests() {
     });
     stage.create("burner", "1m", burns).await;
     assert_eq!(stage.running(1).await, std::slice::from_ref(&largest));
-    until("the node to be seen hot", async || (stage.world.tally().hot == 1).then_some(())).await;
+    let hot = format!("node {largest}: hot");
+    while !notices.recv().await.unwrap().to_string().starts_with(&hot) {}
+    until("the node to be measured hot", async || (stage.world.tally().hot == 1).then_some(())).await;
     for i in 0..6 {
         stage.create(&format!("web-{i}"), "100m", json!({})).await;
     }
