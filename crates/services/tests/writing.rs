@@ -145,6 +145,9 @@ async fn all_kinds_of_writes_do_what_they_say() {
     let pod = created(&writer, "p").await;
     writer.bind(&pod, "n1").await.unwrap();
     assert_eq!(node_of(&writer, &pod).await.as_deref(), Some("n1"));
+    // A budget does not keep a pod that has never run.
+    let runs = json!({"status": {"phase": "Running"}});
+    writer.patch(PODS.status(), &pod.key, Patch::Merge, &runs).await.unwrap();
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
         "spec": {"minAvailable": 1, "selector": {}}});
     writer.create(BUDGETS, "default", &budget).await.unwrap();
