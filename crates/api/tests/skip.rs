@@ -6,6 +6,9 @@ use loadline_core::view::Texts;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
+/// A kind, an object of it, and how it is read.
+type Case = (&'static str, Value, fn(&Tree<'_>) -> String);
+
 /// A reader, what it says it does not read, an object with everything in it, and fields that must be gone.
 struct Row {
     name: &'static str,
@@ -42,7 +45,6 @@ fn rows() -> Vec<Row> {
         row("protected pod", qos::pod::SKIP, a_pod(true), &POD_GONE[2..], |tree| shown(qos::pod::read(tree))),
         row("quota", quota::SKIP, a_quota(), metadata, |tree| shown(quota::quota(tree))),
     ];
-    type Case = (&'static str, Value, fn(&Tree<'_>) -> String);
     let others: [Case; 9] = [
         ("namespace", a_node(), |tree| shown(cluster::namespace_facts(tree, &mut Texts::default()))),
         ("budget", a_budget(), |tree| shown(cluster::budget(tree))),

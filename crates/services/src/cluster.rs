@@ -14,7 +14,7 @@
 //! | where is a kind of object served | [`resource`] |
 //! | what is there, and what changes | [`watch`] |
 //! | what is known of a kind, and how current is it | [`store`], [`informer`], [`shared`] |
-//! | how is something written | [`write`] |
+//! | how is something written | [`mod@write`] |
 //! | who is told | [`events`] |
 //! | which key is looked at next | [`queue`] |
 //! | who of several processes may write | [`lease`] |

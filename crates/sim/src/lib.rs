@@ -22,7 +22,7 @@ pub mod control;
 mod host;
 pub mod node;
 pub mod observe;
-pub mod scenario;
+mod scenario;
 mod tell;
 mod workloads;
 pub mod world;

@@ -83,8 +83,7 @@ fn share(of: &Shape, percent: i64) -> String {
 }
 
 /// What is too much on the node, and what is done about it to whom.
-#[must_use]
-pub fn rules(on: &Shape) -> [(Resource, Value); 4] {
+fn rules(on: &Shape) -> [(Resource, Value); 4] {
     let object = |kind: &str, name: &str, spec: Value| {
         json!({
             "apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,

@@ -98,21 +98,25 @@ impl Heat {
     }
 
     /// Was the node over a target when it was last measured?
+    #[must_use]
     pub fn is_hot(&self, name: &str) -> bool {
         self.nodes.get(name).is_some_and(|node| node.hot)
     }
 
     /// How many nodes are hot.
+    #[must_use]
     pub fn hot(&self) -> usize {
         self.nodes.values().filter(|node| node.hot).count()
     }
 
     /// Seconds above target, summed over nodes.
+    #[must_use]
     pub fn node_seconds(&self) -> u64 {
         u64::try_from(self.millis / 1000).unwrap_or(u64::MAX)
     }
 
     /// The worst that was measured.
+    #[must_use]
     pub fn peak(&self) -> Option<&Peak> {
         self.peak.as_ref()
     }
