@@ -16,20 +16,21 @@ use loadline_services::sources::metrics_api;
 use tokio_util::sync::CancellationToken;
 
 pub async fn run(args: &Scheduler) -> Result<()> {
-    let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
-    let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
-    cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
     let rules = match (&args.policy, args.requests_only) {
         (_, true) => None,
         (None, false) => Some(Rules::default()),
         (Some(path), false) => Some(load_rules(path)?),
     };
     let identity = lease::identity().context("this machine has no name")?;
+    let lease = args.lease(&identity)?;
+    let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
+    let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
+    cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
     let options = Options {
         names: args.names.clone(),
         rules,
         measure: metrics_api::Options { every: args.metrics_interval, ..metrics_api::Options::default() },
-        lease: args.lease(&identity)?,
+        lease,
         ..Options::new(cluster)
     };
     let stop = CancellationToken::new();

@@ -1,7 +1,8 @@
 //! Which objects does an agent look at, and what is kept of them?
 
+use crate::cluster::Event;
 use crate::cluster::resource::{NODES, PODS, Resource};
-use crate::cluster::{Event, Watched};
+use crate::cluster::watch::{logged, watched};
 use loadline_api::json::{Skip, Tree};
 use loadline_api::node::COOLING;
 use loadline_api::qos::{GROUP, pod, rules, snapshot};
@@ -62,43 +63,18 @@ pub(super) struct Pod {
     pub node: Option<String>,
 }
 
-/// A kind, what of it is skipped, and how it is read.
-macro_rules! watched {
-    ($name:ident: $resource:ident, skip $skip:expr, $facts:ty, $read:expr) => {
-        #[derive(Debug)]
-        pub(super) struct $name;
-
-        impl Watched for $name {
-            const RESOURCE: Resource = $resource;
-            const SKIP: Skip = $skip;
-            type Facts = $facts;
-
-            fn read(object: &Tree<'_>) -> Result<$facts, Error> {
-                $read(object).map(logged)
-            }
-        }
-    };
-}
-
-watched!(Nodes: NODES, skip snapshot::SKIP_NODE, Node, node);
-watched!(Pods: PODS, skip pod::SKIP, Box<Pod>, |o| pod::read(o).map(
-    |((pod, node), warnings)| (Box::new(Pod { pod, node }), warnings)
-));
-watched!(NodeRules: NODE_QOS, skip Skip::MANAGED_FIELDS, NodeQos, rules::node_qos);
-watched!(Actions: ACTIONS, skip Skip::MANAGED_FIELDS, Action, rules::action);
-watched!(Scopes: POD_QOS, skip Skip::MANAGED_FIELDS, Scope, rules::pod_qos);
+watched!(Nodes: NODES, skip snapshot::SKIP_NODE, Node, |o| node(o).map(logged));
+watched!(Pods: PODS, skip pod::SKIP, Box<Pod>, |o| {
+    let (pod, node) = pod::read(o).map(logged)?;
+    Ok(Box::new(Pod { pod, node }))
+});
+watched!(NodeRules: NODE_QOS, skip Skip::MANAGED_FIELDS, NodeQos, |o| rules::node_qos(o).map(logged));
+watched!(Actions: ACTIONS, skip Skip::MANAGED_FIELDS, Action, |o| rules::action(o).map(logged));
+watched!(Scopes: POD_QOS, skip Skip::MANAGED_FIELDS, Scope, |o| rules::pod_qos(o).map(logged));
 
 fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let (node, warnings) = snapshot::node(object)?;
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
     Ok((Node { view: node, taints, cooling }, warnings))
-}
-
-/// What was read; what is odd about it goes to the log.
-fn logged<T>((read, warnings): (T, Vec<Warning>)) -> T {
-    for warning in warnings {
-        tracing::debug!(%warning, "object has a problem");
-    }
-    read
 }

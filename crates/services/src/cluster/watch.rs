@@ -28,8 +28,8 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::core::ObjectList;
 use kube::runtime::watcher::DefaultBackoff;
 use lines::Lines;
-use loadline_api::Error;
 use loadline_api::json::{Skip, Tree};
+use loadline_api::{Error, Warning};
 use loadline_core::object::Meta;
 use object::Object;
 pub(super) use object::read;
@@ -66,6 +66,34 @@ pub trait Watched: 'static {
     /// # Errors
     /// What is wrong with it. That is told like any other change; it must not end the watch.
     fn read(object: &Tree<'_>) -> Result<Self::Facts, Error>;
+}
+
+/// A kind to watch in one line: its name, its resource, what of it is skipped, what is kept, how that is read.
+macro_rules! watched {
+    ($name:ident: $resource:ident, skip $skip:expr, $facts:ty, $read:expr) => {
+        #[derive(Debug)]
+        pub(super) struct $name;
+
+        impl crate::cluster::Watched for $name {
+            const RESOURCE: crate::cluster::Resource = $resource;
+            const SKIP: loadline_api::json::Skip = $skip;
+            type Facts = $facts;
+
+            fn read(object: &loadline_api::json::Tree<'_>) -> Result<$facts, loadline_api::Error> {
+                $read(object)
+            }
+        }
+    };
+}
+
+pub(crate) use watched;
+
+/// What was read; what is odd about it goes to the log.
+pub(crate) fn logged<T>((read, warnings): (T, Vec<Warning>)) -> T {
+    for warning in warnings {
+        tracing::debug!(%warning, "object has a problem");
+    }
+    read
 }
 
 /// What happened.

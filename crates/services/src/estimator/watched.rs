@@ -1,7 +1,7 @@
 //! Which objects count, and what is kept of them?
 
 use crate::cluster::resource::{DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, Resource};
-use crate::cluster::watch::Watched;
+use crate::cluster::watch::{Watched, logged};
 use loadline_api::json::{Skip, Tree};
 use loadline_api::{self as api, Context, Error};
 use loadline_core::estimate::Quota;
@@ -19,11 +19,7 @@ impl Watched for Nodes {
     type Facts = NodeFacts;
 
     fn read(value: &Tree<'_>) -> Result<Self::Facts, Error> {
-        let (facts, warnings) = api::node::facts(value)?;
-        for warning in warnings {
-            tracing::debug!(%warning, "node has a problem");
-        }
-        Ok(facts)
+        api::node::facts(value).map(logged)
     }
 }
 

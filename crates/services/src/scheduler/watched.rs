@@ -1,13 +1,14 @@
 //! Which objects do decisions depend on, and what is kept of them?
 
+use crate::cluster::Event;
 use crate::cluster::resource::{
-    BUDGETS, CLAIMS, CSI_NODES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Resource, STORAGE_CLASSES, VOLUMES,
+    BUDGETS, CLAIMS, CSI_NODES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, VOLUMES,
 };
-use crate::cluster::{Event, Watched};
+use crate::cluster::watch::{logged, watched};
 use crate::sources::metrics_api::Measurements;
+use loadline_api as api;
 use loadline_api::context::{Claim, CsiNode, PersistentVolume, PriorityClass, StorageClass};
-use loadline_api::json::{Skip, Tree};
-use loadline_api::{self as api, Error, Warning};
+use loadline_api::json::Skip;
 use loadline_core::view::{Budget, NodeFacts};
 
 /// What comes in.
@@ -25,24 +26,6 @@ pub(super) enum Message {
     Measured(Measurements),
 }
 
-/// A kind, what of it is skipped, and how it is read.
-macro_rules! watched {
-    ($name:ident: $resource:ident, skip $skip:expr, $facts:ty, $read:expr) => {
-        #[derive(Debug)]
-        pub(super) struct $name;
-
-        impl Watched for $name {
-            const RESOURCE: Resource = $resource;
-            const SKIP: Skip = $skip;
-            type Facts = $facts;
-
-            fn read(object: &Tree<'_>) -> Result<$facts, Error> {
-                $read(object)
-            }
-        }
-    };
-}
-
 /// Of small objects only who set which field is long.
 const MANAGED: Skip = Skip::MANAGED_FIELDS;
 
@@ -55,11 +38,3 @@ watched!(Volumes: VOLUMES, skip MANAGED, PersistentVolume, api::context::volume)
 watched!(StorageClasses: STORAGE_CLASSES, skip MANAGED, StorageClass, api::context::storage_class);
 watched!(CsiNodes: CSI_NODES, skip MANAGED, CsiNode, api::context::csi_node);
 watched!(Budgets: BUDGETS, skip MANAGED, Budget, |o| api::cluster::budget(o).map(logged));
-
-/// What was read; what is odd about it goes to the log.
-fn logged<T>((read, warnings): (T, Vec<Warning>)) -> T {
-    for warning in warnings {
-        tracing::debug!(%warning, "object has a problem");
-    }
-    read
-}
