@@ -4,14 +4,14 @@ use crate::context::key;
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, controller, group, object, tolerant};
 use crate::recommendation;
-use loadline_core::load::recommend::{Recommendation, Target};
+use loadline_core::load::recommend::{Recommendation, WorkloadRef};
 use loadline_core::view::Owner;
 
 /// A `ReplicaSet`, Deployment, `StatefulSet`, `DaemonSet`, Job, `CronJob`, or anything else that makes pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Which one.
-    pub target: Target,
+    pub target: WorkloadRef,
     /// Its identity.
     pub uid: String,
     /// Who made it.
@@ -53,13 +53,13 @@ pub fn read_as(group: &str, kind: &str, value: &Tree<'_>) -> Result<(Workload, V
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn made_by(group: &str, kind: &str, value: &Tree<'_>) -> Result<(Target, Option<Owner>), Error> {
+pub fn made_by(group: &str, kind: &str, value: &Tree<'_>) -> Result<(WorkloadRef, Option<Owner>), Error> {
     object(kind, value, |root| {
         let metadata = root.get("metadata");
         (target(group, kind, &metadata), controller(&metadata))
     })
 }
 
-fn target(group: &str, kind: &str, metadata: &At<'_, '_>) -> Target {
-    Target { group: group.into(), kind: kind.into(), key: key(metadata) }
+fn target(group: &str, kind: &str, metadata: &At<'_, '_>) -> WorkloadRef {
+    WorkloadRef { group: group.into(), kind: kind.into(), key: key(metadata) }
 }

@@ -14,7 +14,7 @@ use crate::json::Tree;
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::load::estimate::Asks;
 use loadline_core::object::Key;
-use loadline_core::requests::{self, Rules};
+use loadline_core::requests::{self, Options};
 use loadline_core::resources::List;
 use loadline_core::view::{Hold, PodFacts};
 use std::sync::Arc;
@@ -87,8 +87,8 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
     let mut facts = PodFacts {
         key: key(&metadata),
         uid: metadata.get("uid").string().into(),
-        requests: requests::requests(&asked, Rules::default()),
-        nonzero: requests::nonzero(&asked, Rules::default()),
+        requests: requests::requests(&asked, Options::default()),
+        nonzero: requests::nonzero(&asked, Options::default()),
         asks: Arc::new(Asks::of(&asked)),
         owner: controller(&metadata),
         daemon: metadata
@@ -151,8 +151,8 @@ pub(crate) fn template(at: &At<'_, '_>, namespace: &str, context: &Context) -> T
     let mut facts = PodFacts {
         key: Key::new(namespace, ""),
         labels: metadata.get("labels").texts(),
-        requests: requests::requests(&asked, Rules::default()),
-        nonzero: requests::nonzero(&asked, Rules::default()),
+        requests: requests::requests(&asked, Options::default()),
+        nonzero: requests::nonzero(&asked, Options::default()),
         asks: Arc::new(Asks::of(&asked)),
         ..PodFacts::default()
     };
@@ -160,7 +160,7 @@ pub(crate) fn template(at: &At<'_, '_>, namespace: &str, context: &Context) -> T
     let priority = written.or_else(|| context.priority(class.text())).filter(|_| !never);
     facts.priority = priority.unwrap_or_default();
     facts.wants = Arc::new(wants::read(&spec, &facts, &mut holds));
-    let limits = requests::limits(&asked, Rules::default());
+    let limits = requests::limits(&asked, Options::default());
     Template { facts, limits, priority, priority_class: class.string(), holds }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! | shape | where | what |
 //! |---|---|---|
-//! | [`Shape::Value`] | `status.recommendedValue` | a text in YAML: `resourceRequest.containers[]` with `containerName` and `target` |
-//! | [`Shape::Patch`] | `status.recommendedInfo` | a text in JSON: a patch with the containers of the pod template |
-//! | [`Shape::Typed`] | `status.resourceRequest` | the fields themselves: `containers[]` as in the first |
-//! | [`Shape::Annotation`] | an annotation of the workload | a text in YAML: `containers[]` as in the first |
+//! | [`Form::Value`] | `status.recommendedValue` | a text in YAML: `resourceRequest.containers[]` with `containerName` and `target` |
+//! | [`Form::Patch`] | `status.recommendedInfo` | a text in JSON: a patch with the containers of the pod template |
+//! | [`Form::Typed`] | `status.resourceRequest` | the fields themselves: `containers[]` as in the first |
+//! | [`Form::Annotation`] | an annotation of the workload | a text in YAML: `containers[]` as in the first |
 //!
 //! They are tried in this order. A text that does not read is passed over with a warning; so is the amount of one
 //! resource of one container.
@@ -14,7 +14,7 @@ use crate::context::namespace;
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::load::estimate::nanocores;
-use loadline_core::load::recommend::{Advice, Recommendation, Shape, Target};
+use loadline_core::load::recommend::{Advice, Form, Recommendation, WorkloadRef};
 use loadline_core::object::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), 
         let here = namespace(metadata.get("namespace").text());
         let message = metadata.get("annotations").get(MESSAGE).text();
         Some(Recommendation {
-            target: Target {
+            target: WorkloadRef {
                 group: group(target.get("apiVersion").text().unwrap_or_default()).into(),
                 kind: target.get("kind").needed().into(),
                 key: Key::new(target.get("namespace").text().unwrap_or(&here), target.get("name").needed()),
@@ -59,7 +59,7 @@ pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), 
 }
 
 /// What the annotation of a workload recommends for it.
-pub(crate) fn annotated(metadata: &At<'_, '_>, target: &Target) -> Option<Recommendation> {
+pub(crate) fn annotated(metadata: &At<'_, '_>, target: &WorkloadRef) -> Option<Recommendation> {
     let annotations = metadata.get("annotations");
     let at = annotations.get(ANNOTATION);
     let parsed = yaml(&at)?;
@@ -70,12 +70,12 @@ pub(crate) fn annotated(metadata: &At<'_, '_>, target: &Target) -> Option<Recomm
         // It is written only when there is something to write.
         success: true,
         name: target.to_string().into(),
-        shape: Shape::Annotation,
+        shape: Form::Annotation,
         ..Recommendation::default()
     })
 }
 
-fn containers(status: &At<'_, '_>) -> Option<(Shape, Containers)> {
+fn containers(status: &At<'_, '_>) -> Option<(Form, Containers)> {
     let value = || {
         let at = status.get("recommendedValue");
         at.attempt(&yaml(&at)?, |at| targets(&at.get("resourceRequest")))
@@ -93,9 +93,9 @@ fn containers(status: &At<'_, '_>) -> Option<(Shape, Containers)> {
         at.attempt(at.value(), targets)
     };
     let tried = |shape, found: Option<Containers>| Some((shape, found.filter(|all| !all.is_empty())?));
-    tried(Shape::Value, value())
-        .or_else(|| tried(Shape::Patch, patch()))
-        .or_else(|| tried(Shape::Typed, typed()))
+    tried(Form::Value, value())
+        .or_else(|| tried(Form::Patch, patch()))
+        .or_else(|| tried(Form::Typed, typed()))
 }
 
 fn targets(at: &At<'_, '_>) -> Containers {

@@ -20,7 +20,7 @@ use crate::json::Tree;
 use crate::pod::{self, Template};
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Component};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::view::{Hold, Owner, PodFacts, Wants};
 
@@ -42,7 +42,7 @@ pub const ASSUMED: (&str, &str) = ("loadline.dev/v1alpha1", "AssumedWorkload");
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The object the question was read from.
-    pub target: Target,
+    pub target: WorkloadRef,
     /// Whose quotas bind it; empty for none.
     pub namespace: String,
     /// How many of what.
@@ -68,7 +68,7 @@ pub fn read(value: &Tree<'_>, context: &Context) -> Result<(Question, Vec<Warnin
     let kind = value["kind"].as_str().unwrap_or_default();
     tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
         let metadata = root.get("metadata");
-        let mut target = Target {
+        let mut target = WorkloadRef {
             group: group(value["apiVersion"].as_str().unwrap_or_default()).into(),
             kind: kind.into(),
             key: Key::new(metadata.get("namespace").string(), metadata.get("name").needed()),
@@ -86,7 +86,7 @@ pub fn read(value: &Tree<'_>, context: &Context) -> Result<(Question, Vec<Warnin
     })
 }
 
-fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: Target, context: &Context) -> Question {
+fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: WorkloadRef, context: &Context) -> Question {
     let space = target.key.namespace.to_string();
     let Template { mut facts, limits, priority, priority_class, holds } = pod::template(at, &space, context);
     facts.owner = Some(Owner {

@@ -18,7 +18,7 @@ mod worlds;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use loadline_core::cycle::{Parts, Rule};
+use loadline_core::cycle::{Filter, Parts};
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
@@ -104,7 +104,7 @@ fn the_recorded_worlds_reach_every_rule_and_every_score() {
         }
     }
     println!("nodes refused: {rules:?}\nworlds told apart: {scores:?}");
-    for rule in Rule::ALL {
+    for rule in Filter::ALL {
         let seen = rules.get(&rule).copied().unwrap_or_default();
         assert!(seen >= 100 || ABSENT.contains(&rule), "{rule:?} refuses {seen} nodes only");
     }
@@ -115,14 +115,14 @@ fn the_recorded_worlds_reach_every_rule_and_every_score() {
 }
 
 /// Rules no world has anything for: they have tests of their own.
-const ABSENT: &[Rule] = &[
-    Rule::VolumeInUse,
-    Rule::AttachLimit,
-    Rule::VolumeReach,
-    Rule::Threshold,
-    Rule::UnknownLoad,
-    Rule::Cooling,
-    Rule::Line,
+const ABSENT: &[Filter] = &[
+    Filter::VolumeInUse,
+    Filter::AttachLimit,
+    Filter::VolumeReach,
+    Filter::Threshold,
+    Filter::UnknownLoad,
+    Filter::Cooling,
+    Filter::Line,
 ];
 
 type Score = (&'static str, fn(&Parts) -> Option<i64>);

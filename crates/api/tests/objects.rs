@@ -2,7 +2,7 @@
 
 use loadline_api::json::Tree;
 use loadline_api::{cluster, event, owners};
-use loadline_core::load::recommend::Shape;
+use loadline_core::load::recommend::Form;
 use loadline_core::select::Lookup;
 use loadline_core::view::Texts;
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn a_workload_has_a_controller_and_perhaps_advice() {
     let (workload, warnings) = owners::read_as("batch", "CronJob", &Tree::from(&metadata_only)).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let advice = workload.advice.unwrap();
-    assert_eq!((&advice.target, advice.shape, advice.success), (&workload.target, Shape::Annotation, true));
+    assert_eq!((&advice.target, advice.shape, advice.success), (&workload.target, Form::Annotation, true));
     assert_eq!(&*advice.name, "CronJob default/night");
     let main = advice.containers["main"];
     assert_eq!((main.cpu_nano, main.memory_bytes), (Some(114_000_000), Some(120_586_239)));

@@ -2,7 +2,7 @@
 
 use loadline_api::json::Tree;
 use loadline_api::recommendation;
-use loadline_core::load::recommend::{Recommendation, Shape};
+use loadline_core::load::recommend::{Form, Recommendation};
 use serde_json::{Value, json};
 
 const MI: i64 = 1 << 20;
@@ -50,11 +50,11 @@ fn figures(found: &Recommendation) -> Vec<(&str, Option<i64>, Option<i64>)> {
 #[test]
 fn every_shape_says_the_same() {
     for (status, shape) in [
-        (json!({"recommendedValue": yaml(), "recommendedInfo": patch(), "action": "Patch"}), Shape::Value),
-        (json!({"recommendedValue": yaml(), "recommendedInfo": "{"}), Shape::Value),
-        (json!({"recommendedInfo": patch(), "currentInfo": "x"}), Shape::Patch),
-        (json!({"recommendedValue": "", "recommendedInfo": patch()}), Shape::Patch),
-        (json!({"resourceRequest": typed()}), Shape::Typed),
+        (json!({"recommendedValue": yaml(), "recommendedInfo": patch(), "action": "Patch"}), Form::Value),
+        (json!({"recommendedValue": yaml(), "recommendedInfo": "{"}), Form::Value),
+        (json!({"recommendedInfo": patch(), "currentInfo": "x"}), Form::Patch),
+        (json!({"recommendedValue": "", "recommendedInfo": patch()}), Form::Patch),
+        (json!({"resourceRequest": typed()}), Form::Typed),
     ] {
         let (found, warnings) = read(&with(&status));
         let found = found.unwrap();
@@ -127,7 +127,7 @@ fn a_text_that_does_not_read_is_passed_over_with_a_warning() {
         ["resourceRequest: {", "resourceRequest: [1, 2]", "resourceRequest: {containers: 7}", "just words"]
     {
         let (found, warnings) = read(&with(&json!({"recommendedValue": bad, "recommendedInfo": patch()})));
-        assert_eq!(found.unwrap().shape, Shape::Patch, "{bad:?}");
+        assert_eq!(found.unwrap().shape, Form::Patch, "{bad:?}");
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].contains("status.recommendedValue"), "{warnings:?}");
         assert!(!warnings[0].contains('\n'), "{warnings:?}");

@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use loadline_core::cluster::Cluster;
 use loadline_core::divide::{self, Binding, By, Spread};
 use loadline_core::estimate::{Answer, Ask, Given, Index, View};
-use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
+use loadline_core::ledger::{Assigned, Ledger, Options, Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::place::{self, NoCel};
 use loadline_core::qos;
@@ -80,7 +80,7 @@ fn eight_different(world: World) -> World {
 
 /// Books of so many nodes with ten pods each.
 fn books(nodes: u32) -> (Ledger, u32) {
-    let mut ledger = Ledger::new(Rules::default());
+    let mut ledger = Ledger::new(Options::default());
     for n in 0..nodes {
         ledger.node(NodeId(n));
         for p in 0..10 {
@@ -223,7 +223,7 @@ fn one_cluster_changes((mut fleet, clusters): (place::Fleet, usize)) -> place::F
     fleet
 }
 
-fn busy(pods: usize) -> (qos::policy::Policy, qos::Snapshot) {
+fn busy(pods: usize) -> (qos::policy::Policy, qos::NodeSnapshot) {
     (nodes::policy(), nodes::node(pods, qos::Planner::Greedy))
 }
 
@@ -231,7 +231,7 @@ fn busy(pods: usize) -> (qos::policy::Policy, qos::Snapshot) {
 #[library_benchmark(setup = busy)]
 #[bench::n250(args = (250), config = limit(2_600_000))]
 #[bench::n1000(args = (1000), config = limit(10_140_000))]
-fn a_plan((policy, snapshot): (qos::policy::Policy, qos::Snapshot)) -> qos::Plan {
+fn a_plan((policy, snapshot): (qos::policy::Policy, qos::NodeSnapshot)) -> qos::Plan {
     black_box(qos::plan(&policy, &snapshot))
 }
 

@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
-use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
+use loadline_core::ledger::{Assigned, Ledger, Options, Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::view::NodeId;
 use std::hint::black_box;
@@ -42,7 +42,7 @@ fn pod(node: u32, started: Option<u32>) -> Assigned {
 }
 
 fn cluster(nodes: u32) -> Ledger {
-    let mut ledger = Ledger::new(Rules::default());
+    let mut ledger = Ledger::new(Options::default());
     for node in 0..nodes {
         ledger.node(NodeId(node));
         for i in 0..20 {

@@ -5,7 +5,7 @@
 
 mod placements;
 
-use loadline_core::place::{Cluster, Effect, Fleet, NoCel, Taint};
+use loadline_core::place::{ClusterFacts, Effect, Fleet, NoCel, Taint};
 use placements::{amounts, cluster, fleet, noon, settle};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn quickest(runs: usize, mut work: impl FnMut() -> Duration) -> f64 {
 }
 
 /// How many placements a change touches, and how long it takes to decide them, in milliseconds.
-fn change(fleet: &mut Fleet, mut next: impl FnMut(usize) -> Cluster) -> (usize, f64) {
+fn change(fleet: &mut Fleet, mut next: impl FnMut(usize) -> ClusterFacts) -> (usize, f64) {
     let (mut touched, mut round) = (0, 0);
     let took = quickest(20, || {
         round += 1;
@@ -63,7 +63,7 @@ fn main() {
         fleet.decide(&NoCel, noon());
         let one = || cluster(clusters / 2);
         let (by_resource, resource) =
-            change(&mut fleet, |round| Cluster { allocatable: amounts(100 + round, 400), ..one() });
+            change(&mut fleet, |round| ClusterFacts { allocatable: amounts(100 + round, 400), ..one() });
         // Everybody who may select it looks at its taints, also those who select all there are.
         let taint = Taint {
             key: "example.com/full".into(),
@@ -71,7 +71,7 @@ fn main() {
             effect: Effect::NoSelect,
             time_added: Some(noon()),
         };
-        let (by_taint, tainted) = change(&mut fleet, |round| Cluster {
+        let (by_taint, tainted) = change(&mut fleet, |round| ClusterFacts {
             taints: if round % 2 == 1 { vec![taint.clone()] } else { Vec::new() },
             ..one()
         });

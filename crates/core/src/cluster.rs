@@ -26,7 +26,7 @@ use crate::load::estimate::{Estimate, estimate};
 use crate::load::filter::{Who, exempt};
 use crate::load::hot::Bindings;
 use crate::load::policy::Rules;
-use crate::load::recommend::{self, Recommendation, Target};
+use crate::load::recommend::{self, Recommendation, WorkloadRef};
 use crate::object::Key;
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
 use jiff::Timestamp;
@@ -85,10 +85,10 @@ impl Cluster {
     #[must_use]
     pub fn new(options: Options, now: Timestamp) -> Self {
         let rules = options.rules.clone().unwrap_or_default();
-        let ledger = Ledger::new(ledger::Rules {
+        let ledger = Ledger::new(ledger::Options {
             settle: rules.settings().settle,
             pods: options.pods,
-            ..ledger::Rules::default()
+            ..ledger::Options::default()
         });
         Self {
             options,
@@ -302,7 +302,7 @@ impl Cluster {
     }
 
     /// Who controls a workload; recommendations are found up that chain.
-    pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
+    pub fn controlled(&mut self, workload: WorkloadRef, by: Option<Owner>) {
         self.advice.controlled(workload, by);
     }
 

@@ -37,7 +37,7 @@ mod spread;
 pub use decide::{Decision, Input, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
-pub use preempt::{Plan, Releases, preempt};
+pub use preempt::{Preemption, Releases, preempt};
 pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};
 
@@ -47,7 +47,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[repr(u8)]
-pub enum Rule {
+pub enum Filter {
     /// The node is cordoned.
     Cordon,
     /// The node has a taint the pod does not tolerate.
@@ -84,7 +84,7 @@ pub enum Rule {
     Line,
 }
 
-impl Rule {
+impl Filter {
     /// All, in the order of checking.
     pub const ALL: [Self; 17] = [
         Self::Cordon,
@@ -106,7 +106,7 @@ impl Rule {
         Self::Line,
     ];
 
-    /// Position in [`Rule::ALL`].
+    /// Position in [`Filter::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         self as usize

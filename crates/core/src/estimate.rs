@@ -26,13 +26,13 @@ mod view;
 pub mod waiting;
 
 pub use index::Index;
-pub use quota::{Bound, Quota, Scope};
+pub use quota::{Allowance, Quota, Scope};
 pub use view::View;
 pub use waiting::Waiting;
 
 use crate::explain::Reason;
 use crate::load::Load;
-use crate::load::recommend::Target;
+use crate::load::recommend::WorkloadRef;
 use crate::resources::List;
 use crate::select::Toleration;
 use crate::select::node::Required;
@@ -76,7 +76,7 @@ pub struct Component {
 pub struct Assumed {
     pub namespace: String,
     /// What it is, where the asker says so: pods of it that are on nodes already are not counted twice.
-    pub workload: Option<Target>,
+    pub workload: Option<WorkloadRef>,
     /// What it consists of, each replica once.
     pub components: Vec<Component>,
 }
@@ -128,7 +128,7 @@ pub struct Answer {
     /// How many by the nodes' free resources.
     pub by_nodes: i32,
     /// The tightest quota; `None` if none binds at all.
-    pub by_quota: Option<Bound>,
+    pub by_quota: Option<Allowance>,
     /// How many by free resources and load line; `None` if not asked or nothing is known of load.
     pub by_load: Option<i32>,
     /// How many by nodes if pods of lower priority were evicted; `None` if not asked or no priority is known.

@@ -29,11 +29,11 @@
 //! constant, or in the number of unsettled pods of its node.
 //!
 //! ```
-//! use loadline_core::ledger::{Assigned, Ledger, Rules, Sample, Uid};
+//! use loadline_core::ledger::{Assigned, Ledger, Options, Sample, Uid};
 //! use loadline_core::load::Load;
 //! use loadline_core::view::NodeId;
 //!
-//! let (mut ledger, node, now) = (Ledger::new(Rules::default()), NodeId(0), "2026-01-05T10:00:00Z".parse()?);
+//! let (mut ledger, node, now) = (Ledger::new(Options::default()), NodeId(0), "2026-01-05T10:00:00Z".parse()?);
 //! ledger.node(node);
 //! ledger.sample(node, Sample { at: now, window: "15s".parse()?, usage: Load::new(800_000_000, 1 << 30) });
 //! let web = Assigned { node, estimate: Load::new(500_000_000, 1 << 28), started: None };
@@ -66,7 +66,7 @@ use pods::{Measured, NEVER, NONE, Pods};
 use time::{SHORT, length, moment, nanos};
 
 pub use columns::{AllFigures, BLOCK, Block, UNKNOWN};
-pub use facts::{Assigned, Figures, History, Ignored, PodMetrics, Reserved, Rules, Sample, Taken};
+pub use facts::{Assigned, Figures, History, Ignored, Options, PodMetrics, Reserved, Sample, Taken};
 pub use uid::Uid;
 
 /// What happens when time comes.
@@ -94,7 +94,7 @@ pub struct Ledger {
 impl Ledger {
     /// Empty books.
     #[must_use]
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: Options) -> Self {
         Self {
             settle: length(rules.settle).max(0),
             reservation: length(rules.reservation).max(0),

@@ -48,7 +48,7 @@
 //! its own libraries, and the tests compare every one. Where we differ on purpose, the module says so and why.
 //!
 //! ```
-//! use loadline_core::requests::{self, Pod, Rules};
+//! use loadline_core::requests::{self, Pod, Options};
 //! use loadline_core::resources::Names;
 //!
 //! let pod: Pod = serde_json::from_str(r#"{"spec": {
@@ -56,7 +56,7 @@
 //!     "initContainers": [{"name": "prepare", "resources": {"requests": {"cpu": "2"}}}]
 //! }}"#)?;
 //! let mut names = Names::new();
-//! let asked = names.amounts(&requests::requests(&pod, Rules::default()));
+//! let asked = names.amounts(&requests::requests(&pod, Options::default()));
 //! let free = names.amounts(&[("cpu", "1500m"), ("memory", "8Gi")].map(|(n, q)| (n.into(), q.parse().unwrap())).into());
 //! let lacking: Vec<_> = asked.lacking(&free).map(|l| names.name(l.resource)).collect();
 //! assert_eq!(lacking, ["cpu"]);

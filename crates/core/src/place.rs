@@ -57,12 +57,12 @@ mod verdict;
 mod wake;
 mod write;
 
-pub use amount::{Amount, Amounts};
+pub use amount::{Amount, Resources};
 pub use condition::{Code, Condition, Event, MISCONFIGURED, SATISFIED};
 pub use decide::{Chosen, Outcome};
 pub use facts::{
-    Cluster, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Load, Members, PLACEMENT_LABEL, SET_LABEL,
-    Scores, Slice, Taint,
+    ClusterFacts, ClusterLoad, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Members, PLACEMENT_LABEL,
+    SET_LABEL, Scores, Slice, Taint,
 };
 pub use filter::Why;
 pub use fleet::{Fleet, OnMisconfigured, Options};
@@ -89,7 +89,7 @@ pub trait Judge {
     fn problem(&self, expression: &str) -> Option<String>;
 
     /// Do all these expressions hold?
-    fn judge(&self, expressions: &[String], cluster: &Cluster, scores: &Book<'_>) -> Ruling;
+    fn judge(&self, expressions: &[String], cluster: &ClusterFacts, scores: &Book<'_>) -> Ruling;
 }
 
 /// The answer of a [`Judge`].
@@ -110,7 +110,7 @@ impl Judge for NoCel {
         Some("expressions are not supported here".to_owned())
     }
 
-    fn judge(&self, expressions: &[String], _: &Cluster, _: &Book<'_>) -> Ruling {
+    fn judge(&self, expressions: &[String], _: &ClusterFacts, _: &Book<'_>) -> Ruling {
         match expressions {
             [] => Ruling::Holds,
             [first, ..] => Ruling::Fails(format!("{first} cannot be answered here")),

@@ -6,7 +6,7 @@
 //! **evicted**, or only kept from coming. A line that is not passed for long enough restores: what was taken is given
 //! back.
 //!
-//! [`plan`] is one cycle of that, as a value: a [`Snapshot`] of what was measured and remembered in, a [`Plan`] with
+//! [`plan`] is one cycle of that, as a value: a [`NodeSnapshot`] of what was measured and remembered in, a [`Plan`] with
 //! every step, its reason and what it is expected to release out. It touches nothing, so the same call serves the live
 //! loop, a preview and a question on the command line. Once it is told what came of it ([`Plan::settle`]), it gives the
 //! [`State`] of the next snapshot.
@@ -50,9 +50,9 @@ pub mod throttle;
 pub use evict::Block;
 pub use level::Level;
 pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};
-pub use pod::{Class, Container, Node, Origin, PERIOD_US, Pod, Quota};
+pub use pod::{Class, Container, CpuQuota, Node, Origin, PERIOD_US, Pod};
 pub use settle::Results;
-pub use snapshot::{Latest, Missing, Options, Order, Planner, Series, Snapshot};
+pub use snapshot::{Latest, Missing, NodeSnapshot, Options, Order, Planner, Series};
 pub use state::{Eviction, Leaving, Reply, RuleState, State, Throttled};
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ pub enum Overhead {
 
 /// How to count. The default is what the scheduler of Kubernetes 1.36 does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct Options {
     /// Spec alone or status too.
     pub source: Source,
     /// The pod as a whole.
@@ -171,7 +171,7 @@ pub struct Rules {
     pub overhead: Overhead,
 }
 
-impl Rules {
+impl Options {
     fn resizes_pod(self) -> bool {
         self.source == Source::SpecAndStatus && self.pod_level == PodLevel::Resizable
     }
@@ -214,18 +214,18 @@ pub(crate) type Sum<'a> = BTreeMap<&'a str, Quantity>;
 
 /// The requests of the whole pod.
 #[must_use]
-pub fn requests(pod: &Pod, rules: Rules) -> List {
+pub fn requests(pod: &Pod, rules: Options) -> List {
     owned(effective(pod, rules))
 }
 
 /// The same, for who only looks.
-pub(crate) fn effective(pod: &Pod, rules: Rules) -> Sum<'_> {
+pub(crate) fn effective(pod: &Pod, rules: Options) -> Sum<'_> {
     requests_assuming(pod, rules, &[])
 }
 
 /// The limits of the whole pod. A resource without an entry is not limited.
 #[must_use]
-pub fn limits(pod: &Pod, rules: Rules) -> List {
+pub fn limits(pod: &Pod, rules: Options) -> List {
     let count = Count { kind: Kind::Limits, pod, rules, assumed: &[] };
     let mut total = count.containers();
     if let (true, Some(whole)) = (rules.pod_level != PodLevel::Ignored, &pod.spec.resources) {
@@ -244,7 +244,7 @@ pub fn limits(pod: &Pod, rules: Rules) -> List {
 /// The requests for scoring: with [`ASSUMED`] amounts where a container says nothing, unless the pod as a
 /// whole already does.
 #[must_use]
-pub fn nonzero(pod: &Pod, rules: Rules) -> NonZero {
+pub fn nonzero(pod: &Pod, rules: Options) -> NonZero {
     let whole = rules.pod_level != PodLevel::Ignored && pod_level(pod).is_some();
     let said = if whole { effective(pod, rules) } else { Sum::new() };
     let mut assumed = vec![
@@ -259,7 +259,7 @@ pub fn nonzero(pod: &Pod, rules: Rules) -> NonZero {
     }
 }
 
-fn requests_assuming<'a>(pod: &'a Pod, rules: Rules, assumed: &[(&'a str, Quantity)]) -> Sum<'a> {
+fn requests_assuming<'a>(pod: &'a Pod, rules: Options, assumed: &[(&'a str, Quantity)]) -> Sum<'a> {
     let count = Count { kind: Kind::Requests, pod, rules, assumed };
     let mut total = count.containers();
     if rules.pod_level != PodLevel::Ignored
@@ -326,7 +326,7 @@ impl Kind {
 struct Count<'a, 's> {
     kind: Kind,
     pod: &'a Pod,
-    rules: Rules,
+    rules: Options,
     /// Stands in for what a container does not mention.
     assumed: &'s [(&'a str, Quantity)],
 }

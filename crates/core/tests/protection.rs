@@ -17,7 +17,7 @@ use loadline_core::qos::policy::{Action, Evict, NodeQos, Policy, Rule};
 use loadline_core::qos::scope::Scope;
 use loadline_core::qos::throttle::Step;
 use loadline_core::qos::{
-    Class, Container, Level, Node, Options, Plan, Planner, Pod, Quota, Series, Snapshot, State, plan,
+    Class, Container, CpuQuota, Level, Node, NodeSnapshot, Options, Plan, Planner, Pod, Series, State, plan,
 };
 use loadline_core::select::label::Expression;
 use loadline_core::view::Labels;
@@ -80,9 +80,9 @@ fn policy(rules: &[(bool, i64, usize)], step: i32) -> Policy {
     Policy::new(Catalogue::default(), &[object], actions, &scopes)
 }
 
-fn snapshot(given: &[Given], cpu: i64, memory: i64) -> Snapshot {
+fn snapshot(given: &[Given], cpu: i64, memory: i64) -> NodeSnapshot {
     let pod = |(i, (priority, milli, mebi, request, quota, leaving, age)): (usize, &Given)| {
-        let quota = quota.map_or(Quota::Unlimited, Quota::Us);
+        let quota = quota.map_or(CpuQuota::Unlimited, CpuQuota::Us);
         // Nobody uses more than the quota lets through.
         let used = quota.level(100_000).map_or(Level::whole(*milli), |most| most.min(Level::whole(*milli)));
         Pod {
@@ -110,7 +110,7 @@ fn snapshot(given: &[Given], cpu: i64, memory: i64) -> Snapshot {
         value: Some(Level::whole(value)),
         at: at(0),
     };
-    Snapshot {
+    NodeSnapshot {
         now: at(0),
         node: Node {
             name: "n1".into(),
@@ -131,7 +131,7 @@ fn snapshot(given: &[Given], cpu: i64, memory: i64) -> Snapshot {
 }
 
 /// Every step was needed when it was taken, frees something, and touches only who may be touched.
-fn check(snapshot: &Snapshot, found: &Plan) -> Result<(), TestCaseError> {
+fn check(snapshot: &NodeSnapshot, found: &Plan) -> Result<(), TestCaseError> {
     let of = |key: &Key| snapshot.pods.iter().find(|pod| pod.key == *key).expect("a pod of the node");
     let mut touched = std::collections::BTreeSet::new();
     for write in &found.steps.writes {

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use loadline_core::requests::{NonZero, Overhead, Pod, PodLevel, Rules, Source, limits, nonzero, requests};
+use loadline_core::requests::{NonZero, Options, Overhead, Pod, PodLevel, Source, limits, nonzero, requests};
 use loadline_core::resources::List;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -48,10 +48,10 @@ fn or<'a>(special: Option<&'a Text>, usual: &'a Text) -> Text {
 fn every_recorded_pod_adds_up_to_the_same_totals() {
     let file: File = recorded::read("pod-resources.json");
     assert!(file.written.len() >= 60 && file.drawn.len() >= 200);
-    let all = Rules::default();
-    let written = Rules { pod_level: PodLevel::Written, ..all };
-    let spec = Rules { source: Source::Spec, ..all };
-    let bare = Rules { pod_level: PodLevel::Ignored, overhead: Overhead::Excluded, ..all };
+    let all = Options::default();
+    let written = Options { pod_level: PodLevel::Written, ..all };
+    let spec = Options { source: Source::Spec, ..all };
+    let bare = Options { pod_level: PodLevel::Ignored, overhead: Overhead::Excluded, ..all };
     for (i, c) in file.written.iter().chain(&file.drawn).enumerate() {
         let who = format!("pod {i} {:?}", c.why);
         assert_eq!(text(&requests(&c.pod, all)), c.requests, "requests of {who}");
@@ -79,7 +79,7 @@ fn null_fields_read_as_not_given() {
         "initContainers":null,"overhead":null},"status":null}"#;
     let pod: Pod = serde_json::from_str(json).unwrap();
     assert_eq!(
-        text(&requests(&pod, Rules::default())),
+        text(&requests(&pod, Options::default())),
         Text::from([("cpu".into(), "1".into()), ("memory".into(), "0".into())])
     );
 }

@@ -13,7 +13,7 @@ use loadline_api::{
 use loadline_core::cluster::{Cluster, Options};
 use loadline_core::estimate::Index;
 use loadline_core::ledger::{Ignored, PodMetrics, Sample, Taken};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use std::cmp::Reverse;
@@ -68,13 +68,13 @@ pub trait Observer {
     /// With or without a node.
     fn pod(&mut self, facts: &PodFacts);
     /// Who controls a workload.
-    fn controlled(&mut self, workload: &Target, by: Option<&Owner>);
+    fn controlled(&mut self, workload: &WorkloadRef, by: Option<&Owner>);
 }
 
 impl Observer for () {
     fn node(&mut self, _: &NodeFacts) {}
     fn pod(&mut self, _: &PodFacts) {}
-    fn controlled(&mut self, _: &Target, _: Option<&Owner>) {}
+    fn controlled(&mut self, _: &WorkloadRef, _: Option<&Owner>) {}
 }
 
 impl Observer for Index {
@@ -86,7 +86,7 @@ impl Observer for Index {
         self.set_pod(facts);
     }
 
-    fn controlled(&mut self, workload: &Target, by: Option<&Owner>) {
+    fn controlled(&mut self, workload: &WorkloadRef, by: Option<&Owner>) {
         Self::controlled(self, workload.clone(), by.cloned());
     }
 }

@@ -7,7 +7,7 @@ use crate::problem::{Problem, Problems};
 use jiff::Timestamp;
 use loadline_api::cluster;
 use loadline_api::qos::{DEFINITIONS, older, pod, rules, snapshot};
-use loadline_core::qos::Snapshot;
+use loadline_core::qos::NodeSnapshot;
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::Policy;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub struct ProtectInput {
     pub policy: Policy,
-    pub snapshot: Snapshot,
+    pub snapshot: NodeSnapshot,
     /// What is odd and bears on the answer.
     pub warnings: Vec<Problem>,
 }
@@ -126,7 +126,7 @@ fn one_snapshot(
     manifests: &mut Manifests,
     known: snapshot::Known,
     now: Option<Timestamp>,
-) -> Option<Snapshot> {
+) -> Option<NodeSnapshot> {
     let mut all = manifests.take(Kind::NODE_SNAPSHOT).into_iter();
     let object = all.next()?;
     for another in all {

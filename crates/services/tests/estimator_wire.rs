@@ -7,7 +7,7 @@ use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_api::estimator::{Replica, assumed_workload, pb, replicas_request, sets_request};
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
 use loadline_core::estimate::{Index, Quota, UNCONSTRAINED, Waiting};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::LabelSelector;
@@ -325,7 +325,8 @@ async fn quotas_bind_as_far_as_they_are_switched_on() {
 async fn what_is_on_its_way_takes_room_once() {
     let members = members(&["a"]);
     let mut index = cluster(2, "8", &[]);
-    let target = Target { group: "apps".into(), kind: "ReplicaSet".into(), key: Key::new("default", "web") };
+    let target =
+        WorkloadRef { group: "apps".into(), kind: "ReplicaSet".into(), key: Key::new("default", "web") };
     for (i, node) in ["n0", "n1"].into_iter().enumerate() {
         let pod = build::pod(&format!("web-{i}")).cpu("2").owner("ReplicaSet", "web").on(node);
         let mut facts = pod.facts();

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::node::{Figures, Kubelets, Use};
 use jiff::Timestamp;
-use loadline_core::qos::Quota;
+use loadline_core::qos::CpuQuota;
 use loadline_services::agent::Host;
 use loadline_services::agent::host::{Container, ContainerUsage, Error, PodUsage, Usage, Used};
 use std::fmt;
@@ -51,7 +51,7 @@ impl Host for SimulatedHost {
         }
     }
 
-    async fn set_quota(&self, of: &Container<'_>, quota: Quota) -> Result<(), Error> {
+    async fn set_quota(&self, of: &Container<'_>, quota: CpuQuota) -> Result<(), Error> {
         self.kubelets.quotas().set(of.pod_uid, of.name, quota);
         Ok(())
     }

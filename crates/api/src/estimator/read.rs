@@ -5,13 +5,13 @@ use super::{MOST_COMPONENTS, pb};
 use crate::read::{Error, Problem, group};
 use jiff::SignedDuration;
 use loadline_core::estimate::{Ask, Assumed, Component};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
 use loadline_core::select::label::Expression;
-use loadline_core::select::node::{NodeSelector, Required, Term};
+use loadline_core::select::node::{NodeSelector, NodeTerm, Required};
 use prost::Message;
 use std::collections::BTreeMap;
 
@@ -52,9 +52,11 @@ pub fn sets(request: &pb::MaxAvailableComponentSetsRequest) -> Result<(Vec<Compo
 ///
 /// # Errors
 /// When the workload is missing or without a name.
-pub fn unschedulable(request: &pb::UnschedulableReplicasRequest) -> Result<(Target, SignedDuration), Error> {
+pub fn unschedulable(
+    request: &pb::UnschedulableReplicasRequest,
+) -> Result<(WorkloadRef, SignedDuration), Error> {
     let mut notes = Notes::default();
-    let mut target = Target::default();
+    let mut target = WorkloadRef::default();
     match &request.resource {
         Some(given) => target = notes.within(|| "resource".into(), |notes| named(given, "", notes)),
         None => notes.add("resource", "must be set"),
@@ -154,13 +156,13 @@ impl Notes {
 }
 
 /// A workload must have a kind and a name. Without a namespace it is in that one.
-fn named(given: &pb::ObjectReference, namespace: &str, notes: &mut Notes) -> Target {
+fn named(given: &pb::ObjectReference, namespace: &str, notes: &mut Notes) -> WorkloadRef {
     for (field, text) in [("kind", &given.kind), ("name", &given.name)] {
         if text.is_empty() {
             notes.add(field, "must not be empty");
         }
     }
-    Target {
+    WorkloadRef {
         group: group(&given.api_version).into(),
         kind: given.kind.as_str().into(),
         key: Key::new(
@@ -255,10 +257,10 @@ fn affinity(claim: &pb::NodeClaim, notes: &mut Notes) -> Option<NodeSelector> {
     }
 }
 
-fn term(given: k8s::NodeSelectorTerm) -> Term {
+fn term(given: k8s::NodeSelectorTerm) -> NodeTerm {
     let expression =
         |e: k8s::NodeSelectorRequirement| Expression { key: e.key, operator: e.operator, values: e.values };
-    Term {
+    NodeTerm {
         match_expressions: given.match_expressions.into_iter().map(expression).collect(),
         match_fields: given.match_fields.into_iter().map(expression).collect(),
     }

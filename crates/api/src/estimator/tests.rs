@@ -1,13 +1,13 @@
 use super::generated::kubernetes as k8s;
 use super::*;
 use loadline_core::estimate::{Ask, Assumed, Component};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
 use loadline_core::select::label::Expression;
-use loadline_core::select::node::{NodeSelector, Required, Term};
+use loadline_core::select::node::{NodeSelector, NodeTerm, Required};
 use loadline_core::select::taint::{Effect, Operator};
 use proptest::prelude::*;
 use prost::Message as _;
@@ -288,7 +288,7 @@ fn any_toleration() -> impl Strategy<Value = Toleration> {
 
 fn any_replica() -> impl Strategy<Value = Replica> {
     let term = (any_expressions(), any_expressions())
-        .prop_map(|(match_expressions, match_fields)| Term { match_expressions, match_fields });
+        .prop_map(|(match_expressions, match_fields)| NodeTerm { match_expressions, match_fields });
     // One without terms cannot be written in the newest dialect.
     let affinity = proptest::option::of(proptest::collection::vec(term, 1..3));
     let claim = (
@@ -367,7 +367,7 @@ proptest! {
             let ask = Ask { namespace: namespace.into(), ..meant(&part) };
             vec![Component { name: "part".into(), replicas: count, ask }]
         };
-        let workload = Target {
+        let workload = WorkloadRef {
             group: "apps".into(), kind: "Deployment".into(), key: Key::new("shop", "web"),
         };
         let workload = known.then_some(workload);

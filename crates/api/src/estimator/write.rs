@@ -5,7 +5,7 @@
 
 use super::generated::kubernetes as k8s;
 use super::pb;
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
 use loadline_core::select::label::Expression;
@@ -47,7 +47,7 @@ impl Replica {
 #[must_use]
 pub fn assumed_workload(
     namespace: &str,
-    workload: Option<&Target>,
+    workload: Option<&WorkloadRef>,
     components: Vec<pb::Component>,
 ) -> pb::AssumedWorkload {
     pb::AssumedWorkload {
@@ -119,9 +119,9 @@ impl From<&Replica> for pb::ComponentReplicaRequirements {
     }
 }
 
-impl From<&Target> for pb::ObjectReference {
+impl From<&WorkloadRef> for pb::ObjectReference {
     /// Versions do not matter; `v1` is one every reader takes.
-    fn from(target: &Target) -> Self {
+    fn from(target: &WorkloadRef) -> Self {
         let group = &target.group;
         Self {
             api_version: if group.is_empty() { "v1".into() } else { format!("{group}/v1") },
@@ -155,7 +155,7 @@ fn claim(replica: &Replica) -> Option<pb::NodeClaim> {
 
 fn affinity(selector: &NodeSelector) -> k8s::NodeSelector {
     let all = |given: &[Expression]| given.iter().map(requirement).collect();
-    let term = |term: &loadline_core::select::node::Term| k8s::NodeSelectorTerm {
+    let term = |term: &loadline_core::select::node::NodeTerm| k8s::NodeSelectorTerm {
         match_expressions: all(&term.match_expressions),
         match_fields: all(&term.match_fields),
     };

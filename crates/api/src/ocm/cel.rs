@@ -24,7 +24,7 @@ use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value as Cel};
-use loadline_core::place::{Book, Cluster, Judge, Ruling};
+use loadline_core::place::{Book, ClusterFacts, Judge, Ruling};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -77,7 +77,7 @@ impl CelJudge {
 
     /// A cluster is there, or is different: this is the object it was read from. To be told before the fleet is, which
     /// remembers what was judged.
-    pub fn set_cluster(&mut self, cluster: &Cluster, object: &Tree<'_>) {
+    pub fn set_cluster(&mut self, cluster: &ClusterFacts, object: &Tree<'_>) {
         self.objects.insert(cluster.name.clone(), (cluster.fingerprint, view(object)));
     }
 
@@ -200,7 +200,7 @@ impl Judge for CelJudge {
         self.compiled(expression).err()
     }
 
-    fn judge(&self, expressions: &[String], cluster: &Cluster, scores: &Book<'_>) -> Ruling {
+    fn judge(&self, expressions: &[String], cluster: &ClusterFacts, scores: &Book<'_>) -> Ruling {
         if expressions.is_empty() {
             return Ruling::Holds;
         }

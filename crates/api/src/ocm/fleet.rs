@@ -3,7 +3,7 @@
 use super::{LOAD, defaults};
 use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, object, tolerant};
-use loadline_core::place::{Amounts, Cluster, Effect, Load, Members, Scores, Taint};
+use loadline_core::place::{ClusterFacts, ClusterLoad, Effect, Members, Resources, Scores, Taint};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -11,12 +11,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 ///
 /// # Errors
 /// When the object is not what it should be.
-pub fn cluster(value: &Tree<'_>) -> Result<(Cluster, Vec<Warning>), Error> {
+pub fn cluster(value: &Tree<'_>) -> Result<(ClusterFacts, Vec<Warning>), Error> {
     tolerant("ManagedCluster", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let (taints, claims) = (spec.get("taints"), status.get("clusterClaims"));
         let claim = |at: At<'_, '_>| Some((at.get("name").text()?.to_owned(), at.get("value").string()));
-        Cluster {
+        ClusterFacts {
             name: metadata.get("name").needed().into(),
             labels: metadata.get("labels").texts(),
             claims: claims.items().filter_map(claim).collect(),
@@ -69,8 +69,8 @@ fn taint(at: &At<'_, '_>) -> Taint {
 }
 
 /// Amounts by resource; what does not read is not known.
-fn amounts(at: &At<'_, '_>) -> Amounts {
-    let mut out = Amounts::new();
+fn amounts(at: &At<'_, '_>) -> Resources {
+    let mut out = Resources::new();
     for (name, at) in at.entries() {
         let text = match at.value() {
             Tree::String(text) => text.trim().to_owned(),
@@ -86,7 +86,7 @@ fn amounts(at: &At<'_, '_>) -> Amounts {
 }
 
 /// How much is taken, if the annotation says so.
-fn load(metadata: &At<'_, '_>) -> Option<Load> {
+fn load(metadata: &At<'_, '_>) -> Option<ClusterLoad> {
     let annotations = metadata.get("annotations");
     let at = annotations.get(LOAD);
     let text = at.text()?;
@@ -98,7 +98,7 @@ fn load(metadata: &At<'_, '_>) -> Option<Load> {
             time.warn("expected when it was summed up, found nothing; the load is left out");
             return None;
         };
-        Some(Load {
+        Some(ClusterLoad {
             at: when,
             requested: amounts(&at.get("requested")),
             measured: amounts(&at.get("measured")),

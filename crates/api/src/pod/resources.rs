@@ -6,7 +6,7 @@
 use super::is_sidecar;
 use crate::read::At;
 use loadline_core::quantity::Quantity;
-use loadline_core::requests::{self, Container, Overhead, PodLevel, Requirements, Rules, Source};
+use loadline_core::requests::{self, Container, Options, Overhead, PodLevel, Requirements, Source};
 use loadline_core::resources::List;
 use loadline_core::view::Hold;
 
@@ -63,7 +63,8 @@ fn fill(resources: &mut Requirements, wanted: impl Fn(&str) -> bool) {
 
 /// Fills in what the pod as a whole asks for, if it says anything as a whole.
 fn fill_whole(pod: &mut requests::Pod) {
-    let written = Rules { source: Source::Spec, pod_level: PodLevel::Ignored, overhead: Overhead::Excluded };
+    let written =
+        Options { source: Source::Spec, pod_level: PodLevel::Ignored, overhead: Overhead::Excluded };
     let Some(whole) = &pod.spec.resources else { return };
     if whole.limits.is_empty() && whole.requests.is_empty() {
         return;

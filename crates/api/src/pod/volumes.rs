@@ -6,7 +6,7 @@
 use crate::context::{Context, PersistentVolume, Standing};
 use crate::read::At;
 use loadline_core::select::label::{Expression, check_value};
-use loadline_core::select::node::{NodeSelector, Required, Term};
+use loadline_core::select::node::{NodeSelector, NodeTerm, Required};
 use loadline_core::view::{Hold, PodFacts, Volume};
 use std::collections::BTreeMap;
 
@@ -163,11 +163,13 @@ fn reachable(volume: &PersistentVolume) -> Required {
     located.push(PLACES.iter().map(|(key, _)| condition(key, "DoesNotExist", Vec::new())).collect());
     // A term without conditions matches no node, and must not come to match one by what is added to it.
     let terms = volume.affinity.as_ref().map_or_else(
-        || vec![Term::default()],
-        |affinity| affinity.node_selector_terms.iter().filter(|t| **t != Term::default()).cloned().collect(),
+        || vec![NodeTerm::default()],
+        |affinity| {
+            affinity.node_selector_terms.iter().filter(|t| **t != NodeTerm::default()).cloned().collect()
+        },
     );
     let both = terms.iter().flat_map(|term| {
-        located.iter().map(|conditions| Term {
+        located.iter().map(|conditions| NodeTerm {
             match_expressions: [term.match_expressions.as_slice(), conditions].concat(),
             match_fields: term.match_fields.clone(),
         })

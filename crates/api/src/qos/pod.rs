@@ -6,7 +6,7 @@ use crate::json::{Skip, Tree};
 use crate::pod::CONTAINERS;
 use crate::read::{At, Error, Warning, controller, tolerant};
 use loadline_core::object::Key;
-use loadline_core::qos::{Class, Container, Level, Origin, PERIOD_US, Pod, Quota};
+use loadline_core::qos::{Class, Container, CpuQuota, Level, Origin, PERIOD_US, Pod};
 use loadline_core::quantity::Quantity;
 use loadline_core::view::{Labels, Owner};
 use std::sync::Arc;
@@ -302,10 +302,10 @@ fn container(container: &mut Container, at: &At<'_, '_>) {
 }
 
 /// What the kernel says; where nobody looked, what the kubelet writes: the limit, or nothing.
-fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
+fn quota(container: &Container, at: &At<'_, '_>) -> CpuQuota {
     let given = at.get("quotaUs");
     if at.value().get("quotaUs").is_some_and(Tree::is_null) {
-        return Quota::Unknown;
+        return CpuQuota::Unknown;
     }
     if let Some(us) = given.int() {
         match us {
@@ -313,11 +313,11 @@ fn quota(container: &Container, at: &At<'_, '_>) -> Quota {
             1..1_000 => given.warn(format!("the kernel takes no less than 1000, found {us}")),
             _ => {}
         }
-        return Quota::from_us(us);
+        return CpuQuota::from_us(us);
     }
     let whole = |limit: Level| limit.times(container.period_us.into(), 1000).nano() / Level::whole(1).nano();
     let us = container.limit.and_then(|limit| i64::try_from(whole(limit)).ok());
-    us.map_or(Quota::Unlimited, Quota::from_us)
+    us.map_or(CpuQuota::Unlimited, CpuQuota::from_us)
 }
 
 #[cfg(test)]

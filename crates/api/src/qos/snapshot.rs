@@ -8,8 +8,8 @@ use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::object::Key;
 use loadline_core::qos::{
-    Eviction, Latest, Level, Missing, Node, Options, Order, Planner, Pod, RuleState, Series, Snapshot, State,
-    Throttled,
+    Eviction, Latest, Level, Missing, Node, NodeSnapshot, Options, Order, Planner, Pod, RuleState, Series,
+    State, Throttled,
 };
 use loadline_core::select::Taint;
 use loadline_core::select::taint::Effect;
@@ -97,7 +97,7 @@ pub fn read(
     value: &Tree<'_>,
     known: Known,
     now: Option<Timestamp>,
-) -> Result<(Snapshot, Vec<Warning>), Error> {
+) -> Result<(NodeSnapshot, Vec<Warning>), Error> {
     tolerant("NodeSnapshot", value, |root| {
         root.only(&FIELDS);
         let metadata = root.get("metadata");
@@ -116,7 +116,7 @@ pub fn read(
         node.memory = positive(&own.get("memoryTotal"), 1).or(node.memory);
         let pods = pods(root, &name, known.pods);
         let (metrics, latest) = (root.get("metrics"), root.get("latestMetrics"));
-        Snapshot {
+        NodeSnapshot {
             now: now.unwrap_or(time),
             node,
             series: metrics.items().map(|at| series(&at, time)).collect(),

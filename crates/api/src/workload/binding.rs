@@ -5,7 +5,7 @@ use crate::context::{Context, namespace};
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Assumed, Component};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeSelector, Required};
@@ -17,7 +17,7 @@ pub(super) const KINDS: [&str; 2] = ["ResourceBinding", "ClusterResourceBinding"
 const FIELDS: [&str; 3] = ["cluster", "components", "resource"];
 
 /// Reads a binding. Components win over requirements, as in the division of replicas.
-pub(super) fn read(root: &At<'_, '_>, target: Target, context: &Context) -> Question {
+pub(super) fn read(root: &At<'_, '_>, target: WorkloadRef, context: &Context) -> Question {
     let spec = root.get("spec");
     let (resource, wanted, parts) =
         (spec.get("resource"), spec.get("replicaRequirements"), spec.get("components"));
@@ -56,7 +56,7 @@ pub fn assumed(value: &Tree<'_>, context: &Context) -> Result<(Assumed, Vec<Warn
             parts.fail("expected at least one component, found none");
         }
         let resource = spec.get("resource");
-        let workload = resource.is_set().then(|| Target {
+        let workload = resource.is_set().then(|| WorkloadRef {
             group: group(resource.get("apiVersion").text().unwrap_or_default()).into(),
             kind: resource.get("kind").needed().into(),
             key: Key::new(resource.get("namespace").text().unwrap_or(&space), resource.get("name").needed()),

@@ -8,7 +8,7 @@ use crate::args::Schedule;
 use crate::out::{self, Detail, Output};
 use anyhow::Result;
 use loadline_core::cluster::{Cluster, NodeReport};
-use loadline_core::cycle::Plan;
+use loadline_core::cycle::Preemption;
 use loadline_core::load::estimate::Estimate;
 use loadline_manifests::{Manifests, ScheduleInput, UnscheduledPod};
 use serde::Serialize;
@@ -61,7 +61,7 @@ struct PodAnswer {
     /// What the pod is expected to use.
     estimate: Estimate,
     /// Who would have to go for it, if evicting helps.
-    preemption: Option<Preemption>,
+    preemption: Option<Preempted>,
     /// What is odd about it.
     warnings: Vec<String>,
 }
@@ -69,7 +69,7 @@ struct PodAnswer {
 /// Who would have to go, and from where.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Preemption {
+struct Preempted {
     node: String,
     /// The least important first.
     victims: Vec<String>,
@@ -109,8 +109,8 @@ fn ask(cluster: &mut Cluster, pod: UnscheduledPod, independent: bool) -> PodAnsw
 }
 
 /// Who would have to go.
-fn preemption(cluster: &mut Cluster, plan: &Plan) -> Preemption {
-    Preemption {
+fn preemption(cluster: &mut Cluster, plan: &Preemption) -> Preempted {
+    Preempted {
         node: cluster.snapshot()[plan.node].name.to_string(),
         victims: plan.victims.iter().map(|victim| victim.key.to_string()).collect(),
         budget_violations: plan.budget_violations,

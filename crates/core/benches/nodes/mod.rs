@@ -7,7 +7,7 @@ use loadline_core::qos::policy::{Action, Evict, NodeQos, Policy, Rule};
 use loadline_core::qos::scope::Scope;
 use loadline_core::qos::throttle::Step;
 use loadline_core::qos::{
-    Class, Container, Level, Missing, Node, Options, Planner, Pod, Quota, Series, Snapshot, State,
+    Class, Container, CpuQuota, Level, Missing, Node, NodeSnapshot, Options, Planner, Pod, Series, State,
 };
 use loadline_core::select::label::Expression;
 use loadline_core::view::Labels;
@@ -65,14 +65,14 @@ pub fn policy() -> Policy {
 }
 
 /// A node of 64 cores and 256 GiB with so many pods of two containers each.
-pub fn node(pods: usize, planner: Planner) -> Snapshot {
+pub fn node(pods: usize, planner: Planner) -> NodeSnapshot {
     let sample = |name: &str, value: i64| Series {
         name: name.into(),
         labels: Labels::default(),
         value: Some(Level::whole(value)),
         at: now(),
     };
-    Snapshot {
+    NodeSnapshot {
         now: now(),
         node: Node {
             name: "n1".into(),
@@ -111,7 +111,7 @@ fn pod(at: usize, all: usize) -> Pod {
     let container = |name: &str| Container {
         name: name.into(),
         usage: half,
-        quota: Quota::Unlimited,
+        quota: CpuQuota::Unlimited,
         ..Container::default()
     };
     Pod {

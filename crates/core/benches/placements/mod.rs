@@ -7,8 +7,8 @@
 use jiff::Timestamp;
 use loadline_core::object::Key;
 use loadline_core::place::{
-    Action, Amounts, Cluster, Configuration, Coordinate, Effect, Fleet, Members, NoCel, Options, Placement,
-    Predicate, Scores, Taint, Toleration,
+    Action, ClusterFacts, Configuration, Coordinate, Effect, Fleet, Members, NoCel, Options, Placement,
+    Predicate, Resources, Scores, Taint, Toleration,
 };
 use loadline_core::select::LabelSelector;
 
@@ -26,13 +26,13 @@ fn mixed(n: usize, salt: usize) -> usize {
 }
 
 /// So many cores, so much memory in Gi.
-pub fn amounts(cpu: usize, memory: usize) -> Amounts {
+pub fn amounts(cpu: usize, memory: usize) -> Resources {
     let amount = |text: String| text.parse().expect("an amount");
     [("cpu".to_owned(), amount(cpu.to_string())), ("memory".to_owned(), amount(format!("{memory}Gi")))].into()
 }
 
 /// One of them.
-pub fn cluster(n: usize) -> Cluster {
+pub fn cluster(n: usize) -> ClusterFacts {
     let mut labels: Vec<(String, String)> = vec![
         ("region".into(), format!("r{}", mixed(n, 1) % 8)),
         ("tier".into(), ["gold", "silver", "tin"][mixed(n, 2) % 3].into()),
@@ -47,13 +47,13 @@ pub fn cluster(n: usize) -> Cluster {
         time_added: Some(noon()),
     };
     let capacity = 32 + mixed(n, 21) % 1000;
-    Cluster {
+    ClusterFacts {
         name: format!("cluster-{n:05}").into(),
         labels: labels.into_iter().collect(),
         taints: if tainted { vec![taint] } else { Vec::new() },
         capacity: amounts(capacity, capacity * 4),
         allocatable: amounts(capacity - mixed(n, 22) % 32, capacity * 4 - mixed(n, 23) % 32),
-        ..Cluster::default()
+        ..ClusterFacts::default()
     }
 }
 

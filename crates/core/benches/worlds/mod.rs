@@ -9,7 +9,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::object::Key;
 use loadline_core::requests::NonZero;
 use loadline_core::select::label::{Op, Requirement};
-use loadline_core::select::node::{NodeSelector, Preferred, Required, Term, WeightedTerm};
+use loadline_core::select::node::{NodeSelector, NodeTerm, Preferred, Required, WeightedTerm};
 use loadline_core::select::taint::{Effect, Taint};
 use loadline_core::select::{Selector, label};
 use loadline_core::view::{NodeFacts, Phase, PodAffinity, PodFacts, PodTerm, Spread, Wants};
@@ -112,7 +112,7 @@ pub fn different(i: usize) -> PodFacts {
         operator: "In".into(),
         values: values.to_vec(),
     };
-    let term = |e| Term { match_expressions: vec![e], ..Term::default() };
+    let term = |e| NodeTerm { match_expressions: vec![e], ..NodeTerm::default() };
     let types = [format!("type-{}", i % 5), format!("type-{}", (i + 1) % 5)];
     let required = NodeSelector { node_selector_terms: vec![term(expression(TYPE, &types))] };
     let liked =

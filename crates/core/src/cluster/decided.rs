@@ -1,7 +1,7 @@
 //! A decision that is not charged yet, and the only way to charge one.
 
 use super::{Asked, Cluster, Report};
-use crate::cycle::{self, Decision, Plan};
+use crate::cycle::{self, Decision, Preemption};
 use crate::ledger::Uid;
 use crate::load::Load;
 use crate::view::{NodeId, NodeView, PodView};
@@ -88,7 +88,7 @@ impl Decided<'_> {
 
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
     #[must_use]
-    pub fn preempt(&mut self) -> Option<Plan> {
+    pub fn preempt(&mut self) -> Option<Preemption> {
         let Asked { input, memo, ledger, budgets } = self.cluster.ask(self.pod);
         // Only load nobody has measured yet surely goes with the pod.
         let releases = |pod: &PodView, node: NodeId| {

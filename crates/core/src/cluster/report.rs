@@ -1,7 +1,7 @@
 //! Why there? Everything that was known and found for one pod, node by node.
 
 use super::Cluster;
-use crate::cycle::{self, Decision, Parts, Rule};
+use crate::cycle::{self, Decision, Filter, Parts};
 use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::admit::{Basis, Line};
@@ -40,7 +40,7 @@ pub struct NodeReport {
     /// Would it do?
     pub fits: bool,
     /// The first rule it fails.
-    pub rule: Option<Rule>,
+    pub rule: Option<Filter>,
     /// Everything against it.
     pub reasons: Vec<Reason>,
     /// 0 to 100, more is better: the weighted mean of the scores.

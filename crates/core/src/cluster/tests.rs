@@ -1,5 +1,5 @@
 use super::*;
-use crate::cycle::Rule;
+use crate::cycle::Filter;
 use crate::load::policy::Policy;
 use crate::load::ratio::Ratio;
 use crate::load::settings::{Missing, Settings};
@@ -62,7 +62,7 @@ fn a_burst_fills_a_node_up_to_its_target_and_no_further() {
     }
     let last = cluster.view(&pod("late").cpu("500m").memory("1Gi").facts());
     let mut decided = cluster.decide(&last);
-    assert_eq!(decided.decision().refused[Rule::Line.index()], 2);
+    assert_eq!(decided.decision().refused[Filter::Line.index()], 2);
     assert_eq!(decided.message(), "0/2 nodes are available: 2 node(s) would pass the load line.");
 }
 
@@ -311,12 +311,12 @@ fn a_sample_from_the_future_waits_until_its_time_has_come() {
 
 #[test]
 fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() {
-    use crate::load::recommend::{Advice, Recommendation, Shape, Target};
+    use crate::load::recommend::{Advice, Form, Recommendation, WorkloadRef};
     let mut cluster = cluster(settings(0.5));
     cluster.set_node(&big("n1").facts());
     let mut facts = pod("web").cpu("4").memory("1Gi").owner("StatefulSet", "web").on("n1").facts();
     facts.asks = Arc::new(crate::load::estimate::Asks {
-        containers: vec![crate::load::estimate::Ask {
+        containers: vec![crate::load::estimate::ContainerAsk {
             name: "main".into(),
             cpu_nano: Some(4_000_000_000),
             memory_bytes: Some(GI),
@@ -332,13 +332,13 @@ fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() 
     };
     assert_eq!(pending(&mut cluster), 4_000_000_000, "by request");
     cluster.recommend(Recommendation {
-        target: Target::of(&facts.key.namespace, facts.owner.as_ref().unwrap()),
+        target: WorkloadRef::of(&facts.key.namespace, facts.owner.as_ref().unwrap()),
         containers: [("main".into(), Advice { cpu_nano: Some(1_500_000_000), memory_bytes: None })].into(),
         success: true,
         message: None,
         updated: None,
         name: "default/web-advice".into(),
-        shape: Shape::Value,
+        shape: Form::Value,
     });
     assert_eq!(pending(&mut cluster), 1_500_000_000, "as recommended");
     cluster.forget_recommendation("default/web-advice");

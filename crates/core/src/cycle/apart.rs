@@ -3,7 +3,7 @@
 //! Three demands can refuse a node: pods the new one must be near are not there, pods it must avoid are, or pods
 //! already there keep it away. Preferences of both sides score.
 
-use super::Rule;
+use super::Filter;
 use super::decide::Input;
 use super::memo::Places;
 use crate::view::groups::Group;
@@ -156,26 +156,26 @@ impl Hard {
     }
 
     /// The first demand the node fails.
-    pub fn check(&self, node: usize) -> Option<Rule> {
+    pub fn check(&self, node: usize) -> Option<Filter> {
         if !self.near.is_empty() {
             let mut there = true;
             for counted in &self.near {
                 match counted.has(node) {
-                    None => return Some(Rule::Affinity),
+                    None => return Some(Filter::Affinity),
                     Some(has) => there &= has,
                 }
             }
             // Nobody it must be near exists anywhere, but it is of that kind itself: it may be the first.
             let first = || self.itself && self.near.iter().all(|c| c.total == 0);
             if !there && !first() {
-                return Some(Rule::Affinity);
+                return Some(Filter::Affinity);
             }
         }
         if self.away.iter().any(|c| c.has(node) == Some(true)) {
-            return Some(Rule::AntiAffinity);
+            return Some(Filter::AntiAffinity);
         }
         if self.kept.iter().any(|(_, c)| c.has(node) == Some(true)) {
-            return Some(Rule::ExistingAntiAffinity);
+            return Some(Filter::ExistingAntiAffinity);
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use super::memo::{Changes, Known, Look, Memo};
 use super::prepare::{Prepared, prepare};
-use super::{Parts, Rule, Weights, apart, local, score, spread};
+use super::{Filter, Parts, Weights, apart, local, score, spread};
 use crate::load::board::Board;
 use crate::view::{Hold, NodeId, PodView, Snapshot};
 use std::sync::Arc;
@@ -38,15 +38,15 @@ pub struct Decision {
     pub score: i64,
     /// How many nodes would do.
     pub feasible: u32,
-    /// How many nodes fail which rule first, by [`Rule::index`].
-    pub refused: [u32; Rule::ALL.len()],
+    /// How many nodes fail which rule first, by [`Filter::index`].
+    pub refused: [u32; Filter::ALL.len()],
     /// Why no node was looked at at all.
     pub hold: Option<Hold>,
 }
 
 impl Decision {
     fn held(hold: Hold) -> Self {
-        Self { node: None, score: 0, feasible: 0, refused: [0; Rule::ALL.len()], hold: Some(hold) }
+        Self { node: None, score: 0, feasible: 0, refused: [0; Filter::ALL.len()], hold: Some(hold) }
     }
 }
 
@@ -57,7 +57,7 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
         return Decision::held(hold.clone());
     }
     let shape = answers(input, pod, memo);
-    let mut out = Decision { node: None, score: 0, feasible: 0, refused: [0; Rule::ALL.len()], hold: None };
+    let mut out = Decision { node: None, score: 0, feasible: 0, refused: [0; Filter::ALL.len()], hold: None };
     let Memo { places, shapes, feasible, .. } = memo;
     let shape = &shapes[shape];
     let ready = &shape.ready;
@@ -126,7 +126,7 @@ pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) ->
     }
 }
 
-fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Option<Rule>, i64) {
+fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Option<Filter>, i64) {
     match local::check(input, pod, ready, node) {
         Some(rule) => (Some(rule), 0),
         None => (None, alone(input, pod, node).total(&input.weights)),

@@ -1,6 +1,6 @@
 //! Rules that one node can answer without looking at others.
 
-use super::Rule;
+use super::Filter;
 use super::decide::Input;
 use super::prepare::Prepared;
 use crate::load::Metered;
@@ -9,54 +9,54 @@ use crate::view::{NodeId, NodeView, PodView, Volume};
 use std::collections::BTreeMap;
 
 /// The first rule the node fails, if any.
-pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> Option<Rule> {
+pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> Option<Filter> {
     let columns = input.cluster.columns();
     if ready.passes_over(node) {
-        return Some(Rule::NodeAffinity);
+        return Some(Filter::NodeAffinity);
     }
     if columns.unschedulable[node] && !ready.ignores_cordon {
-        return Some(Rule::Cordon);
+        return Some(Filter::Cordon);
     }
     if !ready.tolerated[columns.taints[node] as usize] {
-        return Some(Rule::Taints);
+        return Some(Filter::Taints);
     }
     if ready.required.as_ref().is_some_and(|nodes| !nodes.contains(node)) {
-        return Some(Rule::NodeAffinity);
+        return Some(Filter::NodeAffinity);
     }
     let promised = if ready.promised.is_empty() { None } else { ready.promised(NodeId::at(node)) };
     if !pod.wants.ports.is_empty() && ports_conflict(&input.cluster[NodeId::at(node)], pod, promised) {
-        return Some(Rule::Ports);
+        return Some(Filter::Ports);
     }
     for (resource, asked) in &ready.asked {
         let free = columns.free.get(resource.index()).map_or(0, |column| column[node]);
         let free = promised.map_or(free, |p| free.saturating_sub(p.requests.get(*resource)));
         if *asked > free {
-            return Some(Rule::Resources);
+            return Some(Filter::Resources);
         }
     }
     if !pod.wants.volumes.is_empty() {
         if ready.volume_in_use {
-            return Some(Rule::VolumeInUse);
+            return Some(Filter::VolumeInUse);
         }
         if over_attach_limit(&input.cluster[NodeId::at(node)], &pod.wants.volumes).is_some() {
-            return Some(Rule::AttachLimit);
+            return Some(Filter::AttachLimit);
         }
         if ready.reachable.as_ref().is_some_and(|nodes| !nodes.contains(node)) {
-            return Some(Rule::VolumeReach);
+            return Some(Filter::VolumeReach);
         }
     }
     let board = input.board.filter(|_| !input.exempt)?;
     match board.closed[node] {
         Closed::No => {}
-        Closed::Threshold => return Some(Rule::Threshold),
-        Closed::Unknown => return Some(Rule::UnknownLoad),
-        Closed::Cooling => return Some(Rule::Cooling),
+        Closed::Threshold => return Some(Filter::Threshold),
+        Closed::Unknown => return Some(Filter::UnknownLoad),
+        Closed::Cooling => return Some(Filter::Cooling),
     }
     let over = Metered::ALL.into_iter().zip(&board.head).any(|(resource, head)| {
         let before = promised.map_or(0, |p| p.load.get(resource));
         pod.estimate.get(resource).saturating_add(before) > head[node]
     });
-    over.then_some(Rule::Line)
+    over.then_some(Filter::Line)
 }
 
 fn ports_conflict(node: &NodeView, pod: &PodView, promised: Option<&super::prepare::Promised>) -> bool {

@@ -86,7 +86,7 @@ pub(super) struct Shape {
     used: u64,
     pub ready: Prepared,
     /// By node: the rule it fails, or none.
-    pub refused: Vec<Option<super::Rule>>,
+    pub refused: Vec<Option<super::Filter>>,
     /// By node: the weighted scores it can compute alone.
     pub alone: Vec<i64>,
 }
@@ -140,7 +140,7 @@ impl Memo {
         }
         refused.clear();
         alone.clear();
-        refused.resize(width, Some(super::Rule::Cordon));
+        refused.resize(width, Some(super::Filter::Cordon));
         alone.resize(width, i64::MIN);
         self.shapes.push(Shape {
             pod: of.pod.clone(),

@@ -3,7 +3,7 @@
 use super::decide::{Decision, Input};
 use super::local;
 use super::prepare::prepare;
-use super::{Rule, apart, spread};
+use super::{Filter, apart, spread};
 use crate::view::{Hold, PodView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
         let Some(rule) = failed else { continue };
         if ready.passes_over(at) {
             *counts.entry("node(s) didn't satisfy plugin(s) [NodeAffinity]".to_owned()).or_default() += 1;
-        } else if rule == Rule::Resources {
+        } else if rule == Filter::Resources {
             let mut free = node.free();
             // What is promised to pods that go first is not free.
             if let Some(promised) = ready.promised(node.id) {
@@ -56,26 +56,28 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
     format!("0/{all} nodes are available: {}.", reasons.join(", "))
 }
 
-fn words(rule: Rule) -> &'static str {
+fn words(rule: Filter) -> &'static str {
     match rule {
-        Rule::Cordon => "node(s) were unschedulable",
-        Rule::Taints => "node(s) had untolerated taint(s)",
-        Rule::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
-        Rule::Ports => "node(s) didn't have free ports for the requested pod ports",
-        Rule::Resources => "node(s) had too few resources",
-        Rule::VolumeInUse => {
+        Filter::Cordon => "node(s) were unschedulable",
+        Filter::Taints => "node(s) had untolerated taint(s)",
+        Filter::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+        Filter::Ports => "node(s) didn't have free ports for the requested pod ports",
+        Filter::Resources => "node(s) had too few resources",
+        Filter::VolumeInUse => {
             "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
         }
-        Rule::AttachLimit => "node(s) exceed max volume count",
-        Rule::VolumeReach => "node(s) didn't match PersistentVolume's node affinity",
-        Rule::Spread => "node(s) didn't match pod topology spread constraints",
-        Rule::SpreadLabel => "node(s) didn't match pod topology spread constraints (missing required label)",
-        Rule::Affinity => "node(s) didn't match pod affinity rules",
-        Rule::AntiAffinity => "node(s) didn't match pod anti-affinity rules",
-        Rule::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
-        Rule::Threshold => "node(s) had a load over its threshold",
-        Rule::UnknownLoad => "node(s) had an unknown load",
-        Rule::Cooling => "node(s) were cooling down",
-        Rule::Line => "node(s) would pass the load line",
+        Filter::AttachLimit => "node(s) exceed max volume count",
+        Filter::VolumeReach => "node(s) didn't match PersistentVolume's node affinity",
+        Filter::Spread => "node(s) didn't match pod topology spread constraints",
+        Filter::SpreadLabel => {
+            "node(s) didn't match pod topology spread constraints (missing required label)"
+        }
+        Filter::Affinity => "node(s) didn't match pod affinity rules",
+        Filter::AntiAffinity => "node(s) didn't match pod anti-affinity rules",
+        Filter::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+        Filter::Threshold => "node(s) had a load over its threshold",
+        Filter::UnknownLoad => "node(s) had an unknown load",
+        Filter::Cooling => "node(s) were cooling down",
+        Filter::Line => "node(s) would pass the load line",
     }
 }

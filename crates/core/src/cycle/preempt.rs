@@ -29,7 +29,7 @@
 use super::decide::{Input, answers};
 use super::memo::Memo;
 use super::prepare::Prepared;
-use super::{Rule, apart, local, spread};
+use super::{Filter, apart, local, spread};
 use crate::load::board::Board;
 use crate::load::{Load, Metered};
 use crate::view::{Budget, Labels, NodeId, NodeView, PodView, Snapshot};
@@ -46,7 +46,7 @@ pub type Releases<'a> = &'a dyn Fn(&PodView, NodeId) -> Load;
 
 /// Who goes, and from where.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Preemption {
     /// The node the pod fits on when the victims are gone.
     pub node: NodeId,
     /// Who has to go, the least important first. One that is terminating already need only be waited for.
@@ -67,7 +67,7 @@ pub fn preempt(
     budgets: &[Budget],
     releases: Option<Releases<'_>>,
     memo: &mut Memo,
-) -> Option<Plan> {
+) -> Option<Preemption> {
     if !pod.preempts || !pod.wants.holds.is_empty() {
         return None;
     }
@@ -102,7 +102,7 @@ pub fn preempt(
         spread,
         apart,
     };
-    let mut best: Option<(Rank, Plan)> = None;
+    let mut best: Option<(Rank, Preemption)> = None;
     let mut considered = 0;
     for node in curable {
         let mut lower: Vec<&Arc<PodView>> = node.pods.iter().filter(|p| p.priority < pod.priority).collect();
@@ -130,7 +130,7 @@ pub fn preempt(
             best = Some((rank, plan));
         }
     }
-    best.map(|(_, plan)| Plan { considered, ..plan })
+    best.map(|(_, plan)| Preemption { considered, ..plan })
 }
 
 /// Are pods that went for this one still leaving? Then more need not go, if the node can still be had.
@@ -236,7 +236,7 @@ impl Trial<'_> {
     }
 
     /// The rule the node fails as things are in the trial.
-    fn refused(&self, node: NodeId) -> Option<Rule> {
+    fn refused(&self, node: NodeId) -> Option<Filter> {
         let input = Input { cluster: &self.cluster, board: self.board.as_deref(), ..self.input };
         let at = node.index();
         local::check(&input, self.pod, &self.ready, at)
@@ -282,7 +282,7 @@ impl Trial<'_> {
         overdrawn: &[bool],
         off: &mut [bool],
         best: Option<&Rank>,
-    ) -> Option<(Rank, Plan)> {
+    ) -> Option<(Rank, Preemption)> {
         let mut cost = Cost::NONE;
         for violates in [true, false] {
             for (i, other) in lower.iter().enumerate().filter(|(i, _)| overdrawn[*i] == violates) {
@@ -302,7 +302,7 @@ impl Trial<'_> {
         let victims = lower.iter().zip(&*off).rev().filter(|(_, off)| **off).map(|(p, _)| (*p).clone());
         let victims: Vec<Arc<PodView>> = victims.collect();
         let started = start(victims.last()?);
-        let plan = Plan { node, victims, budget_violations: cost.violations, considered: 0 };
+        let plan = Preemption { node, victims, budget_violations: cost.violations, considered: 0 };
         Some(((cost, Reverse(started)), plan))
     }
 }

@@ -3,7 +3,7 @@
 use super::decide::{Input, Together, alone};
 use super::memo::Places;
 use super::prepare::{Prepared, prepare};
-use super::{Parts, Rule, apart, local, spread};
+use super::{Filter, Parts, apart, local, spread};
 use crate::explain::Reason;
 use crate::select::taint::{Compare, repelling};
 use crate::view::{NodeId, NodeView, PodView};
@@ -13,7 +13,7 @@ use crate::view::{NodeId, NodeView, PodView};
 pub struct Examined {
     pub node: NodeId,
     /// The first rule it fails, load rules included.
-    pub rule: Option<Rule>,
+    pub rule: Option<Filter>,
     /// Every reason against it but load, in the order of checking.
     pub reasons: Vec<Reason>,
     /// Its scores, also when it does not fit.
@@ -103,7 +103,7 @@ fn among_others(pod: &PodView, spread: &spread::Hard, apart: &apart::Hard, node:
         |i: usize| pod.wants.spread.iter().filter(|s| s.hard).nth(i).map(|s| s.topology_key.to_string());
     let mut out = Vec::new();
     match spread.check(node) {
-        Some(Rule::SpreadLabel) => out.push(Reason::NoTopologyLabel {
+        Some(Filter::SpreadLabel) => out.push(Reason::NoTopologyLabel {
             topology_key: spread.unplaced(node).and_then(hard).unwrap_or_default(),
         }),
         Some(_) => {
@@ -115,8 +115,8 @@ fn among_others(pod: &PodView, spread: &spread::Hard, apart: &apart::Hard, node:
         None => {}
     }
     match apart.check(node) {
-        Some(Rule::Affinity) => out.push(Reason::NotNear),
-        Some(Rule::AntiAffinity) => out.push(Reason::TooNear),
+        Some(Filter::Affinity) => out.push(Reason::NotNear),
+        Some(Filter::AntiAffinity) => out.push(Reason::TooNear),
         Some(_) => out.push(Reason::KeptAway),
         None => {}
     }

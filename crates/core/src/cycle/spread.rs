@@ -3,7 +3,7 @@
 //! A constraint makes places of nodes by a label and counts the pods its selector matches in each. Hard ones
 //! refuse a place that would have more than `max_skew` pods over the emptiest; soft ones score.
 
-use super::Rule;
+use super::Filter;
 use super::decide::Input;
 use super::memo::Places;
 use super::prepare::Prepared;
@@ -165,12 +165,12 @@ impl Hard {
     }
 
     /// The first constraint the node fails.
-    pub fn check(&self, node: usize) -> Option<Rule> {
+    pub fn check(&self, node: usize) -> Option<Filter> {
         self.0.iter().find_map(|c| match c.places.place(node) {
-            None => Some(Rule::SpreadLabel),
+            None => Some(Filter::SpreadLabel),
             Some(place) => {
                 let skew = c.counts[place] + c.itself - c.least;
-                (skew > c.max_skew).then_some(Rule::Spread)
+                (skew > c.max_skew).then_some(Filter::Spread)
             }
         })
     }

@@ -6,7 +6,7 @@ use super::rows::free;
 use super::view::{View, held};
 use super::{Ask, Assumed, Component, Given, NodeAnswer, Room, Unwanted};
 use crate::explain::Reason;
-use crate::load::recommend::Target;
+use crate::load::recommend::WorkloadRef;
 use crate::load::{Load, Metered};
 use crate::object::Key;
 use crate::resources::{Amounts, List, Names, Resource};
@@ -310,7 +310,7 @@ fn there(view: &View, assumed: &Assumed) -> Vec<(Amounts, u32)> {
         (Some(workload), _) => view.owners.pods(workload),
         (None, [Component { name, .. }]) if !name.is_empty() => {
             let key = Key::new(assumed.namespace.as_str(), name.as_str());
-            let target = |(group, kind): (&str, &str)| Target {
+            let target = |(group, kind): (&str, &str)| WorkloadRef {
                 group: group.into(),
                 kind: kind.into(),
                 key: key.clone(),

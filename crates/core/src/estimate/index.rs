@@ -7,7 +7,7 @@ use super::rows::Rows;
 use super::view::{NONE, Node, Pending, View};
 use super::{Quota, Room};
 use crate::ledger::Uid;
-use crate::load::recommend::Target;
+use crate::load::recommend::WorkloadRef;
 use crate::object::Key;
 use crate::resources::{Amounts, Names, Resource};
 use crate::view::{NodeFacts, Owner, PodFacts, Texts};
@@ -29,7 +29,7 @@ struct Slot {
 /// A pod on a node, or waiting for one.
 #[derive(Debug)]
 enum Place {
-    On { slot: u32, requests: Amounts, priority: i32, owner: Option<Arc<Target>> },
+    On { slot: u32, requests: Amounts, priority: i32, owner: Option<Arc<WorkloadRef>> },
     Waits { at: u32 },
 }
 
@@ -52,7 +52,7 @@ pub struct Index {
     unused_pending: Vec<u32>,
     waiting: usize,
     owners: Owners,
-    parents: FxHashMap<Arc<Target>, Arc<Target>>,
+    parents: FxHashMap<Arc<WorkloadRef>, Arc<WorkloadRef>>,
     quotas: Arc<BTreeMap<Arc<str>, Vec<Arc<Quota>>>>,
     order: Arc<OnceLock<Vec<u32>>>,
     present: usize,
@@ -134,7 +134,7 @@ impl Index {
             return;
         }
         let requests = self.amounts(&facts.requests).with(Resource::PODS, 1);
-        let owner = facts.owner.as_ref().map(|owner| Arc::new(Target::of(&facts.key.namespace, owner)));
+        let owner = facts.owner.as_ref().map(|owner| Arc::new(WorkloadRef::of(&facts.key.namespace, owner)));
         let place = match node {
             Some(node) => {
                 let slot = self.slot(node);
@@ -225,8 +225,8 @@ impl Index {
 
     /// Who controls a workload: pods of a `ReplicaSet` are pods of its `Deployment`. `None` if nobody does, or the
     /// workload is gone.
-    pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
-        let parent = by.map(|owner| Arc::new(Target::of(&workload.key.namespace, &owner)));
+    pub fn controlled(&mut self, workload: WorkloadRef, by: Option<Owner>) {
+        let parent = by.map(|owner| Arc::new(WorkloadRef::of(&workload.key.namespace, &owner)));
         let known = self.parents.get(&workload);
         if known == parent.as_ref() {
             return;
@@ -363,7 +363,7 @@ impl Index {
 }
 
 /// Is that still its controller?
-fn is_owner(known: Option<&Target>, now: Option<&Owner>) -> bool {
+fn is_owner(known: Option<&WorkloadRef>, now: Option<&Owner>) -> bool {
     match (known, now) {
         (None, None) => true,
         (Some(known), Some(now)) => {

@@ -1,6 +1,6 @@
 //! How many pods of a workload are on nodes already? What is assumed of it is less by so many.
 
-use crate::load::recommend::Target;
+use crate::load::recommend::WorkloadRef;
 use crate::resources::Amounts;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash as _, Hasher as _};
@@ -16,7 +16,7 @@ struct Entry {
     /// Its own pods on nodes, by what they request.
     pods: Vec<(Amounts, u32)>,
     /// What it controls.
-    children: Vec<Arc<Target>>,
+    children: Vec<Arc<WorkloadRef>>,
 }
 
 impl Entry {
@@ -25,7 +25,7 @@ impl Entry {
     }
 }
 
-type Shard = FxHashMap<Arc<Target>, Entry>;
+type Shard = FxHashMap<Arc<WorkloadRef>, Entry>;
 
 /// Pods on nodes by who controls them. A clone shares everything and never changes.
 #[derive(Clone, Debug)]
@@ -39,18 +39,18 @@ impl Default for Owners {
     }
 }
 
-fn shard(target: &Target) -> usize {
+fn shard(target: &WorkloadRef) -> usize {
     let mut hasher = FxHasher::default();
     target.hash(&mut hasher);
     usize::try_from(hasher.finish() >> 32).unwrap_or(0) % SHARDS
 }
 
 impl Owners {
-    fn entry(&mut self, target: &Arc<Target>) -> &mut Entry {
+    fn entry(&mut self, target: &Arc<WorkloadRef>) -> &mut Entry {
         Arc::make_mut(&mut self.shards[shard(target)]).entry(target.clone()).or_default()
     }
 
-    fn tidy(&mut self, target: &Target) {
+    fn tidy(&mut self, target: &WorkloadRef) {
         let entries = Arc::make_mut(&mut self.shards[shard(target)]);
         if entries.get(target).is_some_and(Entry::is_empty) {
             entries.remove(target);
@@ -58,7 +58,7 @@ impl Owners {
     }
 
     /// One more pod of that controller.
-    pub fn add(&mut self, owner: &Arc<Target>, requests: &Amounts) {
+    pub fn add(&mut self, owner: &Arc<WorkloadRef>, requests: &Amounts) {
         let pods = &mut self.entry(owner).pods;
         match pods.iter_mut().find(|(asked, _)| asked == requests) {
             Some((_, count)) => *count += 1,
@@ -67,7 +67,7 @@ impl Owners {
     }
 
     /// One pod less.
-    pub fn remove(&mut self, owner: &Arc<Target>, requests: &Amounts) {
+    pub fn remove(&mut self, owner: &Arc<WorkloadRef>, requests: &Amounts) {
         let pods = &mut self.entry(owner).pods;
         if let Some((_, count)) = pods.iter_mut().find(|(asked, _)| asked == requests) {
             *count -= 1;
@@ -77,7 +77,7 @@ impl Owners {
     }
 
     /// `child` is controlled by `parent`.
-    pub fn adopt(&mut self, parent: &Arc<Target>, child: &Arc<Target>) {
+    pub fn adopt(&mut self, parent: &Arc<WorkloadRef>, child: &Arc<WorkloadRef>) {
         let children = &mut self.entry(parent).children;
         if !children.contains(child) {
             children.push(child.clone());
@@ -85,19 +85,19 @@ impl Owners {
     }
 
     /// It is not any more.
-    pub fn disown(&mut self, parent: &Arc<Target>, child: &Target) {
+    pub fn disown(&mut self, parent: &Arc<WorkloadRef>, child: &WorkloadRef) {
         self.entry(parent).children.retain(|known| **known != *child);
         self.tidy(parent);
     }
 
     /// The pods of a workload that are on nodes, by what they request.
-    pub fn pods(&self, workload: &Target) -> Vec<(Amounts, u32)> {
+    pub fn pods(&self, workload: &WorkloadRef) -> Vec<(Amounts, u32)> {
         let mut out = Vec::new();
         self.collect(workload, DEPTH, &mut out);
         out
     }
 
-    fn collect(&self, workload: &Target, depth: usize, out: &mut Vec<(Amounts, u32)>) {
+    fn collect(&self, workload: &WorkloadRef, depth: usize, out: &mut Vec<(Amounts, u32)>) {
         let Some(entry) = self.shards[shard(workload)].get(workload) else { return };
         for (requests, count) in &entry.pods {
             match out.iter_mut().find(|(asked, _)| asked == requests) {

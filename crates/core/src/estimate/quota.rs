@@ -42,7 +42,7 @@ pub struct Scope {
 
 /// What the tightest quota leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct Allowance {
     /// The name of the quota.
     pub quota: String,
     /// The resource that ends first, as the quota names it.
@@ -144,7 +144,7 @@ impl Quota {
     }
 
     /// How often the sum of these asks fits, each so many times; `None` if nothing of it is counted.
-    fn allows(&self, asks: &[(&Ask, i64)], assumed: &[(&Ask, i64)]) -> Option<Bound> {
+    fn allows(&self, asks: &[(&Ask, i64)], assumed: &[(&Ask, i64)]) -> Option<Allowance> {
         let counted: Vec<_> = asks.iter().filter(|(ask, _)| self.counts(ask)).collect();
         if counted.is_empty() {
             return None;
@@ -161,7 +161,7 @@ impl Quota {
         }
         let (count, resource) = best?;
         let allows = held(i64::try_from(count).unwrap_or(i64::MAX));
-        (allows < UNCONSTRAINED).then(|| Bound {
+        (allows < UNCONSTRAINED).then(|| Allowance {
             quota: self.key.name.to_string(),
             resource: resource.to_owned(),
             allows,
@@ -170,7 +170,7 @@ impl Quota {
 }
 
 /// What the quotas of a namespace leave for these asks, each so many times. No namespace, no bound.
-fn tightest(view: &View, namespace: &str, asks: &[(&Ask, i64)], assumed: &[Assumed]) -> Option<Bound> {
+fn tightest(view: &View, namespace: &str, asks: &[(&Ask, i64)], assumed: &[Assumed]) -> Option<Allowance> {
     let quotas = view.quotas.get(namespace).filter(|_| !namespace.is_empty())?;
     let mut coming: Vec<(&Ask, i64)> = Vec::new();
     for workload in assumed.iter().filter(|workload| workload.namespace == namespace) {
@@ -183,7 +183,7 @@ fn tightest(view: &View, namespace: &str, asks: &[(&Ask, i64)], assumed: &[Assum
 }
 
 /// What quotas leave for replicas.
-pub(super) fn replicas(view: &View, ask: &Ask, assumed: &[Assumed]) -> Option<Bound> {
+pub(super) fn replicas(view: &View, ask: &Ask, assumed: &[Assumed]) -> Option<Allowance> {
     tightest(view, &ask.namespace, &[(ask, 1)], assumed)
 }
 
@@ -193,7 +193,7 @@ pub(super) fn sets(
     namespace: &str,
     components: &[Component],
     assumed: &[Assumed],
-) -> Option<Bound> {
+) -> Option<Allowance> {
     let asks: Vec<_> = components.iter().map(|c| (&c.ask, i64::from(c.replicas.max(0)))).collect();
     tightest(view, namespace, &asks, assumed)
 }

@@ -312,7 +312,7 @@ fn sets_are_placed_first_fit() {
 #[test]
 fn what_is_assumed_takes_its_room_once() {
     let all = world().nodes(2, |name| node(name).cpu("4"));
-    let deployment = |name: &str| Target {
+    let deployment = |name: &str| WorkloadRef {
         group: "apps".into(),
         kind: "Deployment".into(),
         key: Key::new("default", name),
@@ -334,7 +334,7 @@ fn what_is_assumed_takes_its_room_once() {
     let mut all = all.pod(replica("a")).pod(replica("b"));
     let told = [assumed(3, Some(deployment("web")))];
     assert_eq!(count(&all, &told), 3, "8 − 2 there − 3: nobody said whose they are");
-    let set = Target { kind: "ReplicaSet".into(), ..deployment("web-1") };
+    let set = WorkloadRef { kind: "ReplicaSet".into(), ..deployment("web-1") };
     let owner =
         Owner { group: "apps".into(), kind: "Deployment".into(), name: "web".into(), uid: "uid-web".into() };
     all.0.controlled(set.clone(), Some(owner));

@@ -226,7 +226,7 @@ impl View {
 impl Answer {
     fn of(
         by_nodes: i32,
-        by_quota: Option<quota::Bound>,
+        by_quota: Option<quota::Allowance>,
         by_load: Option<i32>,
         by_preempting: Option<i32>,
     ) -> Self {

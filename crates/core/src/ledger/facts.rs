@@ -16,7 +16,7 @@ pub enum PodMetrics {
 
 /// What the ledger goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct Options {
     /// How long after its start a pod is not taken as running at its usual load; for programs that warm up
     /// slowly. Negative is nothing.
     pub settle: SignedDuration,
@@ -26,7 +26,7 @@ pub struct Rules {
     pub pods: PodMetrics,
 }
 
-impl Default for Rules {
+impl Default for Options {
     fn default() -> Self {
         Self {
             settle: SignedDuration::ZERO,

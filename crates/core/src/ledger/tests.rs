@@ -31,14 +31,14 @@ fn on(node: NodeId, estimate: Load, started: Option<i64>) -> Assigned {
     Assigned { node, estimate, started: started.map(t) }
 }
 
-fn ledger(rules: Rules) -> Ledger {
+fn ledger(rules: Options) -> Ledger {
     let mut ledger = Ledger::new(rules);
     ledger.node(N);
     ledger
 }
 
 /// A node measured at 100 s over 15 s: T − W is 85 s.
-fn measured(rules: Rules, usage: Load) -> Ledger {
+fn measured(rules: Options, usage: Load) -> Ledger {
     let mut ledger = ledger(rules);
     assert_eq!(ledger.sample(N, sample(100, 15, usage)), Taken::Newest);
     ledger
@@ -59,7 +59,7 @@ fn a_pod_is_pending_until_the_whole_window_has_seen_it_run() {
         (Some(86), -60, true, "and does not settle a pod before it has run"),
     ];
     for (started, settle, pending, why) in cases {
-        let mut ledger = measured(Rules { settle: secs(settle), ..Rules::default() }, load(1000, 1024));
+        let mut ledger = measured(Options { settle: secs(settle), ..Options::default() }, load(1000, 1024));
         ledger.assign(Uid(1), on(N, load(300, 64), started));
         let figures = ledger.figures(N);
         let want = if pending { load(300, 64) } else { Load::ZERO };
@@ -73,7 +73,7 @@ fn a_pod_is_pending_until_the_whole_window_has_seen_it_run() {
 // A2
 #[test]
 fn a_pod_that_was_restarted_is_not_pending_again() {
-    let mut ledger = measured(Rules { settle: secs(60), ..Rules::default() }, load(1000, 1024));
+    let mut ledger = measured(Options { settle: secs(60), ..Options::default() }, load(1000, 1024));
     ledger.assign(Uid(1), Assigned { node: N, estimate: load(300, 64), started: Some(Timestamp::MIN) });
     assert_eq!(ledger.figures(N).pending_pods, 0);
 }
@@ -81,7 +81,7 @@ fn a_pod_that_was_restarted_is_not_pending_again() {
 // A2, A7
 #[test]
 fn without_a_sample_everything_is_pending_and_nothing_is_expected() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     ledger.assign(Uid(1), on(N, load(300, 64), Some(-9_000)));
     ledger.assign(Uid(2), on(N, load(200, 32), None));
     let figures = ledger.figures(N);
@@ -94,7 +94,7 @@ fn without_a_sample_everything_is_pending_and_nothing_is_expected() {
 // D6
 #[test]
 fn every_pod_of_a_burst_counts_before_the_next_is_decided() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     for i in 1..=10 {
         ledger.reserve(Uid(i), on(N, load(500, 64), None), t(101));
         let want = load(1000 + 500 * i64::try_from(i).unwrap(), 1024 + 64 * i64::try_from(i).unwrap());
@@ -105,7 +105,7 @@ fn every_pod_of_a_burst_counts_before_the_next_is_decided() {
 // A16
 #[test]
 fn a_pod_placed_by_another_scheduler_counts_when_it_is_seen_bound() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     ledger.assign(Uid(1), on(N, load(500, 64), None));
     assert_eq!(ledger.figures(N).expected(), Some(load(1500, 1088)));
 }
@@ -113,7 +113,7 @@ fn a_pod_placed_by_another_scheduler_counts_when_it_is_seen_bound() {
 #[test]
 fn a_reservation_holds_until_it_is_bound_taken_back_or_too_old() {
     let books = || {
-        let mut ledger = measured(Rules::default(), load(1000, 1024));
+        let mut ledger = measured(Options::default(), load(1000, 1024));
         let until = ledger.reserve(Uid(1), on(N, load(500, 64), Some(0)), t(101));
         assert_eq!(until, Reserved::Until(t(101 + 900)), "fifteen minutes");
         assert_eq!(ledger.next_expiry(), Some(t(1001)));
@@ -150,7 +150,7 @@ fn a_reservation_holds_until_it_is_bound_taken_back_or_too_old() {
 
 #[test]
 fn a_pod_seen_on_another_node_moves() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     ledger.reserve(Uid(1), on(N, load(500, 64), None), t(101));
     ledger.assign(Uid(1), on(M, load(500, 64), None));
     assert_eq!((ledger.figures(N).pods, ledger.figures(N).pending), (0, Load::ZERO));
@@ -159,7 +159,7 @@ fn a_pod_seen_on_another_node_moves() {
 
 #[test]
 fn saying_the_same_again_changes_nothing() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     let pod = on(N, load(500, 64), Some(90));
     ledger.assign(Uid(1), pod);
     assert_eq!(ledger.changed().collect::<Vec<_>>(), [N], "once, whatever happened");
@@ -181,7 +181,7 @@ fn saying_the_same_again_changes_nothing() {
 // A1, A2
 #[test]
 fn pods_settle_as_the_window_moves_on_and_unsettle_when_it_reaches_back() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     for (uid, started) in [(1, Some(80)), (2, Some(90)), (3, Some(105)), (4, None)] {
         ledger.assign(Uid(uid), on(N, load(100, 16), started));
     }
@@ -203,7 +203,7 @@ fn pods_settle_as_the_window_moves_on_and_unsettle_when_it_reaches_back() {
 // A2
 #[test]
 fn what_was_measured_of_a_pending_pod_is_not_counted_twice() {
-    let used = Rules { pods: PodMetrics::Used, ..Rules::default() };
+    let used = Options { pods: PodMetrics::Used, ..Options::default() };
     let cases = [
         (used, 100, load(200, 40), load(300, 24), "as old as the node's: the rest is to come"),
         (used, 130, load(200, 40), load(300, 24), "newer"),
@@ -216,7 +216,7 @@ fn what_was_measured_of_a_pending_pod_is_not_counted_twice() {
             "more than estimated: nothing more to come, memory for itself",
         ),
         (used, 100, load(-1, 40), load(500, 64), "negative is not measured"),
-        (Rules::default(), 100, load(200, 40), load(500, 64), "not used by default"),
+        (Options::default(), 100, load(200, 40), load(500, 64), "not used by default"),
     ];
     for (rules, at, usage, want, why) in cases {
         let mut ledger = measured(rules, load(1000, 1024));
@@ -230,7 +230,7 @@ fn what_was_measured_of_a_pending_pod_is_not_counted_twice() {
 
 #[test]
 fn a_pods_sample_counts_until_the_node_has_a_newer_one() {
-    let mut ledger = measured(Rules { pods: PodMetrics::Used, ..Rules::default() }, load(1000, 1024));
+    let mut ledger = measured(Options { pods: PodMetrics::Used, ..Options::default() }, load(1000, 1024));
     ledger.assign(Uid(1), on(N, load(500, 64), Some(102)));
     ledger.pod_sample(Uid(1), sample(105, 10, load(200, 40)));
     ledger.pod_sample(Uid(1), sample(104, 10, load(490, 63)));
@@ -260,7 +260,7 @@ fn what_was_measured_of_a_departed_pod_is_taken_off_by_its_share_of_the_window()
         (None, 120, load(0, 0), "never started"),
     ];
     for (started, end, want, why) in cases {
-        let mut ledger = measured(Rules::default(), load(4000, 1024));
+        let mut ledger = measured(Options::default(), load(4000, 1024));
         ledger.assign(Uid(1), on(N, load(9000, 2048), started));
         ledger.pod_sample(Uid(1), sample(50, 10, load(1500, 300)));
         assert_eq!(ledger.figures(N).departed, Load::ZERO, "{why}: still there");
@@ -274,7 +274,7 @@ fn what_was_measured_of_a_departed_pod_is_taken_off_by_its_share_of_the_window()
 
 #[test]
 fn a_credit_is_rounded_down_and_never_more_than_was_measured() {
-    let mut ledger = measured(Rules::default(), Load::new(1000, 1000));
+    let mut ledger = measured(Options::default(), Load::new(1000, 1000));
     for (uid, usage) in [(1, Load::new(10, 400)), (2, Load::new(2000, 700))] {
         ledger.assign(Uid(uid), Assigned { node: N, estimate: Load::ZERO, started: Some(t(0)) });
         ledger.pod_sample(Uid(uid), sample(95, 10, usage));
@@ -293,7 +293,7 @@ fn nothing_is_taken_off_for_a_pod_that_was_not_measured_of_late() {
         (Some(-181), "measured more than five minutes before its end"),
     ];
     for (measured_at, why) in cases {
-        let mut ledger = measured(Rules::default(), load(4000, 1024));
+        let mut ledger = measured(Options::default(), load(4000, 1024));
         ledger.assign(Uid(1), on(N, load(1500, 300), Some(-1_000)));
         if let Some(at) = measured_at {
             ledger.pod_sample(Uid(1), sample(at, 10, load(1500, 300)));
@@ -305,7 +305,7 @@ fn nothing_is_taken_off_for_a_pod_that_was_not_measured_of_late() {
 
 #[test]
 fn a_departure_is_forgotten_once_the_samples_are_past_it() {
-    let mut ledger = measured(Rules::default(), load(4000, 1024));
+    let mut ledger = measured(Options::default(), load(4000, 1024));
     ledger.assign(Uid(1), on(N, load(1500, 300), Some(0)));
     ledger.pod_sample(Uid(1), sample(100, 10, load(1500, 300)));
     ledger.remove(Uid(1), t(110));
@@ -326,7 +326,7 @@ fn a_departure_is_forgotten_once_the_samples_are_past_it() {
 // A1
 #[test]
 fn samples_count_by_their_moment() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     let cases = [
         (100, 15, 1, Taken::Newest, "the first"),
         (100, 15, 2, Taken::Ignored(Ignored::Repeated), "the first of a moment counts"),
@@ -349,7 +349,7 @@ fn samples_count_by_their_moment() {
 
 #[test]
 fn a_node_cools_until_the_latest_moment_said() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     ledger.cool(N, t(300));
     ledger.cool(N, t(200));
     ledger.cool(M, t(900));
@@ -365,7 +365,7 @@ fn a_node_cools_until_the_latest_moment_said() {
 
 #[test]
 fn a_node_that_goes_leaves_its_pods_and_nothing_else() {
-    let mut ledger = measured(Rules::default(), load(4000, 1024));
+    let mut ledger = measured(Options::default(), load(4000, 1024));
     for uid in [1, 2] {
         ledger.assign(Uid(uid), on(N, load(500, 64), Some(0)));
         ledger.pod_sample(Uid(uid), sample(100, 10, load(400, 60)));
@@ -393,7 +393,7 @@ fn a_node_that_goes_leaves_its_pods_and_nothing_else() {
 #[test]
 fn amounts_beyond_all_bounds_are_held_and_leave_nothing_behind() {
     let most = Load::new(i64::MAX, i64::MAX);
-    let mut ledger = measured(Rules { settle: SignedDuration::MAX, ..Rules::default() }, most);
+    let mut ledger = measured(Options { settle: SignedDuration::MAX, ..Options::default() }, most);
     for uid in 0..4 {
         ledger.assign(Uid(uid), Assigned { node: N, estimate: most, started: Some(Timestamp::MAX) });
     }
@@ -413,7 +413,7 @@ fn amounts_beyond_all_bounds_are_held_and_leave_nothing_behind() {
 
 #[test]
 fn a_snapshot_does_not_see_later_events() {
-    let mut ledger = measured(Rules::default(), load(1000, 1024));
+    let mut ledger = measured(Options::default(), load(1000, 1024));
     let before = ledger.snapshot();
     ledger.assign(Uid(1), on(N, load(500, 64), None));
     let after = ledger.snapshot();
@@ -429,7 +429,7 @@ fn a_snapshot_does_not_see_later_events() {
 /// A hundred thousand pods on five thousand nodes, five minutes of samples each: 64 bytes a pod, 1 KiB a node.
 #[test]
 fn a_large_cluster_is_kept_in_twelve_megabytes() {
-    let mut ledger = Ledger::new(Rules::default());
+    let mut ledger = Ledger::new(Options::default());
     let empty = ledger.bytes();
     for node in 0..5_000 {
         ledger.node(NodeId(node));
@@ -452,7 +452,7 @@ fn a_large_cluster_is_kept_in_twelve_megabytes() {
 /// Deleted pods leave no trace in the table either, however often they come and go.
 #[test]
 fn coming_and_going_does_not_grow_the_books() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     let mut most = 0;
     for round in 0..50_u32 {
         for pod in 0..1_000 {

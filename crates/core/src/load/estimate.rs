@@ -13,14 +13,14 @@
 use super::recommend::Recommendation;
 use super::{Load, Metered};
 use crate::quantity::Quantity;
-use crate::requests::{self, Container, Pod, Rules};
+use crate::requests::{self, Container, Options, Pod};
 use crate::resources::List;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What one container asks for; `None` where it says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ask {
+pub struct ContainerAsk {
     /// The container's name.
     pub name: Arc<str>,
     /// CPU in billionths of a core.
@@ -28,7 +28,7 @@ pub struct Ask {
     pub memory_bytes: Option<i64>,
 }
 
-impl Ask {
+impl ContainerAsk {
     fn new(container: &Container) -> Self {
         let (cpu_nano, memory_bytes) = amounts(&container.resources.requests);
         Self { name: container.name.as_str().into(), cpu_nano, memory_bytes }
@@ -48,7 +48,7 @@ impl Ask {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asks {
     /// Its regular containers.
-    pub containers: Vec<Ask>,
+    pub containers: Vec<ContainerAsk>,
     /// What its sidecars ask for together.
     pub sidecars: Load,
     /// What its sandbox costs.
@@ -63,9 +63,9 @@ impl Asks {
     pub fn of(pod: &Pod) -> Self {
         let sidecars =
             pod.spec.init_containers.iter().filter(|c| c.restart_policy.as_deref() == Some("Always"));
-        let all = requests::effective(pod, Rules::default());
+        let all = requests::effective(pod, Options::default());
         Self {
-            containers: pod.spec.containers.iter().map(Ask::new).collect(),
+            containers: pod.spec.containers.iter().map(ContainerAsk::new).collect(),
             sidecars: sidecars.map(|c| load(&c.resources.requests)).fold(Load::ZERO, Load::plus),
             overhead: load(&pod.spec.overhead),
             effective: Load::new(

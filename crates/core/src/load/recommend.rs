@@ -18,7 +18,7 @@ const LEVELS: usize = 5;
 
 /// The workload a recommendation is for. Versions of its API do not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Target {
+pub struct WorkloadRef {
     /// The API group, such as `apps`.
     pub group: Arc<str>,
     /// `Deployment`, `StatefulSet`, …
@@ -26,7 +26,7 @@ pub struct Target {
     pub key: Key,
 }
 
-impl Target {
+impl WorkloadRef {
     /// The workload that owns something in that namespace.
     #[must_use]
     pub fn of(namespace: &Arc<str>, owner: &Owner) -> Self {
@@ -47,7 +47,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for WorkloadRef {
     /// `Deployment shop/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.key)
@@ -75,7 +75,7 @@ impl Advice {
 
 /// Where in its object a recommendation was written; this changed over the years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum Form {
     /// YAML in the text `status.recommendedValue`.
     #[default]
     Value,
@@ -91,7 +91,7 @@ pub enum Shape {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recommendation {
     /// For which workload.
-    pub target: Target,
+    pub target: WorkloadRef,
     /// For which container what.
     pub containers: BTreeMap<Arc<str>, Advice>,
     /// Does it say that the last attempt to renew it succeeded? If not, the figures may be those of an earlier one.
@@ -102,14 +102,14 @@ pub struct Recommendation {
     pub updated: Option<Timestamp>,
     /// Where it was read from: `namespace/name` of its object, or the workload as it displays.
     pub name: Arc<str>,
-    pub shape: Shape,
+    pub shape: Form,
 }
 
 impl Recommendation {
     /// Larger is better: objects before annotations, which are copies of them; what succeeded; what is newest;
     /// then the first by name.
     fn rank(&self) -> (bool, bool, Option<Timestamp>, Reverse<&str>) {
-        (self.shape != Shape::Annotation, self.success, self.updated, Reverse(&self.name))
+        (self.shape != Form::Annotation, self.success, self.updated, Reverse(&self.name))
     }
 }
 
@@ -117,11 +117,11 @@ impl Recommendation {
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     /// By workload, the best first.
-    advice: BTreeMap<Target, Vec<Recommendation>>,
+    advice: BTreeMap<WorkloadRef, Vec<Recommendation>>,
     /// For which workload, by name.
-    names: BTreeMap<Arc<str>, Target>,
+    names: BTreeMap<Arc<str>, WorkloadRef>,
     /// Of workloads that have a controller: which one.
-    controllers: BTreeMap<Target, Owner>,
+    controllers: BTreeMap<WorkloadRef, Owner>,
 }
 
 impl Index {
@@ -147,7 +147,7 @@ impl Index {
     }
 
     /// Notes who controls a workload, or that nobody does.
-    pub fn controlled(&mut self, workload: Target, by: Option<Owner>) {
+    pub fn controlled(&mut self, workload: WorkloadRef, by: Option<Owner>) {
         let workload = workload.canonical();
         match by {
             Some(owner) => drop(self.controllers.insert(workload, owner)),
@@ -157,7 +157,7 @@ impl Index {
 
     /// The best recommendation for exactly that workload.
     #[must_use]
-    pub fn get(&self, target: &Target) -> Option<&Recommendation> {
+    pub fn get(&self, target: &WorkloadRef) -> Option<&Recommendation> {
         self.advice.get(&target.clone().canonical())?.first()
     }
 
@@ -171,13 +171,13 @@ impl Index {
         if self.advice.is_empty() {
             return None;
         }
-        let mut at = Target::of(namespace, controller?).canonical();
+        let mut at = WorkloadRef::of(namespace, controller?).canonical();
         for _ in 0..LEVELS {
             if let Some(found) = self.get(&at) {
                 return Some(found);
             }
             at = match self.controllers.get(&at) {
-                Some(owner) => Target::of(namespace, owner).canonical(),
+                Some(owner) => WorkloadRef::of(namespace, owner).canonical(),
                 None => self.by_hash(&at, labels)?,
             };
         }
@@ -186,17 +186,17 @@ impl Index {
 
     /// Without the `ReplicaSet` at hand: a pod template's hash ends the name of the set, and what comes before it
     /// is the name of whoever made the set. Only such that are known of.
-    fn by_hash<L: Lookup + ?Sized>(&self, set: &Target, labels: &L) -> Option<Target> {
+    fn by_hash<L: Lookup + ?Sized>(&self, set: &WorkloadRef, labels: &L) -> Option<WorkloadRef> {
         if (&*set.group, &*set.kind) != ("apps", "ReplicaSet") {
             return None;
         }
         let name = set.key.name.strip_suffix(labels.value("pod-template-hash")?)?.strip_suffix('-')?;
-        let maker = |(group, kind): (&str, &str)| Target {
+        let maker = |(group, kind): (&str, &str)| WorkloadRef {
             group: group.into(),
             kind: kind.into(),
             key: Key::new(set.key.namespace.clone(), name),
         };
-        let known = |t: &Target| self.advice.contains_key(t) || self.controllers.contains_key(t);
+        let known = |t: &WorkloadRef| self.advice.contains_key(t) || self.controllers.contains_key(t);
         [("apps", "Deployment"), ("argoproj.io", "Rollout")].into_iter().map(maker).find(known)
     }
 }

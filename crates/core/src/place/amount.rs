@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Amounts by resource. What is not known is not listed.
-pub type Amounts = BTreeMap<String, Amount>;
+pub type Resources = BTreeMap<String, Amount>;
 
 /// An amount, approximately: good for ratios and comparisons, not for bookkeeping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]

@@ -1,6 +1,6 @@
 //! What is known of a fleet: clusters, the sets they are in, who may use these, scores, and what was published.
 
-use super::amount::Amounts;
+use super::amount::Resources;
 use crate::object::Key;
 use crate::select::LabelSelector;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ pub const GROUP_NAME_LABEL: &str = "cluster.open-cluster-management.io/decision-
 
 /// A member of the fleet (`ManagedCluster`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cluster {
+pub struct ClusterFacts {
     /// Its name, also the namespace of its scores.
     pub name: Arc<str>,
     pub labels: BTreeMap<String, String>,
@@ -28,11 +28,11 @@ pub struct Cluster {
     /// What keeps placements away.
     pub taints: Vec<Taint>,
     /// What its nodes have.
-    pub capacity: Amounts,
+    pub capacity: Resources,
     /// What its nodes have for pods, whether taken or not.
-    pub allocatable: Amounts,
+    pub allocatable: Resources,
     /// What is taken, if somebody publishes it.
-    pub load: Option<Load>,
+    pub load: Option<ClusterLoad>,
     /// Is it being deleted? Then it is no candidate.
     pub leaving: bool,
     /// Of the whole object, and another one whenever anything in it is another: what a [`super::Judge`] reads of it
@@ -42,13 +42,13 @@ pub struct Cluster {
 
 /// How much of a cluster is taken, as last published.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct ClusterLoad {
     /// When it was summed up.
     pub at: Timestamp,
     /// What its pods ask for.
-    pub requested: Amounts,
+    pub requested: Resources,
     /// What its pods use.
-    pub measured: Amounts,
+    pub measured: Resources,
 }
 
 /// What a taint of a cluster does to placements that do not tolerate it.

@@ -1,6 +1,6 @@
 //! Which clusters will do? Predicates, then taints, in that order.
 
-use super::facts::{Cluster, Effect, Taint};
+use super::facts::{ClusterFacts, Effect, Taint};
 use super::index::{Id, Index, at, ids};
 use super::prepare::{Conditions, PREDICATE, Prepared, TAINTS};
 use super::spec::{Placement, Toleration};
@@ -236,7 +236,7 @@ impl Filters<'_> {
     }
 
     /// Does the cluster have a taint that would rather not have this placement? If not, until when it has none.
-    pub fn disliked(&self, cluster: &Cluster) -> (bool, Option<Timestamp>) {
+    pub fn disliked(&self, cluster: &ClusterFacts) -> (bool, Option<Timestamp>) {
         let mut first: Option<Timestamp> = None;
         for taint in cluster.taints.iter().filter(|taint| taint.effect == Effect::PreferNoSelect) {
             let fitting = self.placement.tolerations.iter().filter(|one| matches(one, taint));

@@ -5,9 +5,9 @@
 //! decide anew, only something to look at when deciding: otherwise two placements could chase each other for ever.
 
 use super::decide::{Cycle, Outcome, Scratch};
-use super::facts::{Cluster, Members, SET_LABEL, Scores, Slice};
+use super::facts::{ClusterFacts, Members, SET_LABEL, Scores, Slice};
 use super::index::{Id, Index, at};
-use super::prepare::{Prepared, Reads, Rule, prepare, rules};
+use super::prepare::{Criterion, Prepared, Reads, prepare, rules};
 use super::report::Report;
 use super::spec::Placement;
 use super::verdict::Verdicts;
@@ -49,7 +49,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub(super) struct SetRow {
     rule: Members,
-    labels: Vec<Rule>,
+    labels: Vec<Criterion>,
     pub members: FixedBitSet,
     pub problem: Option<String>,
 }
@@ -58,12 +58,13 @@ impl SetRow {
     fn new(name: &str, rule: Members) -> Self {
         let (labels, problem) = match &rule {
             Members::Exclusive => {
-                let label = Rule { key: SET_LABEL.to_owned(), values: vec![name.to_owned()], wanted: true };
+                let label =
+                    Criterion { key: SET_LABEL.to_owned(), values: vec![name.to_owned()], wanted: true };
                 (vec![label], None)
             }
             Members::Labels(given) => match given.as_ref().map(LabelSelector::selector) {
                 // No selector at all selects nothing; no key is empty.
-                None => (vec![Rule { key: String::new(), values: Vec::new(), wanted: true }], None),
+                None => (vec![Criterion { key: String::new(), values: Vec::new(), wanted: true }], None),
                 Some(Ok(selector)) => (rules(selector.requirements().unwrap_or_default()), None),
                 Some(Err(error)) => (Vec::new(), Some(error.to_string())),
             },
@@ -77,12 +78,12 @@ impl SetRow {
         Self { rule, labels, members: FixedBitSet::new(), problem }
     }
 
-    fn has(&self, cluster: &Cluster) -> bool {
+    fn has(&self, cluster: &ClusterFacts) -> bool {
         self.problem.is_none() && self.labels.iter().all(|rule| rule.matches(&cluster.labels))
     }
 
     /// Takes a cluster in or out; says whether it was and is in.
-    fn update(&mut self, id: Id, cluster: Option<&Cluster>) -> (bool, bool) {
+    fn update(&mut self, id: Id, cluster: Option<&ClusterFacts>) -> (bool, bool) {
         let (was, is) = (self.members.contains(at(id)), cluster.is_some_and(|cluster| self.has(cluster)));
         self.members.grow(at(id) + 1);
         self.members.set(at(id), is);
@@ -145,7 +146,7 @@ struct Change {
 }
 
 impl Change {
-    fn between(old: &Cluster, new: &Cluster) -> Self {
+    fn between(old: &ClusterFacts, new: &ClusterFacts) -> Self {
         fn keys<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> BTreeSet<String> {
             let all = old.keys().chain(new.keys());
             all.filter(|key| old.get(*key) != new.get(*key)).cloned().collect()
@@ -180,7 +181,7 @@ impl Fleet {
     }
 
     /// A cluster is there, or is different.
-    pub fn set_cluster(&mut self, cluster: Cluster) {
+    pub fn set_cluster(&mut self, cluster: ClusterFacts) {
         let id = self.index.id(&cluster.name);
         if self.index.row(id).is_some_and(|known| **known == cluster) {
             return;
@@ -198,9 +199,9 @@ impl Fleet {
         }
     }
 
-    fn cluster_changed(&mut self, id: Id, old: Option<&Cluster>, new: Option<&Cluster>) {
+    fn cluster_changed(&mut self, id: Id, old: Option<&ClusterFacts>, new: Option<&ClusterFacts>) {
         self.verdicts.forget(id);
-        let there = |cluster: Option<&Cluster>| cluster.is_some_and(|cluster| !cluster.leaving);
+        let there = |cluster: Option<&ClusterFacts>| cluster.is_some_and(|cluster| !cluster.leaving);
         let (was_there, is_there) = (there(old), there(new));
         // By set: was it a candidate through it, and is it?
         let mut around: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
@@ -214,7 +215,7 @@ impl Fleet {
         if around.is_empty() {
             return;
         }
-        let none = Cluster::default();
+        let none = ClusterFacts::default();
         let change = Change::between(old.unwrap_or(&none), new.unwrap_or(&none));
         for row in self.placements.values_mut().filter(|row| !row.touched) {
             let placement = &row.placement;
@@ -228,7 +229,8 @@ impl Fleet {
             }
             // Whom no predicate matches, before and after, is nobody's business.
             let matters = || {
-                let found = |cluster: Option<&Cluster>| cluster.is_some_and(|c| row.prepared.may_match(c));
+                let found =
+                    |cluster: Option<&ClusterFacts>| cluster.is_some_and(|c| row.prepared.may_match(c));
                 found(old) || found(new)
             };
             row.touched = was != is || (is && change.touches(&row.prepared.reads) && matters());

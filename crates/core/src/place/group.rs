@@ -4,7 +4,7 @@
 //! default everything is cut anew each time, by name, as everybody does: one cluster that goes shifts all boundaries
 //! after it. Groups that are asked to keep their members only fill gaps.
 
-use super::facts::{Cluster, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
+use super::facts::{ClusterFacts, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
 use super::prepare::{Prepared, percent};
 use super::spec::{GroupSize, Placement, SortBy};
 use std::cmp::Reverse;
@@ -38,7 +38,7 @@ pub(super) fn size(size: &GroupSize, selected: usize) -> usize {
 
 /// One selected cluster.
 pub(super) struct Member<'a> {
-    pub cluster: &'a Cluster,
+    pub cluster: &'a ClusterFacts,
     /// Its position in the order of names.
     pub rank: u32,
     pub total: i64,

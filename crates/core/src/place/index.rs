@@ -3,8 +3,8 @@
 //! A thousand placements ask ten thousand clusters the same few questions. Clusters have numbers; a condition is answered
 //! for all of them at once, as a set of numbers, and a resource is a column of figures.
 
-use super::facts::Cluster;
-use super::prepare::Rule;
+use super::facts::ClusterFacts;
+use super::prepare::Criterion;
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl Postings {
     }
 
     /// Keeps those that meet the condition.
-    fn keep(&self, rule: &Rule, among: &mut FixedBitSet) {
+    fn keep(&self, rule: &Criterion, among: &mut FixedBitSet) {
         let mut hits = FixedBitSet::with_capacity(among.len());
         let mut hit = |ids: &[Id]| ids.iter().for_each(|id| hits.insert(at(*id)));
         if let Some(values) = self.keys.get(&rule.key) {
@@ -93,7 +93,7 @@ impl Column {
 pub(super) struct Index {
     ids: FxHashMap<Arc<str>, Id>,
     names: Vec<Arc<str>>,
-    rows: Vec<Option<Arc<Cluster>>>,
+    rows: Vec<Option<Arc<ClusterFacts>>>,
     /// By number, the position among all names in their order.
     ranks: Vec<u32>,
     /// Numbers by name.
@@ -139,17 +139,17 @@ impl Index {
         &self.names[at(id)]
     }
 
-    pub fn row(&self, id: Id) -> Option<&Arc<Cluster>> {
+    pub fn row(&self, id: Id) -> Option<&Arc<ClusterFacts>> {
         self.rows.get(at(id)).and_then(Option::as_ref)
     }
 
     /// All clusters there are.
-    pub fn rows(&self) -> impl Iterator<Item = (Id, &Arc<Cluster>)> {
+    pub fn rows(&self) -> impl Iterator<Item = (Id, &Arc<ClusterFacts>)> {
         (0..).zip(&self.rows).filter_map(|(id, row)| Some((id, row.as_ref()?)))
     }
 
     /// Of a candidate, which is always there.
-    pub fn cluster(&self, id: Id) -> &Arc<Cluster> {
+    pub fn cluster(&self, id: Id) -> &Arc<ClusterFacts> {
         self.rows[at(id)].as_ref().expect("candidates are present, and what is present has a row")
     }
 
@@ -178,7 +178,7 @@ impl Index {
     }
 
     /// Takes a new state of a cluster, or that it is gone; gives back the old one.
-    pub fn set(&mut self, id: Id, new: Option<Arc<Cluster>>) -> Option<Arc<Cluster>> {
+    pub fn set(&mut self, id: Id, new: Option<Arc<ClusterFacts>>) -> Option<Arc<ClusterFacts>> {
         let none = Arc::default();
         let old = self.rows[at(id)].take();
         let (was, is) = (old.as_ref().unwrap_or(&none), new.as_ref().unwrap_or(&none));
@@ -220,12 +220,12 @@ impl Index {
     }
 
     /// Keeps those whose labels meet the condition.
-    pub fn keep_labels(&self, rule: &Rule, among: &mut FixedBitSet) {
+    pub fn keep_labels(&self, rule: &Criterion, among: &mut FixedBitSet) {
         self.labels.keep(rule, among);
     }
 
     /// Keeps those whose claims meet the condition.
-    pub fn keep_claims(&self, rule: &Rule, among: &mut FixedBitSet) {
+    pub fn keep_claims(&self, rule: &Criterion, among: &mut FixedBitSet) {
         self.claims.keep(rule, among);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything is checked always. A mistake that only shows once a cluster reaches it would surface on the day it hurts.
 
-use super::facts::Cluster;
+use super::facts::ClusterFacts;
 use super::spec::{Configuration, Coordinate, GroupSize, Placement, Predicate, TopologyKind};
 use crate::select::label::{Error, Expression, Op, Requirement, check_key};
 use crate::select::{LabelSelector, Lookup};
@@ -31,14 +31,14 @@ pub const TAINTS: &str = "TaintToleration";
 
 /// One condition on one label or claim. Unlike a [`Requirement`], values may be anything: claims are long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct Criterion {
     pub key: String,
     pub values: Vec<String>,
     /// Must there be a value (one of `values`, if there are any), or must there not?
     pub wanted: bool,
 }
 
-impl Rule {
+impl Criterion {
     pub fn matches<L: Lookup + ?Sized>(&self, of: &L) -> bool {
         let found = of.value(&self.key);
         found.is_some_and(|v| self.values.is_empty() || self.values.iter().any(|have| have == v))
@@ -65,7 +65,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for Criterion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.values.as_slice(), self.wanted) {
             ([], true) => write!(f, "{} exists", self.key),
@@ -81,27 +81,27 @@ impl fmt::Display for Rule {
 /// Conditions on labels and claims that must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
-    pub labels: Vec<Rule>,
-    pub claims: Vec<Rule>,
+    pub labels: Vec<Criterion>,
+    pub claims: Vec<Criterion>,
 }
 
 impl Conditions {
     fn read(labels: &LabelSelector, claims: &[Expression]) -> Result<Self, Error> {
         let selector = labels.selector()?;
-        let claims = claims.iter().map(Rule::claim).collect::<Result<_, _>>()?;
+        let claims = claims.iter().map(Criterion::claim).collect::<Result<_, _>>()?;
         Ok(Self { labels: rules(selector.requirements().unwrap_or_default()), claims })
     }
 
-    pub fn hold(&self, cluster: &Cluster) -> bool {
+    pub fn hold(&self, cluster: &ClusterFacts) -> bool {
         self.labels.iter().all(|rule| rule.matches(&cluster.labels))
             && self.claims.iter().all(|rule| rule.matches(&cluster.claims))
     }
 }
 
 /// The same conditions, without what only nodes know.
-pub(super) fn rules(requirements: &[Requirement]) -> Vec<Rule> {
+pub(super) fn rules(requirements: &[Requirement]) -> Vec<Criterion> {
     let wanted = |op| matches!(op, Op::Equals | Op::DoubleEquals | Op::In | Op::Exists);
-    let rule = |r: &Requirement| Rule {
+    let rule = |r: &Requirement| Criterion {
         key: r.key().to_owned(),
         values: r.values().to_vec(),
         wanted: wanted(r.op()),
@@ -183,7 +183,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Can a cluster match a predicate, whatever its expressions say? If in doubt, it can.
-    pub fn may_match(&self, cluster: &Cluster) -> bool {
+    pub fn may_match(&self, cluster: &ClusterFacts) -> bool {
         self.predicates.is_empty()
             || !self.problems.is_empty()
             || self.predicates.iter().any(|conditions| conditions.hold(cluster))

@@ -5,7 +5,7 @@
 //! significant, brought to -100 to 100 over all that are left.
 
 use super::choose::Ranked;
-use super::facts::Cluster;
+use super::facts::ClusterFacts;
 use super::index::Id;
 use super::spec::{Constraint, TopologyKind};
 use rustc_hash::FxHashMap;
@@ -98,7 +98,7 @@ pub(super) struct Spreading<'a> {
     pub constraints: &'a [Constraint],
     pub weight: i64,
     pub count: usize,
-    pub cluster: &'a dyn Fn(Id) -> &'a Cluster,
+    pub cluster: &'a dyn Fn(Id) -> &'a ClusterFacts,
     /// At most so many figures of rounds are kept.
     pub trace: usize,
 }

@@ -32,21 +32,21 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-fn amounts(pairs: &[(&str, &str)]) -> Amounts {
+fn amounts(pairs: &[(&str, &str)]) -> Resources {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), text.parse().expect("an amount"))).collect()
 }
 
-fn cluster(name: &str) -> Cluster {
-    Cluster { name: name.into(), ..Cluster::default() }
+fn cluster(name: &str) -> ClusterFacts {
+    ClusterFacts { name: name.into(), ..ClusterFacts::default() }
 }
 
-fn labelled(name: &str, labels: &[(&str, &str)]) -> Cluster {
-    Cluster { labels: texts(labels), ..cluster(name) }
+fn labelled(name: &str, labels: &[(&str, &str)]) -> ClusterFacts {
+    ClusterFacts { labels: texts(labels), ..cluster(name) }
 }
 
 /// A cluster with so much CPU and memory, allocatable of capacity.
-fn sized(name: &str, cpu: [&str; 2], memory: [&str; 2]) -> Cluster {
-    Cluster {
+fn sized(name: &str, cpu: [&str; 2], memory: [&str; 2]) -> ClusterFacts {
+    ClusterFacts {
         allocatable: amounts(&[("cpu", cpu[0]), ("memory", memory[0])]),
         capacity: amounts(&[("cpu", cpu[1]), ("memory", memory[1])]),
         ..cluster(name)
@@ -81,7 +81,7 @@ fn placement(name: &str, count: Option<i32>, configurations: &[Configuration]) -
 }
 
 /// These clusters, all of them in a set that `ns1` may use.
-fn fleet(clusters: impl IntoIterator<Item = Cluster>) -> Fleet {
+fn fleet(clusters: impl IntoIterator<Item = ClusterFacts>) -> Fleet {
     let mut fleet = Fleet::new(Options::default());
     fleet.set_set("global", Members::Labels(Some(LabelSelector::default())));
     fleet.bind("ns1", "global");

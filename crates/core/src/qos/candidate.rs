@@ -1,11 +1,11 @@
 //! Who may be touched? Pods that an action in force is allowed on, and that nothing protects.
 
-use super::gap::{Bound, Lines, Target};
+use super::gap::{Gap, Lines, Waterline};
 use super::level::Level;
 use super::metric::{Metric, Resource};
 use super::pod::{Origin, Pod};
 use super::policy::{Action, Policy};
-use super::snapshot::{Options, Snapshot};
+use super::snapshot::{NodeSnapshot, Options};
 use super::state::Leaving;
 use super::throttle::Step;
 use fixedbitset::FixedBitSet;
@@ -113,7 +113,7 @@ impl Candidate<'_> {
     }
 
     /// Its own line of a target, as long as the gap to it is open.
-    pub(super) fn open<'t>(&self, target: &'t Target) -> Option<&'t Bound> {
+    pub(super) fn open<'t>(&self, target: &'t Gap) -> Option<&'t Waterline> {
         let bound = target.bound_for(&self.allowed)?;
         target.left(bound).is_none_or(Level::is_open).then_some(bound)
     }
@@ -127,7 +127,7 @@ impl Candidate<'_> {
 }
 
 /// Every pod, with what may be done to it.
-pub(super) fn all<'s>(policy: &Policy, snapshot: &'s Snapshot, lines: &Lines) -> Vec<Candidate<'s>> {
+pub(super) fn all<'s>(policy: &Policy, snapshot: &'s NodeSnapshot, lines: &Lines) -> Vec<Candidate<'s>> {
     let mut scopes: Vec<(&super::scope::Scoped, FixedBitSet)> = Vec::new();
     let numbers = |names: &[Arc<str>]| -> FixedBitSet {
         let position = |name: &Arc<str>| lines.actions.iter().position(|known| known.name == *name);

@@ -1,9 +1,9 @@
 //! What is worth telling? Events on the node and on the pods that were touched.
 
 use super::gap::Category;
-use super::phase::Phase;
+use super::phase::RulePhase;
 use super::plan::{Plan, RuleReport};
-use super::pod::Quota;
+use super::pod::CpuQuota;
 use crate::object::Key;
 
 /// Something that happened.
@@ -26,8 +26,8 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
     let of_rule = |rule: &RuleReport| {
         let (name, action) = (&rule.rule, &rule.action);
         let (warning, reason, verb) = match rule.phase {
-            Phase::Triggered => (true, "AvoidanceTriggered", "triggered"),
-            Phase::Restored if rule.changed => (false, "RestoreTriggered", "restored"),
+            RulePhase::Triggered => (true, "AvoidanceTriggered", "triggered"),
+            RulePhase::Restored if rule.changed => (false, "RestoreTriggered", "restored"),
             _ => return None,
         };
         let message = format!("{name} {verb} action {action}");
@@ -44,7 +44,7 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
     for write in &steps.writes {
         let moved = write.moved.to_f64();
         let to = match write.quota {
-            Quota::Us(us) => format!("{us} µs of {}", write.period_us),
+            CpuQuota::Us(us) => format!("{us} µs of {}", write.period_us),
             _ => "unlimited".to_owned(),
         };
         let (container, rule) = (&write.container, &write.rule);

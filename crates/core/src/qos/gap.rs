@@ -10,9 +10,9 @@
 
 use super::level::Level;
 use super::metric::Metric;
-use super::phase::{Judged, Phase, usable};
+use super::phase::{Judged, RulePhase, usable};
 use super::policy::{Action, Line, RuleName};
-use super::snapshot::Snapshot;
+use super::snapshot::NodeSnapshot;
 use fixedbitset::FixedBitSet;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Category {
 
 /// The line of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct Waterline {
     pub rule: Arc<RuleName>,
     /// The line, in the metric's unit.
     pub value: Level,
@@ -55,7 +55,7 @@ pub struct Bound {
 
 /// Everything about one metric in one category.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct Gap {
     /// What is done.
     pub category: Category,
     /// About what.
@@ -63,12 +63,12 @@ pub struct Target {
     /// What is used, in the metric's unit, by the latest reading; none if there is none.
     pub used: Option<Level>,
     /// The lines, the lowest first.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<Waterline>,
     /// What has been released (or added, going up) so far, in the unit of gaps.
     pub released: Level,
 }
 
-impl Target {
+impl Gap {
     /// Can it be told what acting does?
     #[must_use]
     pub fn is_quantified(&self) -> bool {
@@ -77,7 +77,7 @@ impl Target {
 
     /// The gap that is left to a line.
     #[must_use]
-    pub fn left(&self, bound: &Bound) -> Option<Level> {
+    pub fn left(&self, bound: &Waterline) -> Option<Level> {
         bound.before.map(|before| before - self.released)
     }
 
@@ -88,7 +88,7 @@ impl Target {
     }
 
     /// The lowest line among those whose action is one of these.
-    pub(super) fn bound_for(&self, allowed: &FixedBitSet) -> Option<&Bound> {
+    pub(super) fn bound_for(&self, allowed: &FixedBitSet) -> Option<&Waterline> {
         self.bounds.iter().find(|bound| allowed.contains(bound.action))
     }
 }
@@ -97,16 +97,16 @@ impl Target {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     /// In the order they are acted on within each category.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<Gap>,
     /// Lines that would give back, were not another rule on the same resource in the way.
-    pub(super) suppressed: Vec<Target>,
-    /// The actions in force, for [`Bound::action`].
+    pub(super) suppressed: Vec<Gap>,
+    /// The actions in force, for [`Waterline::action`].
     pub(super) actions: Vec<Arc<Action>>,
 }
 
 impl Lines {
     /// The lines of these rules.
-    pub(super) fn new<'p>(rules: &[&Judged<'p>], order: &[Arc<Metric>], snapshot: &Snapshot) -> Self {
+    pub(super) fn new<'p>(rules: &[&Judged<'p>], order: &[Arc<Metric>], snapshot: &NodeSnapshot) -> Self {
         let mut lines = Self::default();
         for metric in order {
             let of_it: Vec<&&Judged<'p>> =
@@ -132,8 +132,8 @@ impl Lines {
         category: Category,
         metric: &Arc<Metric>,
         rules: &[&&Judged<'_>],
-        snapshot: &Snapshot,
-    ) -> Option<Target> {
+        snapshot: &NodeSnapshot,
+    ) -> Option<Gap> {
         let chosen: Vec<&&&Judged<'_>> = rules.iter().filter(|rule| is_in(category, rule)).collect();
         if chosen.is_empty() {
             return None;
@@ -152,14 +152,14 @@ impl Lines {
                 _ => (used - line).times(WHOLE + excess, WHOLE),
             })
         };
-        let mut bounds: Vec<Bound> = Vec::with_capacity(chosen.len());
+        let mut bounds: Vec<Waterline> = Vec::with_capacity(chosen.len());
         for rule in chosen {
             let Line { name, value, action: Some(action), .. } = rule.line else { continue };
             let action = self.number(action);
-            bounds.push(Bound { rule: name.clone(), value: *value, before: before(*value), action });
+            bounds.push(Waterline { rule: name.clone(), value: *value, before: before(*value), action });
         }
         bounds.sort_by(|a, b| a.value.cmp(&b.value).then_with(|| a.rule.cmp(&b.rule)));
-        Some(Target { category, metric: metric.clone(), used, bounds, released: Level::ZERO })
+        Some(Gap { category, metric: metric.clone(), used, bounds, released: Level::ZERO })
     }
 
     fn number(&mut self, action: &Arc<Action>) -> usize {
@@ -171,7 +171,7 @@ impl Lines {
     }
 
     /// The targets of a category.
-    pub(super) fn of(&self, category: Category) -> impl Iterator<Item = &Target> {
+    pub(super) fn of(&self, category: Category) -> impl Iterator<Item = &Gap> {
         self.targets.iter().filter(move |target| target.category == category)
     }
 }
@@ -179,14 +179,18 @@ impl Lines {
 fn is_in(category: Category, rule: &Judged<'_>) -> bool {
     let Some(action) = &rule.line.action else { return false };
     match category {
-        Category::Evict => rule.phase == Phase::Triggered && action.evict.is_some(),
-        Category::ThrottleDown => rule.phase == Phase::Triggered && action.throttle.is_some(),
-        Category::ThrottleUp => rule.phase == Phase::Restored && action.throttle.is_some(),
+        Category::Evict => rule.phase == RulePhase::Triggered && action.evict.is_some(),
+        Category::ThrottleDown => rule.phase == RulePhase::Triggered && action.throttle.is_some(),
+        Category::ThrottleUp => rule.phase == RulePhase::Restored && action.throttle.is_some(),
     }
 }
 
 /// What is used by the latest reading, else by the samples the rules were judged on: the largest that was selected.
-fn used<'l>(metric: &Metric, lines: impl Iterator<Item = &'l Line>, snapshot: &Snapshot) -> Option<Level> {
+fn used<'l>(
+    metric: &Metric,
+    lines: impl Iterator<Item = &'l Line>,
+    snapshot: &NodeSnapshot,
+) -> Option<Level> {
     let lines: Vec<&Line> = lines.collect();
     let named = |name: &str| name == metric.name || metric.aliases.contains(&name);
     let selected = |labels| lines.iter().any(|line| line.series.as_ref().is_none_or(|by| by.matches(labels)));

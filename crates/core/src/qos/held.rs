@@ -1,6 +1,6 @@
 //! What is slowed down, as it changes within a cycle.
 
-use super::pod::{Container, Pod, Quota};
+use super::pod::{Container, CpuQuota, Pod};
 use super::policy::RuleName;
 use super::state::Throttled;
 use crate::object::Key;
@@ -95,11 +95,11 @@ impl<'s> Held<'s> {
     }
 
     /// Notes that a container is raised; with nothing left to write, that it has everything back.
-    pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<Quota>) {
+    pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<CpuQuota>) {
         let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { return };
         let entry = &mut self.entries[*at];
         entry.before = Some(entry.throttled.clone());
-        match quota.and_then(Quota::us) {
+        match quota.and_then(CpuQuota::us) {
             Some(us) => entry.throttled.written_us = us,
             None => entry.over = true,
         }

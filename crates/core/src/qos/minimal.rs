@@ -5,7 +5,7 @@
 //! then the pods that come first. A pod is in it only if its own rule needs it. Up to [`EXACT`] candidates this is found
 //! exactly, within [`NODES`] steps; past that, pods are taken in order and then spared again, the most important first.
 
-use super::gap::Target;
+use super::gap::Gap;
 use super::level::Level;
 use super::order::{Tier, sorted, tier};
 use super::plan::Work;
@@ -58,7 +58,7 @@ impl Work<'_> {
         targets: &[usize],
         limit: Option<usize>,
     ) -> Option<Vec<usize>> {
-        let chosen: Vec<&Target> = targets.iter().map(|t| &self.lines.targets[*t]).collect();
+        let chosen: Vec<&Gap> = targets.iter().map(|t| &self.lines.targets[*t]).collect();
         let needs = needs(&chosen);
         let first = chosen.first()?;
         if needs.is_empty() {
@@ -74,7 +74,7 @@ impl Work<'_> {
             .then(|| found.into_iter().map(|at| offers[at].c).collect())
     }
 
-    fn offer(&self, c: usize, targets: &[&Target], needs: &[Need]) -> Offer {
+    fn offer(&self, c: usize, targets: &[&Gap], needs: &[Need]) -> Offer {
         let candidate = &self.candidates[c];
         let release: Vec<Level> =
             targets.iter().map(|t| candidate.release(&t.metric).unwrap_or_default()).collect();
@@ -95,8 +95,8 @@ impl Work<'_> {
 }
 
 /// Every open line.
-fn needs(targets: &[&Target]) -> Vec<Need> {
-    let of = |(at, target): (usize, &&Target)| {
+fn needs(targets: &[&Gap]) -> Vec<Need> {
+    let of = |(at, target): (usize, &&Gap)| {
         let open = target.bounds.iter().filter_map(|bound| target.left(bound)).filter(|left| left.is_open());
         open.map(|left| Need { target: at, left }).collect::<Vec<_>>()
     };

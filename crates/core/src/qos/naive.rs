@@ -48,7 +48,7 @@ impl Work<'_> {
 
     /// The category a metric is counted in: it may be in two.
     fn first_named(&self, metric: &str) -> Option<Category> {
-        let of = |target: &&super::gap::Target| {
+        let of = |target: &&super::gap::Gap| {
             target.metric.name == metric && target.category != Category::ThrottleUp
         };
         self.lines.targets.iter().find(of).map(|target| target.category)

@@ -10,7 +10,7 @@
 
 use super::level::Level;
 use super::policy::{Line, Policy, RuleName, Strategy};
-use super::snapshot::{Series, Snapshot};
+use super::snapshot::{NodeSnapshot, Series};
 use super::state::{RuleState, later};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Where a rule is in this cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub enum RulePhase {
     /// Nothing to do.
     #[default]
     Idle,
@@ -32,7 +32,7 @@ pub enum Phase {
     Error,
 }
 
-impl Phase {
+impl RulePhase {
     /// As it is written in answers.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -47,29 +47,29 @@ impl Phase {
 }
 
 /// One step of a rule's life: what was found, and what it is now.
-pub fn advance(state: &mut RuleState, over: Option<bool>, limits: (i32, i32), now: Timestamp) -> Phase {
+pub fn advance(state: &mut RuleState, over: Option<bool>, limits: (i32, i32), now: Timestamp) -> RulePhase {
     let (avoid_after, restore_after) = limits;
     let phase = match over {
-        None => return Phase::Error,
+        None => return RulePhase::Error,
         Some(true) => {
             state.below = 0;
             if state.active && !state.restoring {
-                Phase::Triggered
+                RulePhase::Triggered
             } else {
                 state.above = state.above.saturating_add(1);
                 if state.above >= avoid_after {
                     (state.active, state.restoring) = (true, false);
-                    Phase::Triggered
+                    RulePhase::Triggered
                 } else if state.active {
-                    Phase::Holding
+                    RulePhase::Holding
                 } else {
-                    Phase::Idle
+                    RulePhase::Idle
                 }
             }
         }
         Some(false) if !state.active => {
             state.above = 0;
-            Phase::Idle
+            RulePhase::Idle
         }
         Some(false) => {
             if state.restoring {
@@ -79,13 +79,13 @@ pub fn advance(state: &mut RuleState, over: Option<bool>, limits: (i32, i32), no
             if state.below >= restore_after {
                 state.restoring = true;
                 state.above = 0;
-                Phase::Restored
+                RulePhase::Restored
             } else {
-                Phase::Holding
+                RulePhase::Holding
             }
         }
     };
-    if phase == Phase::Triggered {
+    if phase == RulePhase::Triggered {
         state.last_triggered = Some(now);
     }
     phase
@@ -95,7 +95,7 @@ pub fn advance(state: &mut RuleState, over: Option<bool>, limits: (i32, i32), no
 #[derive(Clone, Debug)]
 pub(super) struct Judged<'p> {
     pub(super) line: &'p Line,
-    pub(super) phase: Phase,
+    pub(super) phase: RulePhase,
     pub(super) state: RuleState,
     /// Was it not triggered before?
     pub(super) changed: bool,
@@ -107,10 +107,10 @@ impl Judged<'_> {
     /// Does it still stand in the way of new pods, and of giving back?
     pub(super) fn holds(&self) -> bool {
         match self.phase {
-            Phase::Triggered | Phase::Holding => true,
+            RulePhase::Triggered | RulePhase::Holding => true,
             // What it caused is not known to be over.
-            Phase::Error => self.state.active && !self.state.restoring,
-            Phase::Idle | Phase::Restored => false,
+            RulePhase::Error => self.state.active && !self.state.restoring,
+            RulePhase::Idle | RulePhase::Restored => false,
         }
     }
 }
@@ -123,7 +123,11 @@ pub(super) struct Phases<'p> {
 }
 
 /// Judges every rule by its samples.
-pub(super) fn judge<'p>(policy: &'p Policy, snapshot: &Snapshot, warnings: &mut Vec<String>) -> Phases<'p> {
+pub(super) fn judge<'p>(
+    policy: &'p Policy,
+    snapshot: &NodeSnapshot,
+    warnings: &mut Vec<String>,
+) -> Phases<'p> {
     let dry = snapshot.options.dry_run || snapshot.node.preview;
     let by_name = by_name(policy, snapshot);
     let mut gone = snapshot.state.rules.clone();
@@ -153,8 +157,8 @@ pub(super) fn judge<'p>(policy: &'p Policy, snapshot: &Snapshot, warnings: &mut 
             state.last_triggered = Some(snapshot.now);
         }
         let changed = match phase {
-            Phase::Triggered => before != (true, false),
-            Phase::Restored => before != (true, true),
+            RulePhase::Triggered => before != (true, false),
+            RulePhase::Restored => before != (true, true),
             _ => false,
         };
         let preview = dry || line.strategy == Strategy::Preview;
@@ -168,7 +172,7 @@ pub(super) fn judge<'p>(policy: &'p Policy, snapshot: &Snapshot, warnings: &mut 
     Phases { judged, gone }
 }
 
-fn by_name<'s>(policy: &Policy, snapshot: &'s Snapshot) -> BTreeMap<&'static str, Vec<&'s Series>> {
+fn by_name<'s>(policy: &Policy, snapshot: &'s NodeSnapshot) -> BTreeMap<&'static str, Vec<&'s Series>> {
     let mut out: BTreeMap<&'static str, Vec<&Series>> = BTreeMap::new();
     for series in &snapshot.series {
         if let Some(metric) = policy.catalogue.find(&series.name) {
@@ -179,7 +183,7 @@ fn by_name<'s>(policy: &Policy, snapshot: &'s Snapshot) -> BTreeMap<&'static str
 }
 
 /// Is any selected series over the line? One that cannot be used may be: then nobody knows, unless another is.
-fn over(line: &Line, series: &[&Series], snapshot: &Snapshot) -> Result<bool, String> {
+fn over(line: &Line, series: &[&Series], snapshot: &NodeSnapshot) -> Result<bool, String> {
     let chosen = || series.iter().filter(|s| line.series.as_ref().is_none_or(|by| by.matches(&s.labels)));
     let mut problem = None;
     let mut any = false;
@@ -199,7 +203,7 @@ fn over(line: &Line, series: &[&Series], snapshot: &Snapshot) -> Result<bool, St
 }
 
 /// The value of a sample that is one: a number, not negative, neither old nor of the future.
-pub(super) fn usable(series: &Series, snapshot: &Snapshot) -> Result<Level, &'static str> {
+pub(super) fn usable(series: &Series, snapshot: &NodeSnapshot) -> Result<Level, &'static str> {
     let age = snapshot.now.duration_since(series.at);
     let interval = SignedDuration::from_secs(snapshot.options.interval_seconds.max(1));
     if age > interval.saturating_mul(3) {

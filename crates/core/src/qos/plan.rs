@@ -3,16 +3,16 @@
 use super::candidate::{self, Candidate, Protection};
 use super::event::{self, Event};
 use super::evict::Block;
-use super::gap::{Category, Lines, Target};
+use super::gap::{Category, Gap, Lines};
 use super::held::{Entry, Held};
 use super::level::Level;
 use super::metric::Metric;
 use super::order::sorted;
-use super::phase::{Judged, Phase, judge};
-use super::pod::Quota;
+use super::phase::{Judged, RulePhase, judge};
+use super::pod::CpuQuota;
 use super::policy::{Policy, RuleName, Strategy};
 use super::settle::Next;
-use super::snapshot::{Missing, Snapshot};
+use super::snapshot::{Missing, NodeSnapshot};
 use super::state::Leaving;
 use super::taint::{self, Closed};
 use crate::object::Key;
@@ -63,7 +63,7 @@ pub struct Write {
     pub pod: Key,
     pub container: Arc<str>,
     /// What to write.
-    pub quota: Quota,
+    pub quota: CpuQuota,
     /// The period it is of, in microseconds.
     pub period_us: i64,
     /// What that releases, or adds at most, in the unit of gaps.
@@ -138,9 +138,9 @@ pub struct Naive {
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// The lines in force and the gaps to them.
-    pub targets: Vec<Target>,
+    pub targets: Vec<Gap>,
     /// Lines that would give back, were not another in the way.
-    pub suppressed: Vec<Target>,
+    pub suppressed: Vec<Gap>,
     /// How sure throttling is; none if nothing of it is in force.
     pub mode_throttle: Option<Mode>,
     /// How sure evicting is.
@@ -182,7 +182,7 @@ pub struct RuleReport {
     /// Does it act?
     pub strategy: Strategy,
     /// Where it is.
-    pub phase: Phase,
+    pub phase: RulePhase,
     /// Has it just come there?
     pub changed: bool,
 }
@@ -214,7 +214,7 @@ impl Plan {
 /// A cycle being planned.
 pub(super) struct Work<'s> {
     pub(super) policy: &'s Policy,
-    pub(super) snapshot: &'s Snapshot,
+    pub(super) snapshot: &'s NodeSnapshot,
     pub(super) lines: Lines,
     pub(super) candidates: Vec<Candidate<'s>>,
     pub(super) held: Held<'s>,
@@ -224,7 +224,7 @@ pub(super) struct Work<'s> {
 }
 
 impl<'s> Work<'s> {
-    fn new(policy: &'s Policy, snapshot: &'s Snapshot, rules: &[&Judged<'_>]) -> Self {
+    fn new(policy: &'s Policy, snapshot: &'s NodeSnapshot, rules: &[&Judged<'_>]) -> Self {
         let order: Vec<Arc<Metric>> = policy.catalogue.iter().cloned().collect();
         let lines = Lines::new(rules, &order, snapshot);
         let candidates = candidate::all(policy, snapshot, &lines);
@@ -336,7 +336,7 @@ impl<'s> Work<'s> {
 
 /// Plans one cycle.
 #[must_use]
-pub fn plan(policy: &Policy, snapshot: &Snapshot) -> Plan {
+pub fn plan(policy: &Policy, snapshot: &NodeSnapshot) -> Plan {
     let mut warnings = policy.warnings().to_vec();
     let phases = judge(policy, snapshot, &mut warnings);
     let (previewed, acting): (Vec<&Judged<'_>>, Vec<&Judged<'_>>) =

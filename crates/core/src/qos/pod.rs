@@ -63,7 +63,7 @@ impl Class {
 
 /// How much CPU a container may take in each period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Quota {
+pub enum CpuQuota {
     /// Could not be read.
     #[default]
     Unknown,
@@ -73,7 +73,7 @@ pub enum Quota {
     Us(i64),
 }
 
-impl Quota {
+impl CpuQuota {
     /// From what the kernel says: -1, and 0 as some runtimes put it, mean unlimited.
     #[must_use]
     pub fn from_us(us: i64) -> Self {
@@ -110,7 +110,7 @@ pub struct Container {
     /// What it uses.
     pub usage: Option<Level>,
     /// What it may take now.
-    pub quota: Quota,
+    pub quota: CpuQuota,
     /// In how many microseconds.
     pub period_us: i64,
     /// What it was promised.
@@ -126,7 +126,7 @@ impl Default for Container {
         Self {
             name: Arc::default(),
             usage: None,
-            quota: Quota::Unknown,
+            quota: CpuQuota::Unknown,
             period_us: PERIOD_US,
             request: None,
             limit: None,

@@ -4,11 +4,11 @@
 //! is theirs now.
 
 use super::candidate::step;
-use super::gap::{Category, Target};
+use super::gap::{Category, Gap};
 use super::metric::{Metric, Throttle};
-use super::phase::{Judged, Phase};
+use super::phase::{Judged, RulePhase};
 use super::plan::{Mode, Work, Write};
-use super::pod::{Container, Quota};
+use super::pod::{Container, CpuQuota};
 use super::policy::RuleName;
 use super::state::Throttled;
 use super::throttle::{Raised, Room, Step};
@@ -77,7 +77,7 @@ impl Work<'_> {
             if !at_once && left.is_some_and(|left| !left.is_open()) {
                 continue;
             }
-            let room = Room { original: Quota::from_us(entry.original_us), left, at_once };
+            let room = Room { original: CpuQuota::from_us(entry.original_us), left, at_once };
             let Some(raised) = (throttle.up)(&self.snapshot.node, container, step, room) else { continue };
             for t in targets {
                 let target = &mut self.lines.targets[*t];
@@ -101,7 +101,7 @@ impl Work<'_> {
         by: &Arc<Metric>,
     ) {
         let governing = targets.first().map(|t| &self.lines.targets[*t]);
-        let after = governing.and_then(Target::gap);
+        let after = governing.and_then(Gap::gap);
         self.steps.writes.push(Write {
             category: Category::ThrottleUp,
             pod: entry.pod.clone(),
@@ -118,7 +118,7 @@ impl Work<'_> {
 }
 
 /// The rule to name: the one whose line it is, if it took part.
-fn cause(entry: &Throttled, governing: Option<&Target>) -> Arc<RuleName> {
+fn cause(entry: &Throttled, governing: Option<&Gap>) -> Arc<RuleName> {
     let of_line = governing.and_then(|target| {
         target.bounds.iter().map(|bound| &bound.rule).find(|rule| entry.rules.contains(rule))
     });
@@ -131,10 +131,10 @@ fn cause(entry: &Throttled, governing: Option<&Target>) -> Arc<RuleName> {
 fn said(entry: &Throttled, rules: &[&Judged<'_>]) -> Say {
     let of = |name: &Arc<RuleName>| rules.iter().find(|rule| rule.line.name == *name);
     let behind: Vec<&&Judged<'_>> = entry.rules.iter().filter_map(of).collect();
-    if behind.iter().any(|rule| rule.holds() || rule.phase == Phase::Error) {
+    if behind.iter().any(|rule| rule.holds() || rule.phase == RulePhase::Error) {
         return Say::Wait;
     }
-    let restoring = behind.iter().filter(|rule| rule.phase == Phase::Restored);
+    let restoring = behind.iter().filter(|rule| rule.phase == RulePhase::Restored);
     match step(restoring.filter_map(|rule| rule.line.action.as_ref())) {
         Some(step) if step.percent > 0 => Say::Steps(step),
         _ => Say::AtOnce,

@@ -1,10 +1,10 @@
 //! What is remembered of a plan? What came of it, not what was meant to.
 
 use super::held::Entry;
-use super::phase::{Phase, Phases, cooled};
+use super::phase::{Phases, RulePhase, cooled};
 use super::plan::{Plan, Victim};
 use super::policy::RuleName;
-use super::snapshot::Snapshot;
+use super::snapshot::NodeSnapshot;
 use super::state::{Eviction, Reply, RuleState, State, Throttled};
 use crate::object::Key;
 use jiff::Timestamp;
@@ -26,7 +26,7 @@ pub(super) struct Next {
     now: Timestamp,
     cycles: Option<u64>,
     /// Rules for this node.
-    rules: Vec<(Arc<RuleName>, Phase, RuleState)>,
+    rules: Vec<(Arc<RuleName>, RulePhase, RuleState)>,
     /// Rules that are gone.
     gone: BTreeMap<Arc<RuleName>, RuleState>,
     held: Vec<Entry>,
@@ -35,7 +35,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    pub(super) fn new(phases: Phases<'_>, snapshot: &Snapshot, held: Vec<Entry>) -> Self {
+    pub(super) fn new(phases: Phases<'_>, snapshot: &NodeSnapshot, held: Vec<Entry>) -> Self {
         let rules = phases.judged.into_iter().map(|rule| (rule.line.name.clone(), rule.phase, rule.state));
         Self {
             now: snapshot.now,
@@ -90,7 +90,7 @@ impl Plan {
 
 /// Where every rule is, once that is slowed down.
 fn after_rules(
-    rules: &[(Arc<RuleName>, Phase, RuleState)],
+    rules: &[(Arc<RuleName>, RulePhase, RuleState)],
     gone: &BTreeMap<Arc<RuleName>, RuleState>,
     throttled: &[Throttled],
     now: Timestamp,
@@ -100,7 +100,7 @@ fn after_rules(
     for (name, phase, state) in rules {
         let mut state = state.clone();
         // Everything it caused is undone, and it has cooled: it is as if it had never been.
-        if *phase == Phase::Restored && !caused(name) && cooled(&state, now) {
+        if *phase == RulePhase::Restored && !caused(name) && cooled(&state, now) {
             (state.active, state.restoring, state.below) = (false, false, 0);
         }
         out.insert(name.clone(), state);

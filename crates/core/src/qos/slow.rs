@@ -1,11 +1,11 @@
 //! Throttling down: one step on every container of a pod, pod by pod, until the gap is closed.
 
 use super::candidate::step;
-use super::gap::{Category, Target};
+use super::gap::{Category, Gap};
 use super::level::Level;
 use super::metric::{Metric, Resource, Throttle};
 use super::plan::{Mode, Unclosed, Work, Write};
-use super::pod::Quota;
+use super::pod::CpuQuota;
 use super::snapshot::Missing;
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl Work<'_> {
                 category: Category::ThrottleDown,
                 pod: pod.key.clone(),
                 container: container.name.clone(),
-                quota: Quota::Us(lowered.quota_us),
+                quota: CpuQuota::Us(lowered.quota_us),
                 period_us: container.period_us,
                 moved: lowered.release,
                 metric: self.lines.targets[target].metric.name,
@@ -99,7 +99,7 @@ impl Work<'_> {
     /// The rules a pod is slowed down for.
     fn causes(&self, allowed: &fixedbitset::FixedBitSet) -> Vec<Arc<super::policy::RuleName>> {
         let targets = self.lines.of(Category::ThrottleDown);
-        let open = |target: &Target, bound: &super::gap::Bound| {
+        let open = |target: &Gap, bound: &super::gap::Waterline| {
             allowed.contains(bound.action) && target.left(bound).is_none_or(Level::is_open)
         };
         let mut rules: Vec<_> = targets

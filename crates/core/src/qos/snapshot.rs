@@ -120,7 +120,7 @@ impl Default for Options {
 
 /// One moment of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct NodeSnapshot {
     pub now: Timestamp,
     pub node: Node,
     /// What was measured.

@@ -1,7 +1,7 @@
 //! What does the node say to schedulers? A taint and a condition while a line is passed, and until it has cooled.
 
 use super::phase::{Phases, cooled};
-use super::snapshot::Snapshot;
+use super::snapshot::NodeSnapshot;
 use crate::select::Taint;
 
 /// The key of the taint.
@@ -34,7 +34,7 @@ impl Closed {
 }
 
 /// What the node is to say now. With nothing but previews it is left as it is.
-pub(super) fn closed(phases: &Phases<'_>, snapshot: &Snapshot) -> Closed {
+pub(super) fn closed(phases: &Phases<'_>, snapshot: &NodeSnapshot) -> Closed {
     let node = &snapshot.node;
     let there = node.taints.iter().any(|taint| taint.key == KEY);
     if snapshot.options.dry_run || node.preview {

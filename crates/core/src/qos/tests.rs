@@ -50,7 +50,7 @@ fn pod(name: &str, cores: f64) -> Pod {
         containers: vec![Container {
             name: "main".into(),
             usage,
-            quota: Quota::Unlimited,
+            quota: CpuQuota::Unlimited,
             ..Container::default()
         }],
         ..Pod::default()
@@ -115,8 +115,8 @@ fn series(name: &str, value: f64) -> Series {
 }
 
 /// A node of 8 cores and 32 Gi with these pods, at the beginning.
-fn snapshot(samples: &[(&str, f64)], pods: Vec<Pod>) -> Snapshot {
-    Snapshot {
+fn snapshot(samples: &[(&str, f64)], pods: Vec<Pod>) -> NodeSnapshot {
+    NodeSnapshot {
         now: t(0),
         node: Node {
             name: "n1".into(),
@@ -134,10 +134,15 @@ fn snapshot(samples: &[(&str, f64)], pods: Vec<Pod>) -> Snapshot {
 }
 
 /// The same node `seconds` later with other samples, remembering what the plan left.
-fn next(before: &Snapshot, plan: &Plan, seconds: i64, samples: &[(&str, f64)]) -> Snapshot {
+fn next(before: &NodeSnapshot, plan: &Plan, seconds: i64, samples: &[(&str, f64)]) -> NodeSnapshot {
     let now = before.now + SignedDuration::from_secs(seconds);
     let at_now = |(name, value): &(&str, f64)| Series { at: now, ..series(name, *value) };
-    Snapshot { now, series: samples.iter().map(at_now).collect(), state: plan.as_planned(), ..before.clone() }
+    NodeSnapshot {
+        now,
+        series: samples.iter().map(at_now).collect(),
+        state: plan.as_planned(),
+        ..before.clone()
+    }
 }
 
 /// `pod quota` of every write, in order; -1 is unlimited.
@@ -159,7 +164,7 @@ fn phases(plan: &Plan) -> Vec<&'static str> {
 
 /// The gap to the lowest line at the end, in the unit of gaps.
 fn gap(plan: &Plan, category: gap::Category, metric: &str) -> f64 {
-    let of = |target: &&gap::Target| target.category == category && target.metric.name == metric;
+    let of = |target: &&gap::Gap| target.category == category && target.metric.name == metric;
     let target = plan.steps.targets.iter().find(of).expect("a line of that metric");
     target.gap().expect("quantified").to_f64()
 }

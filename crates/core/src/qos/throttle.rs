@@ -3,7 +3,7 @@
 pub mod quota;
 
 use super::level::Level;
-use super::pod::Quota;
+use super::pod::CpuQuota;
 
 /// How hard a step is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Lowered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// What it had before anything was taken.
-    pub original: Quota,
+    pub original: CpuQuota,
     /// What is left below the line, in the unit of gaps; none where nobody can tell.
     pub left: Option<Level>,
     /// Nothing is left that asked for steps: everything comes back in one.
@@ -52,7 +52,7 @@ pub struct Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raised {
     /// What to write.
-    pub quota: Quota,
+    pub quota: CpuQuota,
     /// What that adds at most, in the unit of gaps.
     pub added: Level,
     /// Has it got back all it had?

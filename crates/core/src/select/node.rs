@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct NodeSelector {
     /// The alternatives.
     #[serde(deserialize_with = "or_default")]
-    pub node_selector_terms: Vec<Term>,
+    pub node_selector_terms: Vec<NodeTerm>,
 }
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Term {
+pub struct NodeTerm {
     /// On labels.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Expression>,
@@ -41,7 +41,7 @@ pub struct WeightedTerm {
     pub weight: i32,
     /// What is liked.
     #[serde(deserialize_with = "or_default")]
-    pub preference: Term,
+    pub preference: NodeTerm,
 }
 
 /// The node part of a pod's affinity.
@@ -84,7 +84,7 @@ struct Field {
 
 impl Ready {
     /// `None` for a term without conditions.
-    fn new(term: &Term) -> Option<Result<Self, Vec<Error>>> {
+    fn new(term: &NodeTerm) -> Option<Result<Self, Vec<Error>>> {
         if term.match_expressions.is_empty() && term.match_fields.is_empty() {
             return None;
         }
@@ -179,7 +179,7 @@ pub struct Required {
 }
 
 /// The nodes the terms name (`metadata.name In …`): those of any term, if each names some.
-fn names(terms: &[Term]) -> Option<BTreeSet<String>> {
+fn names(terms: &[NodeTerm]) -> Option<BTreeSet<String>> {
     let mut out = BTreeSet::new();
     for term in terms {
         let named = term.match_fields.iter().filter(|e| e.key == "metadata.name" && e.operator == "In");

@@ -14,7 +14,7 @@ use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
-use loadline_core::qos::{self, Options, Plan, Reply, Results, Snapshot, Victim};
+use loadline_core::qos::{self, NodeSnapshot, Options, Plan, Reply, Results, Victim};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Agent {
         &self,
         target: &Target,
         policy: &Policy,
-        mut snapshot: Snapshot,
+        mut snapshot: NodeSnapshot,
         state: &mut State,
     ) -> Option<(Meta, Result<Node, Error>)> {
         let mut plan = qos::plan(policy, &snapshot);
@@ -91,7 +91,13 @@ impl Agent {
         marked
     }
 
-    async fn write_quotas(&self, target: &Target, plan: &Plan, snapshot: &Snapshot, results: &mut Results) {
+    async fn write_quotas(
+        &self,
+        target: &Target,
+        plan: &Plan,
+        snapshot: &NodeSnapshot,
+        results: &mut Results,
+    ) {
         for write in &plan.steps.writes {
             let written = match snapshot.pods.iter().find(|pod| pod.key == write.pod) {
                 Some(pod) => {
@@ -113,7 +119,7 @@ impl Agent {
     }
 
     /// Asks the victims of a plan to go; says what was replied.
-    async fn evict(&self, target: &Target, plan: &Plan, snapshot: &Snapshot) -> BTreeMap<Key, Reply> {
+    async fn evict(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) -> BTreeMap<Key, Reply> {
         let mut replies = BTreeMap::new();
         for victim in &plan.steps.victims {
             let reply = self.ask(victim).await;

@@ -1,7 +1,7 @@
 //! What is used on a node, and how are containers held back there?
 
 use jiff::Timestamp;
-use loadline_core::qos::Quota;
+use loadline_core::qos::CpuQuota;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     async fn measure(&self, now: Timestamp) -> Usage;
 
     /// Holds a container to a quota.
-    async fn set_quota(&self, of: &Container<'_>, quota: Quota) -> Result<(), Error>;
+    async fn set_quota(&self, of: &Container<'_>, quota: CpuQuota) -> Result<(), Error>;
 }
 
 /// A quota could not be written.
@@ -56,7 +56,7 @@ pub struct PodUsage {
 pub struct ContainerUsage {
     /// `None` if that was not measured.
     pub used: Option<Used>,
-    pub quota: Quota,
+    pub quota: CpuQuota,
 }
 
 impl PodUsage {

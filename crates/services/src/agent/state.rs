@@ -9,7 +9,7 @@ use loadline_core::object::{Key, Meta};
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::{Action, NodeQos, Policy};
 use loadline_core::qos::scope::Scope;
-use loadline_core::qos::{self, Level, Options, Quota, Series, Snapshot};
+use loadline_core::qos::{self, CpuQuota, Level, NodeSnapshot, Options, Series};
 use loadline_core::view::Labels;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -181,9 +181,9 @@ pub(super) fn snapshot(
     usage: &Usage,
     state: qos::State,
     (now, every): (Timestamp, Duration),
-) -> Snapshot {
+) -> NodeSnapshot {
     let interval = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
-    Snapshot {
+    NodeSnapshot {
         now,
         node: node.view.clone(),
         series: series(&node.view, usage, now),
@@ -223,7 +223,7 @@ fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
     let mut pod = pod.clone();
     for container in &mut pod.containers {
         let known = usage.and_then(|usage| usage.containers.get(&*container.name));
-        container.quota = known.map_or(Quota::Unknown, |known| known.quota);
+        container.quota = known.map_or(CpuQuota::Unknown, |known| known.quota);
         container.usage = known.and_then(|known| known.used).map(|used| Level::whole(used.cpu_milli));
     }
     if let Some(total) = usage.and_then(PodUsage::total) {

@@ -11,7 +11,7 @@ use loadline_core::object::Key;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{PERIOD_US, Plan, Quota, Snapshot, Victim, Write, event};
+use loadline_core::qos::{CpuQuota, NodeSnapshot, PERIOD_US, Plan, Victim, Write, event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ impl Teller {
         self.notices.tell("agent", &target.meta.key, format!("{what}: {}", closed.message));
     }
 
-    pub fn wrote(&self, target: &Target, plan: &Plan, snapshot: &Snapshot, write: &Write) {
+    pub fn wrote(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot, write: &Write) {
         let on = &target.meta.key;
         let pod = snapshot.pods.iter().find(|pod| pod.key == write.pod);
         let container = pod.and_then(|pod| pod.containers.iter().find(|c| c.name == write.container));
-        let from = container.map_or(Quota::Unknown, |container| container.quota);
+        let from = container.map_or(CpuQuota::Unknown, |container| container.quota);
         if from == write.quota {
             return;
         }
@@ -55,7 +55,7 @@ impl Teller {
         self.notices.tell("agent", &write.pod, what);
     }
 
-    pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &Snapshot) {
+    pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &NodeSnapshot) {
         let what = format!("evicted from {}: {}", target.meta.key, why(plan, snapshot, &victim.rule));
         self.notices.tell("agent", &victim.pod, what);
         let event =
@@ -97,16 +97,16 @@ impl Teller {
     }
 }
 
-fn amount(quota: Quota) -> String {
+fn amount(quota: CpuQuota) -> String {
     match quota {
-        Quota::Us(us) if us > 0 => format!("{}m", (us / (PERIOD_US / 1000)).max(1)),
-        Quota::Unknown => "unknown".to_owned(),
+        CpuQuota::Us(us) if us > 0 => format!("{}m", (us / (PERIOD_US / 1000)).max(1)),
+        CpuQuota::Unknown => "unknown".to_owned(),
         _ => "unlimited".to_owned(),
     }
 }
 
 /// The rule, and what was measured against its line.
-fn why(plan: &Plan, snapshot: &Snapshot, name: &Arc<RuleName>) -> String {
+fn why(plan: &Plan, snapshot: &NodeSnapshot, name: &Arc<RuleName>) -> String {
     let rule = plan.rules.iter().find(|rule| rule.rule == *name);
     let measured = rule.and_then(|rule| {
         let series = snapshot.series.iter().find(|series| *series.name == *rule.metric)?;

@@ -16,7 +16,7 @@ use loadline_api::node::COOLING;
 use loadline_apiserver::ApiServer;
 use loadline_core::object::Key;
 use loadline_core::qos::taint::{CONDITION, KEY};
-use loadline_core::qos::{PERIOD_US, Quota, Reply, Victim, policy};
+use loadline_core::qos::{CpuQuota, PERIOD_US, Reply, Victim, policy};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
@@ -39,7 +39,7 @@ struct TestHost(Mutex<HashMap<Arc<str>, Wants>>);
 #[derive(Clone, Copy, Debug)]
 struct Wants {
     percent: i64,
-    quota: Quota,
+    quota: CpuQuota,
     /// Does writing its quota fail?
     is_stuck: bool,
 }
@@ -51,7 +51,7 @@ impl TestHost {
 }
 
 /// What a quota lets through, in thousandths of a CPU.
-fn milli(quota: Quota) -> Option<i64> {
+fn milli(quota: CpuQuota) -> Option<i64> {
     quota.us().filter(|us| *us > 0).map(|us| us / (PERIOD_US / 1000))
 }
 
@@ -76,7 +76,7 @@ impl Host for TestHost {
         Usage { nodes: [(NODE.into(), node)].into(), pods: pods.collect() }
     }
 
-    async fn set_quota(&self, of: &Container<'_>, quota: Quota) -> Result<(), HostError> {
+    async fn set_quota(&self, of: &Container<'_>, quota: CpuQuota) -> Result<(), HostError> {
         let mut pods = self.lock();
         match pods.get_mut(of.pod_uid) {
             Some(wants) if !wants.is_stuck => wants.quota = quota,
@@ -171,8 +171,11 @@ impl Stage {
         let read = |state: &State| state.pod(&key).is_some_and(|(_, pod)| pod.pod.started.is_some());
         self.until("the pod runs", read).await;
         let uid = self.state.pod(&key).expect("it is known").0.uid.clone();
-        let quota =
-            if is_batch { Quota::from_us(percent * 100 * (PERIOD_US / 1000)) } else { Quota::Unlimited };
+        let quota = if is_batch {
+            CpuQuota::from_us(percent * 100 * (PERIOD_US / 1000))
+        } else {
+            CpuQuota::Unlimited
+        };
         self.host.lock().insert(uid, Wants { percent, quota, is_stuck: false });
     }
 

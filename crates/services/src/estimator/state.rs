@@ -7,7 +7,7 @@ use super::{Known, Member, Status};
 use crate::cluster::{Event, Informer, Watched};
 use jiff::Timestamp;
 use loadline_core::estimate::{Index, Waiting};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use std::time::Duration;
 
 /// How many problems a status names; the rest are counted.
@@ -181,7 +181,8 @@ impl State {
         self.is_new |= !change.is_empty();
         for (meta, ()) in &change.deleted {
             self.waiting.remove_replica_set(&meta.key);
-            let target = Target { group: "apps".into(), kind: "ReplicaSet".into(), key: meta.key.clone() };
+            let target =
+                WorkloadRef { group: "apps".into(), kind: "ReplicaSet".into(), key: meta.key.clone() };
             self.index.controlled(target, None);
         }
         if let Some((set, target, owner)) = change.facts() {

@@ -6,7 +6,7 @@ use loadline_api::json::{Skip, Tree};
 use loadline_api::{self as api, Context, Error};
 use loadline_core::estimate::Quota;
 use loadline_core::estimate::waiting::{Deployment, ReplicaSet, Unplaced};
-use loadline_core::load::recommend::Target;
+use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::view::{NodeFacts, Owner, PodFacts};
 
 /// Nodes.
@@ -47,7 +47,7 @@ pub struct ReplicaSets;
 impl Watched for ReplicaSets {
     const RESOURCE: Resource = REPLICA_SETS;
     const SKIP: Skip = api::waiting::SKIP;
-    type Facts = (ReplicaSet, Target, Option<Owner>);
+    type Facts = (ReplicaSet, WorkloadRef, Option<Owner>);
 
     fn read(value: &Tree<'_>) -> Result<Self::Facts, Error> {
         let (target, owner) = api::owners::made_by("apps", "ReplicaSet", value)?;

@@ -15,7 +15,7 @@ use loadline_api::node::cooling_until;
 use loadline_api::pod::Pod;
 use loadline_api::{Context, cluster as api_cluster};
 use loadline_core::cluster::{Cluster, Decided, Options};
-use loadline_core::cycle::{Decision, Parts, Rule, Weights};
+use loadline_core::cycle::{Decision, Filter, Parts, Weights};
 use loadline_core::load::Metered;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::term::AHEAD;
@@ -27,9 +27,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Rules by which load keeps a pod from a node it would otherwise fit on.
-const LOAD_RULES: [Rule; 4] = [Rule::Threshold, Rule::UnknownLoad, Rule::Cooling, Rule::Line];
+const LOAD_RULES: [Filter; 4] = [Filter::Threshold, Filter::UnknownLoad, Filter::Cooling, Filter::Line];
 /// Rules other pods can help with by being there.
-const POD_RULES: [Rule; 2] = [Rule::Affinity, Rule::Spread];
+const POD_RULES: [Filter; 2] = [Filter::Affinity, Filter::Spread];
 /// Looking for words about a decision takes longer than the decision; this is how often it may be done.
 const WORDS_EVERY: Duration = Duration::from_millis(500);
 
@@ -471,14 +471,14 @@ fn avoided(decided: &mut Decided<'_>, quiet_until: &mut Option<Instant>, now: No
         .max_by_key(|n| by_requests(&n.parts))
         .filter(|n| by_requests(&n.parts) > by_requests(&taken.parts));
     // It may be a victim's successor.
-    let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Rule::Cooling)))?;
+    let better = better.or_else(|| report.nodes.iter().find(|n| n.rule == Some(Filter::Cooling)))?;
     let why = better.reasons.first()?;
     Some((taken.load_score?.r#final, format!("{} avoided: {why}", better.name)))
 }
 
 /// What could help a pod that was refused like this.
 fn helps(decision: &Decision) -> Helps {
-    let any = |rules: &[Rule]| rules.iter().any(|rule| decision.refused[rule.index()] > 0);
+    let any = |rules: &[Filter]| rules.iter().any(|rule| decision.refused[rule.index()] > 0);
     Helps { load: any(&LOAD_RULES), pods: any(&POD_RULES) }
 }
 

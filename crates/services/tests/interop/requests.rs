@@ -6,7 +6,7 @@ use loadline_core::quantity::Quantity;
 use loadline_core::resources::List;
 use loadline_core::select::Toleration;
 use loadline_core::select::label::Expression;
-use loadline_core::select::node::{NodeSelector, Term};
+use loadline_core::select::node::{NodeSelector, NodeTerm};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -241,8 +241,8 @@ fn claim(rng: &mut StdRng) -> Replica {
     replica
 }
 
-fn term(rng: &mut StdRng) -> Term {
-    let mut term = Term::default();
+fn term(rng: &mut StdRng) -> NodeTerm {
+    let mut term = NodeTerm::default();
     for _ in 0..*[0, 1, 1, 1, 2, 3].choose(rng).expect("some") {
         term.match_expressions.push(expression(rng));
     }

@@ -4,7 +4,7 @@ use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
 use loadline_api::Error;
 use loadline_api::json::Tree;
-use loadline_core::requests::{self, Rules};
+use loadline_core::requests::{self, Options};
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeAffinity, Required};
 use loadline_core::select::{Taint, Toleration};
@@ -123,7 +123,7 @@ impl Watched for Pod {
 
     fn read(object: &Tree<'_>) -> Result<Self, Error> {
         let (_, asks) = meta::read::<requests::Pod>("Pod", object)?;
-        let requests = requests::requests(&asks, Rules::default());
+        let requests = requests::requests(&asks, Options::default());
         let (meta, Raw { spec, status }) = meta::read("Pod", object)?;
         let condition = |name: &str| status.conditions.iter().find(|c| c.r#type == name);
         let since = |name: &str| {

@@ -4,24 +4,24 @@
 //! and give it back; like the kernel, this remembers the last that was written, and forgets it with the pod.
 
 use crate::cluster::Container;
-use loadline_core::qos::{PERIOD_US, Quota};
+use loadline_core::qos::{CpuQuota, PERIOD_US};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{PoisonError, RwLock};
 
 /// What was written since containers started, by pod and container.
 #[derive(Debug, Default)]
-pub struct Quotas(RwLock<HashMap<String, BTreeMap<String, Quota>>>);
+pub struct Quotas(RwLock<HashMap<String, BTreeMap<String, CpuQuota>>>);
 
 impl Quotas {
     /// What a container is held to.
-    pub fn get(&self, uid: &str, container: &Container) -> Quota {
+    pub fn get(&self, uid: &str, container: &Container) -> CpuQuota {
         let written = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let written = written.get(uid).and_then(|of_pod| of_pod.get(&container.name)).copied();
         written.unwrap_or_else(|| limit(container))
     }
 
     /// Holds a container to something else.
-    pub fn set(&self, uid: &str, container: &str, quota: Quota) {
+    pub fn set(&self, uid: &str, container: &str, quota: CpuQuota) {
         let mut written = self.0.write().unwrap_or_else(PoisonError::into_inner);
         written.entry(uid.to_owned()).or_default().insert(container.to_owned(), quota);
     }
@@ -33,13 +33,13 @@ impl Quotas {
 }
 
 /// What a node writes when it starts a container: `limit × period`.
-fn limit(container: &Container) -> Quota {
+fn limit(container: &Container) -> CpuQuota {
     let milli = container.resources.limits.get("cpu").map(loadline_core::quantity::Quantity::milli_value);
-    milli.map_or(Quota::Unlimited, |milli| Quota::from_us(milli.saturating_mul(PERIOD_US / 1000)))
+    milli.map_or(CpuQuota::Unlimited, |milli| CpuQuota::from_us(milli.saturating_mul(PERIOD_US / 1000)))
 }
 
 /// What may be taken at most, in thousandths of a CPU: `quota / period`; none without an end.
-pub fn milli(quota: Quota) -> Option<i64> {
+pub fn milli(quota: CpuQuota) -> Option<i64> {
     quota.us().filter(|us| *us > 0).map(|us| (us / (PERIOD_US / 1000)).max(1))
 }
 
@@ -67,12 +67,12 @@ mod tests {
             assert_eq!((got.us(), milli(got)), (us, milli_), "{why}");
         }
         let limited = container(Some("2"));
-        quotas.set("u", "main", Quota::Us(50_000));
-        assert_eq!(quotas.get("u", &limited), Quota::Us(50_000));
-        assert_eq!(quotas.get("other", &limited), Quota::Us(200_000), "another pod of that name");
-        quotas.set("u", "main", Quota::Unlimited);
-        assert_eq!(quotas.get("u", &limited), Quota::Unlimited, "given back, and more than its limit");
+        quotas.set("u", "main", CpuQuota::Us(50_000));
+        assert_eq!(quotas.get("u", &limited), CpuQuota::Us(50_000));
+        assert_eq!(quotas.get("other", &limited), CpuQuota::Us(200_000), "another pod of that name");
+        quotas.set("u", "main", CpuQuota::Unlimited);
+        assert_eq!(quotas.get("u", &limited), CpuQuota::Unlimited, "given back, and more than its limit");
         quotas.forget("u");
-        assert_eq!(quotas.get("u", &limited), Quota::Us(200_000));
+        assert_eq!(quotas.get("u", &limited), CpuQuota::Us(200_000));
     }
 }

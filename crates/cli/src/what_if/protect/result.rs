@@ -3,7 +3,7 @@
 use super::Answer;
 use loadline_api::qos::{snapshot, write};
 use loadline_core::qos::event::Event;
-use loadline_core::qos::gap::{Bound, Category, Target};
+use loadline_core::qos::gap::{Category, Gap, Waterline};
 use loadline_core::qos::policy::Strategy;
 use loadline_core::qos::taint::{CONDITION, Closed};
 use loadline_core::qos::{Blocked, Credited, Level, Mode, RuleReport, Steps, Unclosed, Victim, Write};
@@ -227,8 +227,8 @@ fn steps_result(steps: &Steps) -> StepsResult {
 }
 
 /// The waterlines of a category, by metric.
-fn lines(targets: &[Target], category: Category) -> Lines {
-    let of = |target: &Target| {
+fn lines(targets: &[Gap], category: Category) -> Lines {
+    let of = |target: &Gap| {
         let values = target.bounds.iter().map(|bound| number(bound.value)).collect();
         (target.metric.name, values)
     };
@@ -239,9 +239,9 @@ fn by_metric(levels: &BTreeMap<&'static str, Level>) -> BTreeMap<&'static str, V
     levels.iter().map(|(metric, level)| (*metric, number(*level))).collect()
 }
 
-fn gap(target: &Target) -> GapResult {
+fn gap(target: &Gap) -> GapResult {
     let lowest = target.bounds.first();
-    let by_rule = |bound: &Bound| {
+    let by_rule = |bound: &Waterline| {
         json!({
             "rule": bound.rule.to_string(), "waterline": number(bound.value),
             "before": perhaps(bound.before), "after": perhaps(target.left(bound)),

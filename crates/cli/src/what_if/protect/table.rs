@@ -3,8 +3,8 @@
 use super::Answer;
 use crate::out::{Detail, bold};
 use crate::table::{Align, Table};
-use loadline_core::qos::gap::{Category, Target};
-use loadline_core::qos::{Level, Plan, Quota, Steps};
+use loadline_core::qos::gap::{Category, Gap};
+use loadline_core::qos::{CpuQuota, Level, Plan, Steps};
 use loadline_manifests::ProtectInput;
 use std::fmt::Write as _;
 
@@ -128,7 +128,7 @@ fn steps(steps: &Steps, detail: Detail) -> String {
     text
 }
 
-fn gaps(targets: &[Target]) -> String {
+fn gaps(targets: &[Gap]) -> String {
     let mut table = Table::new([
         ("TO", Align::Left),
         ("METRIC", Align::Left),
@@ -174,7 +174,7 @@ fn actions(steps: &Steps) -> String {
     };
     for write in &steps.writes {
         let to = match write.quota {
-            Quota::Us(us) => format!("{us} of {} µs", write.period_us),
+            CpuQuota::Us(us) => format!("{us} of {} µs", write.period_us),
             _ => "unlimited".to_owned(),
         };
         table.row([

@@ -3,7 +3,7 @@
 //! Amounts are quantities as Kubernetes writes them; what is unknown is `null`, never 0. Nodes come by rank: those
 //! that would take the pod first, the best of them first.
 
-use super::{Answer, PodAnswer, Preemption};
+use super::{Answer, PodAnswer, Preempted};
 use loadline_core::cluster::{NodeReport, PendingPod, ResourceReport};
 use loadline_core::explain::Reason;
 use loadline_core::load::Metered;
@@ -37,7 +37,7 @@ struct PodResult<'a> {
     message: Option<&'a str>,
     nodes: Vec<NodeResult<'a>>,
     /// Who would have to go for it, if evicting helps.
-    preemption: Option<&'a Preemption>,
+    preemption: Option<&'a Preempted>,
     warnings: Vec<&'a str>,
 }
 

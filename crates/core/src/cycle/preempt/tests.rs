@@ -46,7 +46,7 @@ fn term(selects: &str, key: &str) -> PodTerm {
 /// A plan in names: the node, the victims in order, how many overdraw a budget, how many nodes would have done.
 type Named = Option<(String, Vec<String>, u32, u32)>;
 
-fn named(cluster: &Snapshot, plan: Option<Plan>) -> Named {
+fn named(cluster: &Snapshot, plan: Option<Preemption>) -> Named {
     plan.map(|p| {
         let victims = p.victims.iter().map(|v| v.key.name.to_string()).collect();
         (cluster[p.node].name.to_string(), victims, p.budget_violations, p.considered)
@@ -544,7 +544,7 @@ fn a_pod_taken_off_in_thought_counts_nowhere() {
     let both = |hard: &spread::Hard| [n, m].map(|node| hard.check(node.id.index()));
     assert_eq!(both(&hard), [None, None]);
     hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), -1);
-    assert_eq!(both(&hard), [None, Some(Rule::Spread)]);
+    assert_eq!(both(&hard), [None, Some(Filter::Spread)]);
     hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), 1);
     assert_eq!(both(&hard), [None, None]);
 }

@@ -6,7 +6,7 @@ use super::*;
 type Told = (i64, i64, i64);
 
 fn history(samples: &[Told]) -> History {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     for (at, window, milli) in samples {
         ledger.sample(N, sample(*at, *window, load(*milli, *milli)));
     }
@@ -33,7 +33,7 @@ fn the_mean_weighs_samples_by_their_part_of_the_last_five_minutes() {
     for (samples, nano, why) in cases {
         assert_eq!(history(samples).mean_5m.cpu_nano, nano, "{samples:?}: {why}");
     }
-    let mut backwards = ledger(Rules::default());
+    let mut backwards = ledger(Options::default());
     for (at, window, milli) in [(160, 60, 300), (100, 30, 600)] {
         backwards.sample(N, sample(at, window, load(milli, milli)));
     }
@@ -44,7 +44,7 @@ fn the_mean_weighs_samples_by_their_part_of_the_last_five_minutes() {
 // A1
 #[test]
 fn the_mean_rounds_up() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     for (at, cpu) in [(10, 1), (20, 1), (30, 2)] {
         ledger.sample(N, Sample { at: t(at), window: secs(10), usage: Load::new(cpu, cpu - 1) });
     }
@@ -54,7 +54,7 @@ fn the_mean_rounds_up() {
 // A1
 #[test]
 fn samples_denser_than_ten_seconds_are_merged_and_none_is_forgotten() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     for at in 1..=300 {
         ledger.sample(N, sample(at, 1, load(at, 1)));
     }
@@ -71,7 +71,7 @@ fn samples_denser_than_ten_seconds_are_merged_and_none_is_forgotten() {
 #[test]
 fn peaks_are_the_largest_means_of_their_range_and_never_understated() {
     // One sample a minute with a window of a minute; a plateau of ten minutes at 3 cores from second 600 on.
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     let (hour, day) = (3_600, 86_400);
     for at in (60..=30 * hour).step_by(60) {
         let milli = if (660..=1200).contains(&at) { 3000 } else { 500 };
@@ -98,7 +98,7 @@ fn peaks_are_the_largest_means_of_their_range_and_never_understated() {
 
 #[test]
 fn peaks_round_up_to_their_units() {
-    let mut ledger = ledger(Rules::default());
+    let mut ledger = ledger(Options::default());
     let usage = Load::new(1, (16 << 10) + 1);
     for at in [0, 150, 300] {
         ledger.sample(N, Sample { at: t(at), window: secs(10), usage });

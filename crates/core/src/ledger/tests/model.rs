@@ -48,7 +48,7 @@ struct Pod {
 
 /// The slow obvious version: facts as they are, everything added up when asked.
 struct Books {
-    rules: Rules,
+    rules: Options,
     nodes: BTreeSet<u32>,
     newest: BTreeMap<u32, Sample>,
     cooling: BTreeMap<u32, Timestamp>,
@@ -58,7 +58,7 @@ struct Books {
 }
 
 impl Books {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: Options) -> Self {
         Self {
             rules,
             nodes: BTreeSet::new(),
@@ -215,11 +215,11 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
-    (0..40_i64, any::<bool>()).prop_map(|(settle, used)| Rules {
+fn rules() -> impl Strategy<Value = Options> {
+    (0..40_i64, any::<bool>()).prop_map(|(settle, used)| Options {
         settle: secs(settle),
         pods: if used { PodMetrics::Used } else { PodMetrics::Unused },
-        ..Rules::default()
+        ..Options::default()
     })
 }
 
@@ -379,7 +379,7 @@ proptest! {
         window in 0..60_i64,
     ) {
         // Each uses the same from its start to its end; the node is measured once.
-        let mut ledger = ledger(Rules::default());
+        let mut ledger = ledger(Options::default());
         let (mut cpu, mut memory, mut alive) = (0, 0, Load::ZERO);
         for (uid, (usage, start, end)) in (0..).zip(&pods) {
             ledger.assign(Uid(uid), on(N, *usage, Some(*start)));

@@ -157,8 +157,11 @@ fn some_pod() -> impl Strategy<Value = Asks> {
     let container = (amount(), amount());
     (proptest::collection::vec(container, 1..4), 0..1000_i64, 0..1000_i64, 0..1_000_000_i64).prop_map(
         |(containers, sidecars, overhead, effective)| {
-            let ask =
-                |(i, (cpu_nano, memory_bytes))| Ask { name: format!("c{i}").into(), cpu_nano, memory_bytes };
+            let ask = |(i, (cpu_nano, memory_bytes))| ContainerAsk {
+                name: format!("c{i}").into(),
+                cpu_nano,
+                memory_bytes,
+            };
             Asks {
                 containers: containers.into_iter().enumerate().map(ask).collect(),
                 sidecars: Load::new(sidecars, sidecars),
@@ -197,11 +200,11 @@ proptest! {
     /// Advice that repeats what is asked is the sum of what is asked; the floor never takes anything away.
     #[test]
     fn advice_as_asked_is_the_plain_sum(asks in some_pod(), floor in 0..1000_i64) {
-        let one = |a: &Ask| (a.name.clone(), Advice { cpu_nano: a.cpu_nano, memory_bytes: a.memory_bytes });
+        let one = |a: &ContainerAsk| (a.name.clone(), Advice { cpu_nano: a.cpu_nano, memory_bytes: a.memory_bytes });
         let advice =
             Recommendation { containers: asks.containers.iter().map(one).collect(), ..Recommendation::default() };
         let got = estimate(&asks, Some(&advice), Load::ZERO).load;
-        let said = |ask: &Ask| Load::new(ask.cpu_nano.unwrap_or(0), ask.memory_bytes.unwrap_or(0));
+        let said = |ask: &ContainerAsk| Load::new(ask.cpu_nano.unwrap_or(0), ask.memory_bytes.unwrap_or(0));
         let sum = asks.containers.iter().map(said).fold(asks.sidecars.plus(asks.overhead), Load::plus);
         let any = asks.containers.iter().any(|a| a.cpu_nano.is_some() || a.memory_bytes.is_some());
         prop_assert_eq!(got, if any { sum } else { asks.effective });

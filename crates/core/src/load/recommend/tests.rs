@@ -1,14 +1,14 @@
 use super::*;
 
-fn target(group: &str, kind: &str, name: &str) -> Target {
-    Target { group: group.into(), kind: kind.into(), key: Key::new("shop", name) }
+fn target(group: &str, kind: &str, name: &str) -> WorkloadRef {
+    WorkloadRef { group: group.into(), kind: kind.into(), key: Key::new("shop", name) }
 }
 
 fn owner(group: &str, kind: &str, name: &str) -> Owner {
     Owner { group: group.into(), kind: kind.into(), name: name.into(), uid: "u".into() }
 }
 
-fn advice(name: &str, target: Target) -> Recommendation {
+fn advice(name: &str, target: WorkloadRef) -> Recommendation {
     Recommendation { target, success: true, name: name.into(), ..Recommendation::default() }
 }
 
@@ -107,19 +107,19 @@ fn a_template_hash_leads_from_the_set_to_its_maker() {
 #[test]
 fn of_several_the_successful_the_newest_the_first_by_name_counts() {
     let web = || target("apps", "Deployment", "web");
-    let one = |name: &str, success: bool, second: Option<i64>, shape: Shape| Recommendation {
+    let one = |name: &str, success: bool, second: Option<i64>, shape: Form| Recommendation {
         success,
         updated: second.map(|s| Timestamp::from_second(s).expect("a small number")),
         shape,
         ..advice(name, web())
     };
-    let (object, copy) = (Shape::Value, Shape::Annotation);
+    let (object, copy) = (Form::Value, Form::Annotation);
     let ranked = [
         one("b/new", true, Some(9), object),
         one("a/old", true, Some(5), object),
         one("b/old", true, Some(5), object),
         one("a/undated", true, None, object),
-        one("a/failed", false, Some(99), Shape::Patch),
+        one("a/failed", false, Some(99), Form::Patch),
         one("Deployment shop/web", true, None, copy),
     ];
     for first in 0..ranked.len() {
@@ -134,7 +134,7 @@ fn of_several_the_successful_the_newest_the_first_by_name_counts() {
 fn a_recommendation_is_replaced_and_forgotten_by_name() {
     let (web, db) = (target("apps", "Deployment", "web"), target("apps", "StatefulSet", "db"));
     let mut index = index([advice("shop/a", web.clone())]);
-    let own = Recommendation { shape: Shape::Annotation, ..advice(&web.to_string(), web.clone()) };
+    let own = Recommendation { shape: Form::Annotation, ..advice(&web.to_string(), web.clone()) };
     assert_eq!(&*own.name, "Deployment shop/web");
     index.add(own.clone());
     index.add(advice("shop/a", db.clone()));

@@ -12,7 +12,7 @@ fn satisfied(outcome: &Outcome) -> (bool, &str, &str) {
 fn satisfaction_is_told_by_the_first_row_that_holds() {
     let empty = || Fleet::new(Options::default());
     let tainted =
-        |name: &str| Cluster { taints: vec![taint("down", Effect::NoSelect, None)], ..cluster(name) };
+        |name: &str| ClusterFacts { taints: vec![taint("down", Effect::NoSelect, None)], ..cluster(name) };
     let east = Predicate { labels: labels(&[("region", "east")]), ..Predicate::default() };
     let any = placement("p", None, &[]);
     let cases: Vec<(Fleet, Placement, (bool, &str, &str))> = vec![
@@ -43,13 +43,13 @@ fn satisfaction_is_told_by_the_first_row_that_holds() {
             fleet([
                 labelled("a", &[("region", "east")]),
                 cluster("b"),
-                Cluster { labels: texts(&[("region", "east")]), ..tainted("c") },
+                ClusterFacts { labels: texts(&[("region", "east")]), ..tainted("c") },
             ]),
             Placement { predicates: vec![east.clone()], tolerations: vec![], count: Some(3), ..any.clone() },
             (false, "NotAllDecisionsScheduled", "2 cluster decisions unscheduled"),
         ),
         (
-            fleet([cluster("b"), Cluster { labels: texts(&[("region", "east")]), ..tainted("c") }]),
+            fleet([cluster("b"), ClusterFacts { labels: texts(&[("region", "east")]), ..tainted("c") }]),
             Placement { predicates: vec![east], ..any.clone() },
             (
                 false,

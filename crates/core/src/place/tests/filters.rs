@@ -13,7 +13,7 @@ fn expression(key: &str, operator: &str, values: &[&str]) -> Expression {
 
 #[test]
 fn a_cluster_must_match_one_predicate_with_all_its_parts() {
-    let claimed = |name: &str, labels: &[(&str, &str)], claims: &[(&str, &str)]| Cluster {
+    let claimed = |name: &str, labels: &[(&str, &str)], claims: &[(&str, &str)]| ClusterFacts {
         claims: texts(claims),
         ..labelled(name, labels)
     };
@@ -136,7 +136,7 @@ fn every_taint_must_be_tolerated() {
         ),
     ];
     for (why, taints, tolerations, chosen, want) in cases {
-        let mut fleet = fleet([Cluster { taints, ..cluster("a") }]);
+        let mut fleet = fleet([ClusterFacts { taints, ..cluster("a") }]);
         if chosen {
             fleet.set_slice(slice("p", 1, &["a"]));
         }
@@ -160,7 +160,7 @@ fn a_toleration_lasts_until_its_deadline() {
             (None, None, 0, Some(None)),
         ] {
             let taints = vec![taint("x", effect.clone(), added.map(at))];
-            let mut fleet = fleet([Cluster { taints, ..cluster("a") }]);
+            let mut fleet = fleet([ClusterFacts { taints, ..cluster("a") }]);
             let wish = Placement {
                 tolerations: vec![tolerates("x", "Exists", "", "", seconds)],
                 ..placement("p", None, &[])
@@ -175,7 +175,7 @@ fn a_toleration_lasts_until_its_deadline() {
 
 #[test]
 fn only_clusters_that_are_selected_are_looked_at_again() {
-    let tainted = |name: &str, added| Cluster {
+    let tainted = |name: &str, added| ClusterFacts {
         taints: vec![taint("x", Effect::NoSelect, Some(at(added)))],
         ..cluster(name)
     };
@@ -201,7 +201,7 @@ fn candidates_come_through_bound_sets() {
     fleet.set_set("everybody", Members::Labels(Some(LabelSelector::default())));
     fleet.set_cluster(labelled("a", &[(SET_LABEL, "blue")]));
     fleet.set_cluster(labelled("b", &[(SET_LABEL, "red"), ("tier", "gold")]));
-    fleet.set_cluster(Cluster { leaving: true, ..labelled("c", &[(SET_LABEL, "blue")]) });
+    fleet.set_cluster(ClusterFacts { leaving: true, ..labelled("c", &[(SET_LABEL, "blue")]) });
     for (bound, listed, want) in [
         (&["blue"][..], &[][..], &["a"][..]),
         (&["blue", "labelled"], &[], &["a", "b"]),

@@ -77,8 +77,8 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 impl Shape {
-    fn cluster(&self, now: i64) -> Cluster {
-        let mut of = Cluster {
+    fn cluster(&self, now: i64) -> ClusterFacts {
+        let mut of = ClusterFacts {
             labels: texts(&[
                 (SET_LABEL, ["blue", "red", "none"][self.set]),
                 ("tier", ["gold", "tin", "none"][self.tier]),
@@ -99,7 +99,7 @@ impl Shape {
         }
         if let Some((ago, cpu)) = self.load {
             let requested = amounts(&[("cpu", &cpu.to_string())]);
-            of.load = Some(Load { at: at(now + ago), requested, measured: Amounts::new() });
+            of.load = Some(ClusterLoad { at: at(now + ago), requested, measured: Resources::new() });
         }
         of
     }
@@ -157,7 +157,7 @@ fn apply(fleet: &mut Fleet, judge: &mut Words, event: &Event, now: &mut i64) {
             let known = fleet.index.find(CLUSTERS[*name]).and_then(|id| fleet.index.row(id).cloned());
             if let Some(known) = known {
                 judge.objects.insert(CLUSTERS[*name], WORDS[*word]);
-                fleet.set_cluster(Cluster { fingerprint: *word as u64, ..Cluster::clone(&known) });
+                fleet.set_cluster(ClusterFacts { fingerprint: *word as u64, ..ClusterFacts::clone(&known) });
             }
         }
         Event::NoCluster(name) => fleet.remove_cluster(CLUSTERS[*name]),
@@ -204,7 +204,7 @@ impl Judge for Words {
         None
     }
 
-    fn judge(&self, expressions: &[String], cluster: &Cluster, scores: &Book<'_>) -> Ruling {
+    fn judge(&self, expressions: &[String], cluster: &ClusterFacts, scores: &Book<'_>) -> Ruling {
         self.asked.set(self.asked.get() + 1);
         let holds = |expression: &String| match expression.as_str() {
             "yes" => self.objects.get(&*cluster.name) == Some(&"yes"),
@@ -341,9 +341,9 @@ fn a_judge_is_asked_once_per_cluster_and_change() {
         |value, until| Scores { values: [("x".to_owned(), value)].into(), valid_until: Some(at(until)) };
     fleet.set_scores("a", "one", score(1, 10));
     assert_eq!(asked(&mut fleet, 1), (1, Some(1)), "only that cluster has other scores");
-    fleet.set_cluster(Cluster { claims: texts(&[("zone", "1")]), ..gold("b") });
+    fleet.set_cluster(ClusterFacts { claims: texts(&[("zone", "1")]), ..gold("b") });
     assert_eq!(asked(&mut fleet, 1), (0, None), "nobody reads claims");
-    fleet.set_cluster(Cluster { taints: vec![taint("x", Effect::NoSelect, None)], ..gold("c") });
+    fleet.set_cluster(ClusterFacts { taints: vec![taint("x", Effect::NoSelect, None)], ..gold("c") });
     assert_eq!(asked(&mut fleet, 2), (2, Some(1)), "the two clusters that are others");
     assert_eq!(asked(&mut fleet, 10), (0, Some(1)), "the score still holds");
     assert_eq!(asked(&mut fleet, 11), (1, Some(0)), "and no longer");
@@ -352,7 +352,7 @@ fn a_judge_is_asked_once_per_cluster_and_change() {
 
 #[test]
 fn a_cluster_no_predicate_matches_touches_nobody() {
-    let sized = |name: &str, tier: &str, cpu: &str| Cluster {
+    let sized = |name: &str, tier: &str, cpu: &str| ClusterFacts {
         labels: texts(&[("tier", tier)]),
         ..sized(name, [cpu, "4"], ["1", "1"])
     };
@@ -375,8 +375,9 @@ fn touched(fleet: &mut Fleet, change: impl FnOnce(&mut Fleet)) -> Vec<String> {
 
 #[test]
 fn a_change_touches_only_who_reads_it() {
-    let full = || Cluster { claims: texts(&[("zone", "1")]), ..sized("a", ["4", "4"], ["1", "1"]) };
-    let mut fleet = fleet([Cluster { labels: texts(&[("tier", "gold"), (SET_LABEL, "blue")]), ..full() }]);
+    let full = || ClusterFacts { claims: texts(&[("zone", "1")]), ..sized("a", ["4", "4"], ["1", "1"]) };
+    let mut fleet =
+        fleet([ClusterFacts { labels: texts(&[("tier", "gold"), (SET_LABEL, "blue")]), ..full() }]);
     for wish in wishes() {
         fleet.set_placement(wish);
     }
@@ -384,7 +385,7 @@ fn a_change_touches_only_who_reads_it() {
         fleet.set_set(name, set(number, false));
     }
     fleet.bind("ns2", "gold");
-    let known = || Cluster { labels: texts(&[("tier", "gold"), (SET_LABEL, "blue")]), ..full() };
+    let known = || ClusterFacts { labels: texts(&[("tier", "gold"), (SET_LABEL, "blue")]), ..full() };
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_cluster(known())),
         [""; 0],
@@ -403,9 +404,9 @@ fn a_change_touches_only_who_reads_it() {
         "cpu is back to 4"
     );
     assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(more("nvidia.com/gpu", "2"))), [""; 0]);
-    let zone = Cluster { claims: texts(&[("zone", "2")]), ..more("nvidia.com/gpu", "2") };
+    let zone = ClusterFacts { claims: texts(&[("zone", "2")]), ..more("nvidia.com/gpu", "2") };
     assert_eq!(touched(&mut fleet, |fleet| fleet.set_cluster(zone.clone())), ["spread"]);
-    let written = Cluster { fingerprint: 1, ..zone };
+    let written = ClusterFacts { fingerprint: 1, ..zone };
     assert_eq!(
         touched(&mut fleet, |fleet| fleet.set_cluster(written)),
         ["agreed", "judged", "either"],

@@ -3,10 +3,13 @@
 use super::*;
 
 /// Ten CPUs, so many of them asked for and used, as of then.
-fn loaded(name: &str, requested: &str, measured: &str, when: Timestamp) -> Cluster {
-    let load =
-        Load { at: when, requested: amounts(&[("cpu", requested)]), measured: amounts(&[("cpu", measured)]) };
-    Cluster { load: Some(load), ..sized(name, ["10", "10"], ["1", "1"]) }
+fn loaded(name: &str, requested: &str, measured: &str, when: Timestamp) -> ClusterFacts {
+    let load = ClusterLoad {
+        at: when,
+        requested: amounts(&[("cpu", requested)]),
+        measured: amounts(&[("cpu", measured)]),
+    };
+    ClusterFacts { load: Some(load), ..sized(name, ["10", "10"], ["1", "1"]) }
 }
 
 fn ratio(source: Source) -> Placement {
@@ -42,9 +45,9 @@ fn what_is_free_depends_on_the_source() {
 
 #[test]
 fn a_load_nobody_knows_is_never_idle() {
-    let unknown = Cluster { load: None, ..loaded("none", "0", "0", noon()) };
-    let no_cpu = Cluster {
-        load: Some(Load { at: noon(), requested: Amounts::new(), measured: Amounts::new() }),
+    let unknown = ClusterFacts { load: None, ..loaded("none", "0", "0", noon()) };
+    let no_cpu = ClusterFacts {
+        load: Some(ClusterLoad { at: noon(), requested: Resources::new(), measured: Resources::new() }),
         ..loaded("nothing", "0", "0", noon())
     };
     let mut fleet = fleet([

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
 struct World {
-    clusters: Vec<Cluster>,
+    clusters: Vec<ClusterFacts>,
     others: Vec<Vec<usize>>,
     wish: Placement,
 }
@@ -20,7 +20,7 @@ const BUILT_IN: [&str; 6] = [
     "ResourceRatioMemory",
 ];
 
-fn some_cluster(number: usize) -> impl Strategy<Value = Cluster> {
+fn some_cluster(number: usize) -> impl Strategy<Value = ClusterFacts> {
     let amount = || proptest::option::of(0..40_u32);
     (amount(), amount(), 0..3_usize, 0..3_usize, prop::bool::weighted(0.2)).prop_map(
         move |(cpu, memory, region, zone, tainted)| {
@@ -201,7 +201,7 @@ proptest! {
     // Property 9: tolerated until the deadline, and not at it.
     #[test]
     fn a_deadline_is_kept_to_the_moment(added in -1000..1000_i64, seconds in 1..1000_i64) {
-        let tainted = Cluster { taints: vec![taint("x", Effect::NoSelect, Some(at(added)))], ..cluster("a") };
+        let tainted = ClusterFacts { taints: vec![taint("x", Effect::NoSelect, Some(at(added)))], ..cluster("a") };
         let mut fleet = fleet([tainted]);
         let toleration = Toleration { operator: "Exists".into(), seconds: Some(seconds), ..Toleration::default() };
         let wish = Placement { tolerations: vec![toleration], ..placement("p", None, &[]) };
@@ -221,10 +221,10 @@ proptest! {
         }
         let found = report(&mut world.fleet(), &wish, noon());
         let chosen = set_of(&found.outcome);
-        let survivors: Vec<&Cluster> = world.clusters.iter()
+        let survivors: Vec<&ClusterFacts> = world.clusters.iter()
             .filter(|c| found.clusters.iter().any(|f| f.cluster == c.name && f.total.is_some())).collect();
         for depth in 1..=wish.spread.len() {
-            let place = |c: &Cluster| ["region", "zone"][..depth].iter().map(|key| c.labels[*key].clone()).collect::<Vec<_>>();
+            let place = |c: &ClusterFacts| ["region", "zone"][..depth].iter().map(|key| c.labels[*key].clone()).collect::<Vec<_>>();
             let mut counts: BTreeMap<Vec<String>, i64> = survivors.iter().map(|c| (place(c), 0)).collect();
             for one in survivors.iter().filter(|c| chosen.contains(&*c.name)) {
                 *counts.entry(place(one)).or_default() += 1;

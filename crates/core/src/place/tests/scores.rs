@@ -64,7 +64,7 @@ fn clusters_nobody_may_select_count_for_balance_all_the_same() {
 
 #[test]
 fn allocatable_is_relative_and_needs_both_figures() {
-    let only = |name: &str, allocatable: &[(&str, &str)], capacity: &[(&str, &str)]| Cluster {
+    let only = |name: &str, allocatable: &[(&str, &str)], capacity: &[(&str, &str)]| ClusterFacts {
         allocatable: amounts(allocatable),
         capacity: amounts(capacity),
         ..cluster(name)
@@ -127,7 +127,7 @@ fn a_ratio_holds_within_its_scale_and_needs_a_capacity() {
 
 #[test]
 fn any_resource_can_be_weighed() {
-    let gpus = |name: &str, free: &str| Cluster {
+    let gpus = |name: &str, free: &str| ClusterFacts {
         allocatable: amounts(&[("nvidia.com/gpu", free)]),
         capacity: amounts(&[("nvidia.com/gpu", "8")]),
         ..cluster(name)
@@ -219,7 +219,7 @@ fn exact_without_anything_selects_by_name() {
 
 #[test]
 fn a_taint_that_would_rather_not_have_us_counts_if_that_is_weighed() {
-    let disliked = Cluster { taints: vec![taint("old", Effect::PreferNoSelect, None)], ..cluster("a") };
+    let disliked = ClusterFacts { taints: vec![taint("old", Effect::PreferNoSelect, None)], ..cluster("a") };
     let mut fleet = fleet([disliked, cluster("b")]);
     // Row A11: no effect by itself.
     assert_eq!(selected(&decided(&mut fleet, &placement("p", Some(1), &[]))), ["a"]);

@@ -75,7 +75,7 @@ fn a_wished_term_lets_clusters_without_the_key_in() {
 
 #[test]
 fn claims_spread_as_labels_do() {
-    let claimed = |name: &str, zone: &str| Cluster { claims: texts(&[("zone", zone)]), ..cluster(name) };
+    let claimed = |name: &str, zone: &str| ClusterFacts { claims: texts(&[("zone", zone)]), ..cluster(name) };
     let mut fleet = fleet([claimed("a", "1"), claimed("b", "1"), claimed("c", "2")]);
     let spread = vec![Constraint { kind: TopologyKind::Claim, ..term("zone", true, 1) }];
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::qos::gap::Category;
-use crate::qos::phase::{Phase, advance};
+use crate::qos::phase::{RulePhase, advance};
 
 /// Two lines on one node of 8 cores: throttle above 6 cores, evict above 7.
 fn two_lines() -> Policy {
@@ -29,7 +29,7 @@ fn throttling_makes_the_eviction_unnecessary() {
     let mut then = next(&now, &first, 10, &[("cpu_total_usage", 6720.0)]);
     then.pods = vec![pod("a", 1.6), pod("b", 1.2), pod("c", 0.32)];
     for (pod, quota) in then.pods.iter_mut().zip([160_000, 120_000, 32_000]) {
-        pod.containers[0].quota = Quota::Us(quota);
+        pod.containers[0].quota = CpuQuota::Us(quota);
     }
     let policy = {
         let mut b = rule("b", "cpu_total_usage", 7000, "drop");
@@ -67,11 +67,11 @@ fn a_line_must_be_passed_in_a_row() {
             .enumerate()
             .map(|(i, sample)| {
                 match advance(&mut state, Some(sample == b'o'), limits, t(i64::try_from(i).unwrap())) {
-                    Phase::Idle => '.',
-                    Phase::Triggered => 'T',
-                    Phase::Holding => 'H',
-                    Phase::Restored => 'R',
-                    Phase::Error => 'E',
+                    RulePhase::Idle => '.',
+                    RulePhase::Triggered => 'T',
+                    RulePhase::Holding => 'H',
+                    RulePhase::Restored => 'R',
+                    RulePhase::Error => 'E',
                 }
             })
             .collect();
@@ -83,7 +83,7 @@ fn a_line_must_be_passed_in_a_row() {
 fn without_a_sample_nothing_is_counted_or_concluded() {
     let mut state = RuleState { above: 1, active: true, ..RuleState::default() };
     let before = state.clone();
-    assert_eq!(advance(&mut state, None, (2, 2), t(0)), Phase::Error);
+    assert_eq!(advance(&mut state, None, (2, 2), t(0)), RulePhase::Error);
     assert_eq!(state, before);
 }
 
@@ -161,7 +161,7 @@ fn a_deleted_rule_is_restored_and_its_taint_goes_when_it_has_cooled() {
     assert_eq!(writes(&first), [("a", 160_000)]);
     let without = policy(vec![], vec![]);
     let mut then = next(&now, &first, 10, &[("cpu_total_usage", 6500.0)]);
-    then.pods[0].containers[0].quota = Quota::Us(160_000);
+    then.pods[0].containers[0].quota = CpuQuota::Us(160_000);
     then.node.taints = first.closed.taints.clone();
     let second = plan(&without, &then);
     assert_eq!(writes(&second), [("a", -1)], "what it had, in one write");
@@ -238,7 +238,7 @@ fn a_preview_says_everything_and_changes_nothing() {
     ] {
         assert!(plan.steps.writes.is_empty() && plan.steps.victims.is_empty(), "{why}");
         assert!(!plan.closed.present && plan.as_planned().throttled.is_empty(), "{why}");
-        assert_eq!(plan.rules[0].phase, Phase::Triggered, "{why}: it counts as usual");
+        assert_eq!(plan.rules[0].phase, RulePhase::Triggered, "{why}: it counts as usual");
         assert_eq!(plan.events()[0].reason, "AvoidanceTriggered", "{why}");
         let shown = plan.preview.expect("a preview");
         assert_eq!(shown.writes, done.steps.writes, "{why}");

@@ -202,7 +202,7 @@ fn limits_cut_the_plan_short_and_say_so() {
     };
     // 1.1 × 3000 = 3300: seven are needed.
     for (why, change, expected) in [
-        ("five in a cycle", Box::new(|_: &mut Snapshot| ()) as Box<dyn Fn(&mut Snapshot)>, 5),
+        ("five in a cycle", Box::new(|_: &mut NodeSnapshot| ()) as Box<dyn Fn(&mut NodeSnapshot)>, 5),
         ("any number", Box::new(|s| s.options.max_per_cycle = 0), 7),
         ("nobody in the first three cycles", Box::new(|s| s.state.cycles = Some(2)), 0),
         ("then they go", Box::new(|s| s.state.cycles = Some(3)), 5),

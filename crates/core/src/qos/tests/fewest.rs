@@ -5,7 +5,7 @@ use crate::qos::order::{sorted, tier};
 use crate::qos::snapshot::Planner;
 use proptest::prelude::*;
 
-fn minimal(now: &Snapshot) -> Snapshot {
+fn minimal(now: &NodeSnapshot) -> NodeSnapshot {
     let mut now = now.clone();
     now.options.planner = Planner::Minimal;
     now.options.max_per_cycle = 0;
@@ -70,7 +70,7 @@ fn past_the_limit_of_the_search_nobody_is_taken_for_nothing() {
 type Key = (Option<crate::qos::order::Tier>, usize, i64, i64, Vec<usize>);
 
 /// Every set, the best by the words of the module.
-fn brute(now: &Snapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
+fn brute(now: &NodeSnapshot, gaps: (f64, f64)) -> Option<Vec<String>> {
     let catalogue = Catalogue::default();
     // Memory is acted on first, if anything is to be done about it: its order, its tiers, its usage.
     let by_memory = gaps.1 > 0.0;

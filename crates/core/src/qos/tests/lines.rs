@@ -4,7 +4,7 @@ use super::*;
 use crate::qos::gap::Category;
 
 fn lines(plan: &Plan, category: Category, metric: &str) -> Vec<f64> {
-    let of = |target: &&gap::Target| target.category == category && target.metric.name == metric;
+    let of = |target: &&gap::Gap| target.category == category && target.metric.name == metric;
     let bounds = plan.steps.targets.iter().filter(of).flat_map(|target| &target.bounds);
     bounds.map(|bound| bound.value.to_f64()).collect()
 }

@@ -15,11 +15,11 @@ pub(super) fn name(rule: &str) -> Arc<RuleName> {
 }
 
 /// Pods that were slowed down from unlimited to these quotas, and the rule restoring.
-pub(super) fn held(used: f64, pods: &[(&str, f64, i64)]) -> Snapshot {
+pub(super) fn held(used: f64, pods: &[(&str, f64, i64)]) -> NodeSnapshot {
     let mut now = snapshot(&[("cpu_total_usage", used)], vec![]);
     for (who, cores, quota) in pods {
         let mut one = pod(who, *cores);
-        one.containers[0].quota = Quota::Us(*quota);
+        one.containers[0].quota = CpuQuota::Us(*quota);
         now.state.throttled.push(Throttled {
             pod: one.key.clone(),
             container: "main".into(),
@@ -76,22 +76,22 @@ fn never_more_than_there_was() {
     ] {
         let container = Container {
             usage: Some(mc(100.0)),
-            quota: Quota::Us(150_000),
+            quota: CpuQuota::Us(150_000),
             limit: limit.map(mc),
             elastic: elastic.map(mc),
             ..Container::default()
         };
         let node = Node { cpu: Some(Level::whole(8000)), ..Node::default() };
-        let room = Room { original: Quota::from_us(original), left: Some(mc(5000.0)), at_once: false };
+        let room = Room { original: CpuQuota::from_us(original), left: Some(mc(5000.0)), at_once: false };
         let raised = quota::up(&node, &container, Step { percent: 20, least_percent: 10 }, room).unwrap();
-        assert_eq!((raised.quota, raised.back), (Quota::Us(expected), true), "{why}");
+        assert_eq!((raised.quota, raised.back), (CpuQuota::Us(expected), true), "{why}");
     }
 }
 
 #[test]
 fn a_quota_somebody_else_changed_is_theirs() {
     let mut now = held(3000.0, &[("a", 1.0, 160_000)]);
-    now.pods[0].containers[0].quota = Quota::Us(90_000);
+    now.pods[0].containers[0].quota = CpuQuota::Us(90_000);
     let plan = plan(&squeeze(), &now);
     assert!(writes(&plan).is_empty() && plan.as_planned().throttled.is_empty());
     assert!(plan.warnings.iter().any(|w| w.contains("somebody else has changed it")), "{:?}", plan.warnings);
@@ -184,7 +184,7 @@ fn everything_comes_back_when_the_load_is_gone() {
         last = plan(&policy, &now);
         if phases(&last) == ["idle"] {
             assert!(last.as_planned().throttled.is_empty() && cycle > 5);
-            assert!(now.pods.iter().all(|pod| pod.containers[0].quota == Quota::Unlimited));
+            assert!(now.pods.iter().all(|pod| pod.containers[0].quota == CpuQuota::Unlimited));
             return;
         }
     }

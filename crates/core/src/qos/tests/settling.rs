@@ -11,7 +11,7 @@ fn drop() -> Policy {
 }
 
 /// Passed by 500; `a` alone is enough, and so is `b`.
-fn busy() -> Snapshot {
+fn busy() -> NodeSnapshot {
     snapshot(&[("cpu_total_usage", 6500.0)], vec![pod("a", 1.0), pod("b", 0.9)])
 }
 
@@ -47,7 +47,7 @@ fn what_was_replied_decides_about_the_next_cycle() {
             state.evictions.iter().map(|e| (short(&e.pod), e.reply)).collect::<Vec<_>>(),
             [("a", reply)]
         );
-        let then = plan(&drop(), &Snapshot { state, ..now });
+        let then = plan(&drop(), &NodeSnapshot { state, ..now });
         assert_eq!(victims(&then), victims_then, "{why}");
         assert_eq!(then.steps.blocked.first().map(|b| b.reason), blocked, "{why}");
         assert_eq!(then.steps.credited.len(), credited, "{why}");
@@ -59,7 +59,7 @@ fn who_was_not_asked_is_asked_in_the_next_cycle() {
     let now = busy();
     let state = plan(&drop(), &now).settle(&Results::default());
     assert_eq!(state.evictions, []);
-    assert_eq!(victims(&plan(&drop(), &Snapshot { state, ..now })), ["a"]);
+    assert_eq!(victims(&plan(&drop(), &NodeSnapshot { state, ..now })), ["a"]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn only_who_went_counts_as_evicted_within_the_hour() {
     for (reply, left) in [(Reply::Granted, 0), (Reply::Gone, 1), (Reply::Refused, 1), (Reply::Failed(1), 1)] {
         let state = plan(&drop(), &now).settle(&replied(reply));
         // Ten minutes later the pod is still there, whatever was replied, or there again, and nothing is waited for.
-        let later = Snapshot {
+        let later = NodeSnapshot {
             now: t(600),
             series: vec![Series { at: t(600), ..series("cpu_total_usage", 6500.0) }],
             state,

@@ -5,7 +5,7 @@ use crate::qos::gap::Category;
 use crate::qos::throttle::quota;
 
 fn container(usage: f64, quota_us: i64) -> Container {
-    Container { usage: Some(mc(usage)), quota: Quota::from_us(quota_us), ..Container::default() }
+    Container { usage: Some(mc(usage)), quota: CpuQuota::from_us(quota_us), ..Container::default() }
 }
 
 // R5, R21, R22, and the floors of §10.
@@ -78,7 +78,7 @@ fn a_step_starts_at_what_is_used_and_ends_at_the_floor() {
 #[test]
 fn what_nobody_knows_is_not_lowered() {
     let step = Step { percent: 20, least_percent: 10 };
-    let unread = Container { quota: Quota::Unknown, ..container(2000.0, -1) };
+    let unread = Container { quota: CpuQuota::Unknown, ..container(2000.0, -1) };
     let unmeasured = Container { usage: None, ..container(0.0, 400_000) };
     let odd = Container { period_us: 0, ..container(2000.0, 50_000) };
     for container in [unread, unmeasured, odd] {

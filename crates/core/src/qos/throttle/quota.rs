@@ -13,7 +13,7 @@
 
 use super::{Lowered, Raised, Room, Step};
 use crate::qos::level::Level;
-use crate::qos::pod::{Container, Node, Pod, Quota};
+use crate::qos::pod::{Container, CpuQuota, Node, Pod};
 
 /// The kernel's least quota, in microseconds.
 const LEAST_US: i64 = 1_000;
@@ -26,7 +26,7 @@ const BINDS: i128 = 95;
 #[must_use]
 pub fn down(_: &Pod, container: &Container, step: Step) -> Option<Lowered> {
     let usage = container.usage?;
-    if step.percent <= 0 || container.period_us <= 0 || container.quota == Quota::Unknown {
+    if step.percent <= 0 || container.period_us <= 0 || container.quota == CpuQuota::Unknown {
         return None;
     }
     let quota = container.quota.level(container.period_us);
@@ -66,7 +66,7 @@ pub fn up(node: &Node, container: &Container, step: Step, room: Room) -> Option<
     let usage = container.usage;
     if step.percent <= 0 || room.at_once {
         return Some(Raised {
-            quota: most.map_or(Quota::Unlimited, |most| back(most, room.original, period)),
+            quota: most.map_or(CpuQuota::Unlimited, |most| back(most, room.original, period)),
             added: Level::ZERO,
             back: true,
         });
@@ -83,11 +83,11 @@ pub fn up(node: &Node, container: &Container, step: Step, room: Room) -> Option<
     let all = most.is_none_or(|most| target >= most);
     let unlimited = most.is_none() && node.cpu.is_some_and(|all| target >= all);
     if unlimited {
-        return Some(Raised { quota: Quota::Unlimited, added, back: true });
+        return Some(Raised { quota: CpuQuota::Unlimited, added, back: true });
     }
     let back_again = most.is_some() && all;
     let new =
-        if back_again { back(target, room.original, period) } else { Quota::Us(whole_us(target, period)) };
+        if back_again { back(target, room.original, period) } else { CpuQuota::Us(whole_us(target, period)) };
     // Nothing changes, or it would be a step down: it waits.
     (new.us() > container.quota.us())
         .then_some(Raised { quota: new, added, back: back_again })
@@ -95,10 +95,10 @@ pub fn up(node: &Node, container: &Container, step: Step, room: Room) -> Option<
 }
 
 /// The quota for what it had at most: to the microsecond what was written down.
-fn back(most: Level, original: Quota, period_us: i64) -> Quota {
+fn back(most: Level, original: CpuQuota, period_us: i64) -> CpuQuota {
     let us = whole_us(most, period_us);
     match original {
-        Quota::Us(was) => Quota::Us(us.min(was)),
-        _ => Quota::Us(us),
+        CpuQuota::Us(was) => CpuQuota::Us(us.min(was)),
+        _ => CpuQuota::Us(us),
     }
 }

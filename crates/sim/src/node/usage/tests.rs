@@ -340,9 +340,9 @@ fn no_container_gets_more_cpu_than_its_quota_and_the_others_get_what_it_leaves()
     };
     // 3940 are left by daemons.
     assert_eq!(cpu(), (1576, 2364, 4000), "2000 and 3000 are wanted: 3940 × 2/5, 3940 × 3/5");
-    quotas.set("limited", "main", loadline_core::qos::Quota::Us(50_000));
+    quotas.set("limited", "main", loadline_core::qos::CpuQuota::Us(50_000));
     assert_eq!(cpu(), (500, 3000, 3560), "half a CPU, and all the other wants");
-    quotas.set("free", "main", loadline_core::qos::Quota::Us(1_050));
+    quotas.set("free", "main", loadline_core::qos::CpuQuota::Us(1_050));
     assert_eq!(cpu(), (500, 10, 570), "10.5 are 10: rounded down");
     quotas.forget("limited");
     assert_eq!(cpu(), (2000, 10, 2070), "its limit again");

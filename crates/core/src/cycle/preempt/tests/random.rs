@@ -202,7 +202,7 @@ impl Scene {
     }
 
     /// The rule a node fails when some pods are gone.
-    fn rule(&self, node: usize, gone: &[usize]) -> Option<Rule> {
+    fn rule(&self, node: usize, gone: &[usize]) -> Option<Filter> {
         let built = self.in_order(gone);
         let input = built.input(self.load);
         let at = built.cluster.find_node(&format!("n{node}")).expect("it was added").id.index();
@@ -258,7 +258,7 @@ impl Scene {
     /// The plan, by trying everything and striking out what loses, one question after the other.
     fn slow(&self) -> Named {
         let all = 0..self.nodes.len();
-        let rules: Option<Vec<Rule>> = all.clone().map(|n| self.rule(n, &[])).collect();
+        let rules: Option<Vec<Filter>> = all.clone().map(|n| self.rule(n, &[])).collect();
         let rules = rules?;
         let mut left: Vec<(usize, Vec<usize>, usize)> = all
             .filter(|n| rules[*n].yields_to_eviction())
@@ -326,7 +326,7 @@ proptest! {
             let lower = scene.lower(n);
             let overdrawing = scene.overdrawing(&lower);
             let free: Vec<usize> = lower.iter().copied().filter(|i| !overdrawing.contains(i)).collect();
-            let curable = scene.rule(n, &[]).is_some_and(Rule::yields_to_eviction);
+            let curable = scene.rule(n, &[]).is_some_and(Filter::yields_to_eviction);
             // Those who overdraw are put back one by one, so the pod must fit with none of them, too.
             curable && scene.rule(n, &lower).is_none() && scene.rule(n, &free).is_none()
         });
