@@ -22,6 +22,20 @@ pub fn check_workspace() -> Result<()> {
     let text = std::fs::read_to_string(&glossary).with_context(|| glossary.display().to_string())?;
     problems
         .extend(twice(&text).into_iter().map(|word| format!("ARCHITECTURE.md: {word:?} is explained twice")));
+    let mut code = String::new();
+    for file in sources(&root.join("crates"))? {
+        code.push_str(&std::fs::read_to_string(&file).with_context(|| file.display().to_string())?);
+    }
+    for Step { file, functions } in steps(&text) {
+        let Some((name, rest)) = file.split_once('/') else { continue };
+        if !root.join("crates").join(name).join("src").join(rest).exists() {
+            problems.push(format!("ARCHITECTURE.md: a walk names {file}, which does not exist"));
+        }
+        for function in functions.iter().filter(|name| !code.contains(&format!("fn {name}"))) {
+            problems
+                .push(format!("ARCHITECTURE.md: a walk names {function} in {file}, which does not exist"));
+        }
+    }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
@@ -81,6 +95,27 @@ fn twice(architecture: &str) -> Vec<String> {
     words.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_owned()).collect()
 }
 
+/// One row of a walk: a file below `crates`, without its `src`, and the functions it passes through.
+#[derive(Debug, PartialEq)]
+struct Step<'a> {
+    file: &'a str,
+    functions: Vec<&'a str>,
+}
+
+/// The rows of the walks.
+fn steps(architecture: &str) -> Vec<Step<'_>> {
+    let walks = architecture.split("### Four walks").nth(1).unwrap_or_default();
+    let walks = walks.split("\n### ").next().unwrap_or_default();
+    let step = |line| {
+        let cells: Vec<&str> = str::split(line, '|').map(str::trim).collect();
+        let [_, _, file, functions, _] = cells[..] else { return None };
+        let quoted = |cell| str::split(cell, '`').skip(1).step_by(2);
+        let functions = quoted(functions).map(|path| path.rsplit("::").next().unwrap_or(path)).collect();
+        Some(Step { file: quoted(file).next()?, functions })
+    };
+    walks.lines().filter_map(step).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +124,13 @@ mod tests {
     fn a_word_explained_twice_is_told() {
         let text = "## Words\n\n| word | means |\n|---|---|\n| a, b | x |\n| c | y |\n| b | z |\n";
         assert_eq!(twice(text), ["b"]);
+    }
+
+    #[test]
+    fn a_walk_names_files_and_functions() {
+        let text = "### Four walks\n\n| step | file | function |\n|---|---|---|\n\
+                    | decided | `core/cycle.rs` | `Cluster::decide` → `reserve` |\n\n### Else\n| a | `b` | `c` |\n";
+        assert_eq!(steps(text), [Step { file: "core/cycle.rs", functions: vec!["decide", "reserve"] }]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use loadline_core::ledger::{Assigned, Ledger, Options, Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::place::{self, NoCel};
 use loadline_core::qos;
-use loadline_core::view::{NodeId, PodView};
+use loadline_core::view::{NodeId, PodFacts, PodView};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -143,22 +143,23 @@ fn sets_of_two_components((view, _): (&View, &Ask)) -> Option<Answer> {
     view.sets("default", black_box(&set), &Given::default()).ok()
 }
 
-fn index(nodes: u32) -> (Index, View, u32) {
+fn index(nodes: u32) -> (Index, View, Vec<PodFacts>) {
     let index = Fleet::Different.index(nodes);
     let view = index.publish();
-    (index, view, nodes)
+    let pod = |i: u32| fleets::pod(4 * nodes + i, i.wrapping_mul(2_654_435_761) % nodes);
+    (index, view, (0..100).map(pod).collect())
 }
 
 // Each seen by readers before the next: a hundred pods come, and a hundred views are published.
 #[library_benchmark(setup = index)]
 #[bench::n1000(args = (1000), config = limit(2_125_000))]
 #[bench::n5000(args = (5000), config = limit(2_310_000))]
-fn a_hundred_pods((mut index, mut view, nodes): (Index, View, u32)) -> (Index, View) {
-    for i in 0..100 {
-        index.set_pod(&fleets::pod(4 * nodes + i, i.wrapping_mul(2_654_435_761) % nodes));
+fn a_hundred_pods((mut index, mut view, pods): (Index, View, Vec<PodFacts>)) -> (Index, View, Vec<PodFacts>) {
+    for pod in &pods {
+        index.set_pod(pod);
         view = index.publish();
     }
-    (index, view)
+    (index, view, pods)
 }
 
 /// A fleet and a binding, and whether regions are to be chosen.
