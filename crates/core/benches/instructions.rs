@@ -152,8 +152,8 @@ fn index(nodes: u32) -> (Index, View, Vec<PodFacts>) {
 
 // Each seen by readers before the next: a hundred pods come, and a hundred views are published.
 #[library_benchmark(setup = index)]
-#[bench::n1000(args = (1000), config = limit(2_125_000))]
-#[bench::n5000(args = (5000), config = limit(2_310_000))]
+#[bench::n1000(args = (1000), config = limit(1_283_000))]
+#[bench::n5000(args = (5000), config = limit(1_450_000))]
 fn a_hundred_pods((mut index, mut view, pods): (Index, View, Vec<PodFacts>)) -> (Index, View, Vec<PodFacts>) {
     for pod in &pods {
         index.set_pod(pod);
@@ -230,8 +230,8 @@ fn busy(pods: usize) -> (qos::policy::Policy, qos::NodeSnapshot) {
 
 // One cycle of a node: six metrics, ten rules, all lines passed.
 #[library_benchmark(setup = busy)]
-#[bench::n250(args = (250), config = limit(2_600_000))]
-#[bench::n1000(args = (1000), config = limit(10_140_000))]
+#[bench::n250(args = (250), config = limit(2_508_000))]
+#[bench::n1000(args = (1000), config = limit(9_581_000))]
 fn a_plan((policy, snapshot): (qos::policy::Policy, qos::NodeSnapshot)) -> qos::Plan {
     black_box(qos::plan(&policy, &snapshot))
 }

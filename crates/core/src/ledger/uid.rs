@@ -1,5 +1,7 @@
 //! Who is it? A pod's identity in sixteen bytes.
 
+use std::ops::Range;
+
 /// The identity of a pod, from the text of its uid.
 ///
 /// A UUID is its 128 bits. Any other text is hashed to 128 bits; two of a million texts then share a number
@@ -17,13 +19,18 @@ impl Uid {
 
 /// The bits of a UUID in its usual form, groups of 8, 4, 4, 4 and 12 digits.
 fn uuid(text: &str) -> Option<u128> {
-    if text.len() != 36 {
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    if [8, 13, 18, 23].into_iter().any(|dash| text[dash] != b'-') {
         return None;
     }
-    text.chars().enumerate().try_fold(0, |bits, (i, c)| match i {
-        8 | 13 | 18 | 23 => (c == '-').then_some(bits),
-        _ => c.to_digit(16).map(|digit| bits << 4 | u128::from(digit)),
-    })
+    let digits = |of: Range<usize>| {
+        text[of].iter().try_fold(0, |bits: u64, byte| {
+            char::from(*byte).to_digit(16).map(|digit| bits << 4 | u64::from(digit))
+        })
+    };
+    let high = digits(0..8)? << 32 | digits(9..13)? << 16 | digits(14..18)?;
+    let low = digits(19..23)? << 48 | digits(24..36)?;
+    Some(u128::from(high) << 64 | u128::from(low))
 }
 
 /// FNV-1a with 128 bits: the same on every machine and in every release.

@@ -53,6 +53,12 @@ impl<'s> Held<'s> {
         }
     }
 
+    /// Expects so many more.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.entries.reserve(more);
+        self.places.reserve(more);
+    }
+
     /// Notes that a container is lowered.
     pub(super) fn lower(&mut self, pod: &'s Pod, container: &'s Container, us: i64, rules: &[Arc<RuleName>]) {
         let live = container.quota.us().unwrap_or(-1);

@@ -18,6 +18,9 @@ impl Work<'_> {
         }
         if targets.iter().all(|i| self.lines.targets[*i].is_quantified()) {
             self.steps.mode_throttle = Some(Mode::Precise);
+            // One write a pod is the usual case; growing step by step copies all of them again and again.
+            self.steps.writes.reserve(self.candidates.len());
+            self.held.reserve(self.candidates.len());
             for i in targets {
                 self.close_by_throttling(i);
             }
