@@ -42,6 +42,7 @@ pub mod ocm;
 pub mod owners;
 pub mod pod;
 pub mod policy;
+pub mod prometheus;
 pub mod qos;
 pub mod quota;
 mod read;

@@ -1,0 +1,229 @@
+//! What does Prometheus answer? The body of `/api/v1/query`, as series that name nodes.
+//!
+//! The answer says when a query was evaluated, not when its samples are from. Where [`Query::stamped`] is asked, every
+//! series comes twice: as its value and, marked by a label, as the time of its newest sample; both are put together here.
+
+use jiff::Timestamp;
+use loadline_core::load::join::Series;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+/// Marks the series that are times.
+const STAMP: &str = "loadline_stamp";
+/// The labels that name a node, if no other is said to.
+const USUAL: [&str; 2] = ["instance", "node"];
+/// How much of what is no answer is shown.
+const SHOWN: usize = 80;
+
+/// What is asked for one metric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// A series by its name, such as a recording rule makes, of those that match: `cluster="a"`.
+    Rule { name: String, matchers: Vec<String> },
+    /// An expression, as it is.
+    Expression(String),
+}
+
+impl Query {
+    /// What is sent. A series is asked for with the time of its samples; an expression has none.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Expression(text) => text.clone(),
+            Self::Rule { name, matchers } => {
+                let series = format!("{name}{{{}}}", matchers.join(","));
+                format!("{series} or label_replace(timestamp({series}),\"{STAMP}\",\"1\",\"\",\"\")")
+            }
+        }
+    }
+}
+
+/// What was answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub series: Vec<Series>,
+    /// Series without any label that names a node.
+    pub unlabelled: usize,
+    /// What Prometheus says is odd about it.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The query is at fault, not the server: asking again does not help.
+    #[error("the query is refused: {0}")]
+    Query(String),
+    #[error("{kind}: {message}")]
+    Failed { kind: String, message: String },
+    #[error("the answer is a {0}, expected an instant vector")]
+    NoVector(&'static str),
+    #[error("not an answer of Prometheus: {0}")]
+    Other(String),
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    status: Cow<'a, str>,
+    data: Option<Data<'a>>,
+    #[serde(rename = "errorType", default)]
+    error_type: String,
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
+enum Data<'a> {
+    #[serde(borrow)]
+    Vector(Vec<Element<'a>>),
+    Matrix(IgnoredAny),
+    Scalar(IgnoredAny),
+    String(IgnoredAny),
+}
+
+type Labels<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
+
+#[derive(Deserialize)]
+struct Element<'a> {
+    #[serde(borrow)]
+    metric: Labels<'a>,
+    /// Seconds, and the value as text. Histograms have none.
+    value: Option<(f64, Cow<'a, str>)>,
+}
+
+/// Reads an answer; `label` names nodes, or one of the usual does.
+///
+/// # Errors
+/// When it is no instant vector, and what the server says of it.
+pub fn read(body: &[u8], label: Option<&str>) -> Result<Answer, Refused> {
+    let other = |error: &dyn std::fmt::Display| {
+        let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN)]);
+        let start: String = text.trim().chars().take(SHOWN).collect();
+        Refused::Other(if start.is_empty() { "it is empty".to_owned() } else { format!("{error}: {start}") })
+    };
+    let body: Body<'_> = serde_json::from_slice(body).map_err(|error| other(&error))?;
+    if body.status != "success" {
+        return Err(match &*body.error_type {
+            "bad_data" => Refused::Query(body.error),
+            _ => Refused::Failed { kind: body.error_type, message: body.error },
+        });
+    }
+    let elements = match body.data {
+        Some(Data::Vector(elements)) => elements,
+        Some(Data::Matrix(_)) => return Err(Refused::NoVector("matrix")),
+        Some(Data::Scalar(_)) => return Err(Refused::NoVector("scalar")),
+        Some(Data::String(_)) => return Err(Refused::NoVector("string")),
+        None => return Err(other(&"no data")),
+    };
+    let mut answer = Answer { warnings: body.warnings, ..Answer::default() };
+    let mut stamps: HashMap<Labels<'_>, f64> = HashMap::new();
+    let mut values = Vec::with_capacity(elements.len());
+    for Element { mut metric, value } in elements {
+        metric.remove("__name__");
+        let stamped = metric.remove(STAMP).is_some();
+        let Some((evaluated, text)) = value else { continue };
+        match stamped {
+            true => drop(text.parse().map(|seconds| stamps.insert(metric, seconds))),
+            false => values.push((metric, evaluated, text)),
+        }
+    }
+    for (labels, evaluated, percent) in values {
+        let named =
+            |label: &str| labels.get(label).filter(|text| !text.is_empty()).map(|text| text.to_string());
+        let whose: Vec<String> = match label {
+            Some(label) => named(label).into_iter().collect(),
+            None => USUAL.into_iter().filter_map(named).collect(),
+        };
+        let at = moment(stamps.get(&labels).copied().unwrap_or(evaluated));
+        let (false, Some(at)) = (whose.is_empty(), at) else {
+            answer.unlabelled += 1;
+            continue;
+        };
+        answer.series.push(Series { whose, percent: percent.into_owned(), at });
+    }
+    Ok(answer)
+}
+
+/// Seconds with a fraction, to the millisecond, as Prometheus keeps time.
+fn moment(seconds: f64) -> Option<Timestamp> {
+    #[expect(clippy::cast_possible_truncation, reason = "a float is held at the ends, where no time is")]
+    Timestamp::from_millisecond((seconds * 1000.0).round() as i64).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(whose: &[&str], percent: &str, at: &str) -> Series {
+        let whose = whose.iter().map(|text| (*text).to_owned()).collect();
+        Series { whose, percent: percent.into(), at: at.parse().expect("a time") }
+    }
+
+    #[test]
+    fn a_rule_is_asked_for_with_its_matchers_and_the_time_of_its_samples() {
+        let matchers = vec!["cluster=\"a\"".to_owned(), "job=~\"node.*\"".to_owned()];
+        let query = Query::Rule { name: "cpu_usage_avg_5m".into(), matchers };
+        let series = "cpu_usage_avg_5m{cluster=\"a\",job=~\"node.*\"}";
+        let want =
+            format!("{series} or label_replace(timestamp({series}),\"loadline_stamp\",\"1\",\"\",\"\")");
+        assert_eq!(query.text(), want);
+        assert_eq!(Query::Expression("100 * up".into()).text(), "100 * up");
+    }
+
+    #[test]
+    fn values_get_the_time_of_their_samples_where_it_is_known() {
+        let body = br#"{"status":"success","data":{"resultType":"vector","result":[
+            {"metric":{"__name__":"m","instance":"10.0.0.1:9100","job":"x"},"value":[1769860800.5,"43.012"]},
+            {"metric":{"__name__":"m","instance":"10.0.0.2:9100","node":"b"},"value":[1769860800.5,"NaN"]},
+            {"metric":{"job":"x"},"value":[1769860800.5,"1"]},
+            {"metric":{"instance":"h"},"histogram":[1769860800.5,{}]},
+            {"metric":{"instance":"10.0.0.1:9100","job":"x","loadline_stamp":"1"},"value":[1769860800.5,"1769860790.25"]},
+            {"metric":{"instance":"10.0.0.1:9100","job":"y","loadline_stamp":"1"},"value":[1769860800.5,"1"]}
+        ]},"warnings":["partial"],"infos":["x"]}"#;
+        let answer = read(body, None).expect("an answer");
+        let want = Answer {
+            series: vec![
+                series(&["10.0.0.1:9100"], "43.012", "2026-01-31T11:59:50.25Z"),
+                series(&["10.0.0.2:9100", "b"], "NaN", "2026-01-31T12:00:00.5Z"),
+            ],
+            unlabelled: 1,
+            warnings: vec!["partial".into()],
+        };
+        assert_eq!(answer, want);
+        let named = read(body, Some("node")).expect("an answer");
+        assert_eq!((named.series.len(), named.unlabelled), (1, 2), "only those that have the label");
+    }
+
+    #[test]
+    fn what_is_no_vector_is_told_and_a_query_at_fault_is_told_apart() {
+        for (body, want) in [
+            (
+                "<html><body>502 Bad Gateway</body></html>",
+                "not an answer of Prometheus: expected value at line 1 column 1: <html><body>502 Bad Gateway</body></html>",
+            ),
+            ("", "not an answer of Prometheus: it is empty"),
+            (
+                r#"{"status":"error","errorType":"bad_data","error":"1:5: parse error"}"#,
+                "the query is refused: 1:5: parse error",
+            ),
+            (r#"{"status":"error","errorType":"timeout","error":"too slow"}"#, "timeout: too slow"),
+            (
+                r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
+                "the answer is a matrix, expected an instant vector",
+            ),
+            (r#"{"status":"success"}"#, r#"not an answer of Prometheus: no data: {"status":"success"}"#),
+            (
+                r#"{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}"#,
+                "the answer is a scalar, expected an instant vector",
+            ),
+        ] {
+            assert_eq!(read(body.as_bytes(), None).expect_err("no answer").to_string(), want);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What is written on a node, and when? Only what changes what a reader would decide, and before it expires.
+//!
+//! Readers (crane's scheduler, ours, people) know a node by its annotations: one per metric of the policy, and the hot
+//! value. Everything due is written by one patch:
+//!
+//! | why | when |
+//! |---|---|
+//! | [`Urgency::Now`] | nothing a reader can use is there, a value crosses its limit, the hot value changes |
+//! | [`Urgency::Expires`] | between half and two thirds of its life are over, each node at a moment of its own |
+//! | [`Urgency::Changed`] | a value moved by [`Options::tolerance`] or more; a key of ours left the policy |
+//!
+//! A value is stamped with the moment it was measured, so one that is not newer than what is there is not written, nor is
+//! one whose life is over: nobody could use it. What is not known is left to expire. Which keys are ours, by which
+//! policy they were written, and which ranges are not filled yet is written beside them.
+
+use super::annotation::{self, HOT_VALUE, HOT_WINDOW};
+use super::join::Value;
+use super::policy::{Metric, NodeRules, Rules};
+use super::ratio::Ratio;
+use crate::ledger::Uid;
+use crate::select::Lookup;
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which annotations of a node are ours.
+pub const KEYS: &str = "loadline.dev/load-metrics";
+/// By which policy they were written.
+pub const POLICY: &str = "loadline.dev/load-policy";
+/// Which of them look back further than there are measurements.
+pub const WARMING_UP: &str = "loadline.dev/load-warming-up";
+
+/// How much is too little to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// A value that moved by less is not written for that alone.
+    pub tolerance: Ratio,
+}
+
+impl Default for Options {
+    /// One point of the score.
+    fn default() -> Self {
+        Self { tolerance: Ratio::from_nano(10_000_000) }
+    }
+}
+
+/// A value that could be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub value: Value,
+    /// Does its range reach back further than the measurements?
+    pub warming_up: bool,
+}
+
+/// What is known of a node.
+#[derive(Debug)]
+pub struct Node<'a, A: Lookup + ?Sized> {
+    pub name: &'a str,
+    pub rules: &'a NodeRules,
+    /// As they are on the node now.
+    pub annotations: &'a A,
+    /// One per metric of [`Rules::metrics`].
+    pub known: &'a [Option<Known>],
+    pub hot: i64,
+}
+
+/// How soon something should be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    Now,
+    Expires,
+    Changed,
+}
+
+/// What to write: annotations to set, or with `None` to take away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    pub urgency: Urgency,
+    pub annotations: BTreeMap<String, Option<String>>,
+}
+
+/// What there is to write on a node, if anything is due.
+#[must_use]
+pub fn update<A: Lookup + ?Sized>(
+    rules: &Rules,
+    node: &Node<'_, A>,
+    options: Options,
+    now: Timestamp,
+) -> Option<Update> {
+    let zone = rules.settings().time_zone.as_ref();
+    let mut urgency = None;
+    let mut set = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
+    let mut warming = BTreeSet::new();
+    let fetched = rules.metrics().iter().zip(node.known).filter(|(metric, _)| metric.window.is_some());
+    for (metric, known) in fetched {
+        wanted.insert(&*metric.name);
+        let held = held(rules, node.annotations, &metric.name);
+        let Some(Known { value, warming_up }) = *known else { continue };
+        let newer = held.is_none_or(|held| value.at.as_second() > held.at.as_second());
+        let Some(window) = metric.window.filter(|window| newer && now < end(value.at, *window)) else {
+            continue;
+        };
+        if warming_up {
+            warming.insert(&*metric.name);
+        }
+        urgency = sooner(urgency, why(metric, node, value, held, window, options, now));
+        set.insert(metric.name.to_string(), Some(annotation::write(value.share, value.at, zone)));
+    }
+    let written = held(rules, node.annotations, HOT_VALUE);
+    if !rules.policy().hot.is_empty() {
+        wanted.insert(HOT_VALUE);
+        urgency = sooner(urgency, why_hot(node, written, now));
+        if node.hot != 0 || written.is_some_and(|written| now < end(written.at, HOT_WINDOW)) {
+            set.insert(HOT_VALUE.to_owned(), Some(annotation::write_hot(node.hot, now, zone)));
+        }
+    }
+    let ours: BTreeSet<&str> = node.annotations.value(KEYS).map(list).unwrap_or_default();
+    for left in ours.difference(&wanted) {
+        urgency = sooner(urgency, Some(Urgency::Changed));
+        set.insert((*left).to_owned(), None);
+    }
+    let urgency = urgency?;
+    let keys: BTreeSet<&str> =
+        wanted.iter().copied().filter(|key| ours.contains(key) || set.contains_key(*key)).collect();
+    let unfilled = node.annotations.value(WARMING_UP).map(list).unwrap_or_default();
+    // What is not written now stays as it is said to be.
+    warming.extend(unfilled.iter().filter(|key| keys.contains(*key) && !set.contains_key(**key)));
+    let join = |keys: BTreeSet<&str>| (!keys.is_empty()).then(|| Vec::from_iter(keys).join(","));
+    let about = [(KEYS, join(keys)), (POLICY, Some(fingerprint(rules))), (WARMING_UP, join(warming))];
+    for (key, text) in about {
+        if text.as_deref() != node.annotations.value(key) {
+            set.insert(key.to_owned(), text);
+        }
+    }
+    Some(Update { urgency, annotations: set })
+}
+
+/// Takes away everything we ever wrote on a node; nothing if that is nothing.
+#[must_use]
+pub fn retire<A: Lookup + ?Sized>(annotations: &A) -> BTreeMap<String, Option<String>> {
+    let ours = annotations.value(KEYS).map(list).unwrap_or_default();
+    let about = [KEYS, POLICY, WARMING_UP].into_iter().filter(|key| annotations.value(key).is_some());
+    ours.into_iter().chain(about).map(|key| (key.to_owned(), None)).collect()
+}
+
+/// Short for the policy: two processes that show the same go by the same.
+#[must_use]
+pub fn fingerprint(rules: &Rules) -> String {
+    let policy = rules.policy();
+    let mut text = String::new();
+    for sync in &policy.sync {
+        text += &format!("sync {} {}\n", sync.name, sync.period.as_millis());
+    }
+    for predicate in &policy.predicates {
+        text += &format!("predicate {} {}\n", predicate.name, predicate.limit);
+    }
+    for priority in &policy.priorities {
+        text += &format!("priority {} {}\n", priority.name, priority.weight);
+    }
+    for bucket in &policy.hot {
+        text += &format!("hot {} {}\n", bucket.range.as_millis(), bucket.count);
+    }
+    format!("{:016x}", Uid::new(&text).0 >> 64)
+}
+
+/// What a reader finds under a key; `None` if it cannot use it at any time.
+fn held<A: Lookup + ?Sized>(rules: &Rules, annotations: &A, key: &str) -> Option<Value> {
+    let reading = annotation::read(annotations.value(key)?, rules.settings().time_zone.as_ref()).ok()?;
+    Some(Value { share: reading.value.ratio()?, at: reading.at })
+}
+
+/// Why a value is to be written now, if it is.
+fn why<A: Lookup + ?Sized>(
+    metric: &Metric,
+    node: &Node<'_, A>,
+    value: Value,
+    held: Option<Value>,
+    window: SignedDuration,
+    options: Options,
+    now: Timestamp,
+) -> Option<Urgency> {
+    let Some(held) = held.filter(|held| now < end(held.at, window)) else { return Some(Urgency::Now) };
+    let limit = metric.predicate.and_then(|place| *node.rules.limits.get(place)?).and_then(|l| l.ratio());
+    let over = |share: Ratio| limit.is_some_and(|limit| share > limit);
+    if over(value.share) != over(held.share) {
+        return Some(Urgency::Now);
+    }
+    if now >= end(held.at, life(node.name, window)) {
+        return Some(Urgency::Expires);
+    }
+    let moved = value.share.nano().abs_diff(held.share.nano());
+    (moved >= options.tolerance.nano().unsigned_abs()).then_some(Urgency::Changed)
+}
+
+/// Why the hot value is to be written now, if it is. None that can be used reads as 0.
+fn why_hot<A: Lookup + ?Sized>(
+    node: &Node<'_, A>,
+    written: Option<Value>,
+    now: Timestamp,
+) -> Option<Urgency> {
+    let usable = written.filter(|written| now < end(written.at, HOT_WINDOW));
+    let says = usable.map_or(0, |written| written.share.nano() / Ratio::ONE.nano());
+    if says != node.hot {
+        return Some(Urgency::Now);
+    }
+    let refresh = usable.is_some_and(|usable| now >= end(usable.at, life(node.name, HOT_WINDOW)));
+    (refresh && node.hot != 0).then_some(Urgency::Expires)
+}
+
+/// After how much of its life a value is written anew: from one half to two thirds, the same for a node every time and
+/// different among nodes, so that they do not come all at once.
+fn life(name: &str, window: SignedDuration) -> SignedDuration {
+    let place = i32::try_from(Uid::new(name).0 % 1000).unwrap_or(0);
+    window / 2 + window / 6000 * place
+}
+
+fn end(at: Timestamp, after: SignedDuration) -> Timestamp {
+    at.checked_add(after).unwrap_or(Timestamp::MAX)
+}
+
+fn list(text: &str) -> BTreeSet<&str> {
+    text.split(',').filter(|key| !key.is_empty()).collect()
+}
+
+/// The more urgent of two, where both may be nothing.
+fn sooner(one: Option<Urgency>, other: Option<Urgency>) -> Option<Urgency> {
+    one.into_iter().chain(other).min()
+}
+
+#[cfg(test)]
+mod tests;
