@@ -1,3 +1,4 @@
 //! Where do measurements come from?
 
 pub mod metrics_api;
+pub mod prometheus;

@@ -108,7 +108,9 @@ impl Cluster {
         // With nothing else, what is from the future is at least a reason.
         let ahead =
             || self.ahead.iter().find(|((_, node), _)| *node == id).map(|(_, sample)| History::of(sample));
-        load.seen.derived = history.or_else(ahead).map(|h| derived(&h, node));
+        load.seen.derived = history
+            .or_else(ahead)
+            .map(|h| Derived::new(&h, Both { cpu: node.capacity_load[0], memory: node.capacity_load[1] }));
         load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, self.now);
         load.filtered = filter(&self.rules, &load.rules, &load.terms);
 
@@ -168,21 +170,6 @@ impl Cluster {
         for (head, resource) in self.board.head.iter_mut().zip(Metered::ALL) {
             head[at] = lines.get(resource).head();
         }
-    }
-}
-
-/// Our samples as shares of what the node has in all.
-fn derived(history: &History, node: &NodeView) -> Derived {
-    let share = |load: Load| {
-        let of = |r: Metered, i: usize| node.capacity_load[i].and_then(|c| Ratio::of(load.get(r), c));
-        Both { cpu: of(Metered::Cpu, 0), memory: of(Metered::Memory, 1) }
-    };
-    Derived {
-        at: history.newest,
-        since: history.since,
-        avg_5m: share(history.mean_5m),
-        max_1h: share(history.max_1h),
-        max_1d: share(history.max_1d),
     }
 }
 

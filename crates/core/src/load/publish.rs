@@ -15,8 +15,9 @@
 
 use super::annotation::{self, HOT_VALUE, HOT_WINDOW};
 use super::join::Value;
-use super::policy::{Metric, NodeRules, Rules};
+use super::policy::{Metric, NodeRules, Range, Rules};
 use super::ratio::Ratio;
+use super::term::{AHEAD, Derived, RECENT};
 use crate::ledger::Uid;
 use crate::select::Lookup;
 use jiff::{SignedDuration, Timestamp};
@@ -76,6 +77,34 @@ pub enum Urgency {
 pub struct Update {
     pub urgency: Urgency,
     pub annotations: BTreeMap<String, Option<String>>,
+}
+
+/// The best that is known of a metric: what was derived from samples of the metrics API, and what monitoring says.
+///
+/// The mean of five minutes is that of our samples while these are recent: they are newer. The longer ranges are
+/// monitoring's, which looks back further, unless its value cannot be used any more. Metrics of other names are
+/// monitoring's alone. What is from the future, beyond a clock that differs a little, is a mistake.
+#[must_use]
+pub fn choose(
+    metric: &Metric,
+    derived: Option<&Derived>,
+    monitored: Option<Value>,
+    now: Timestamp,
+) -> Option<Known> {
+    let window = metric.window?;
+    let usable = |known: &Known| known.value.at <= end(now, AHEAD) && now < end(known.value.at, window);
+    let monitored = monitored.map(|value| Known { value, warming_up: false }).filter(usable);
+    let Some(figure) = metric.derivable else { return monitored };
+    let own = derived.and_then(|derived| {
+        let value = Value { share: derived.get(figure)?, at: derived.at };
+        let reach = derived.at.duration_since(derived.since);
+        Some(Known { value, warming_up: figure.range != Range::Avg5m && reach < figure.range.length() })
+    });
+    let own = own.filter(usable);
+    match figure.range {
+        Range::Avg5m => own.filter(|own| now <= end(own.value.at, RECENT)).or(monitored),
+        Range::Max1h | Range::Max1d => monitored.or(own),
+    }
 }
 
 /// What there is to write on a node, if anything is due.

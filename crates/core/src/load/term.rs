@@ -9,11 +9,12 @@
 //! reach back far enough. A stamp a little ahead of us is a clock that differs and counts as now; one far ahead is
 //! a mistake and unreadable. Upstream mode knows annotations only and trusts any stamp from the future.
 
-use super::Both;
 use super::annotation::{self, Unreadable};
 use super::policy::{Derivable, Figure, Metric, NodeRules, Range, Rules};
 use super::ratio::Ratio;
 use super::settings::Mode;
+use super::{Both, Load, Metered};
+use crate::ledger::History;
 use crate::select::Lookup;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,22 @@ pub struct Derived {
 }
 
 impl Derived {
+    /// The shares of what a node has in all; of what it does not say it has, none.
+    #[must_use]
+    pub fn new(history: &History, capacity: Both<Option<i64>>) -> Self {
+        let share = |load: Load| {
+            let of = |r: Metered| capacity.get(r).and_then(|whole| Ratio::of(load.get(r), whole));
+            Both { cpu: of(Metered::Cpu), memory: of(Metered::Memory) }
+        };
+        Self {
+            at: history.newest,
+            since: history.since,
+            avg_5m: share(history.mean_5m),
+            max_1h: share(history.max_1h),
+            max_1d: share(history.max_1d),
+        }
+    }
+
     /// One of the six figures.
     #[must_use]
     pub fn get(&self, figure: Derivable) -> Option<Ratio> {

@@ -213,7 +213,7 @@ fn cause(status: StatusCode, reason: &str, retry_after: Option<Duration>) -> Cau
 }
 
 /// An error and what is behind it, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::load::Both;
 use crate::load::policy::{Policy, Predicate, Sync};
 use crate::load::settings::Settings;
 use jiff::tz::TimeZone;
@@ -187,6 +188,59 @@ fn a_range_that_is_not_filled_is_marked_until_it_is() {
             update(&rules, &asked, Options::default(), at(second)).expect("first nothing, then expired");
         apply(&mut node, &update);
         assert_eq!(node.get(WARMING_UP).map(String::as_str), mark, "at {second}");
+    }
+}
+
+#[test]
+fn short_ranges_are_our_samples_and_long_ones_are_monitorings_while_they_can_be_used() {
+    let rules = rules();
+    let [short, day] = [&rules.metrics()[0], &rules.metrics()[1]];
+    let value = |milli: i64, second| Value { share: Ratio::from_nano(milli * 1_000_000), at: at(second) };
+    let derived = |second, since| {
+        let share = |milli: i64| Both { cpu: Some(Ratio::from_nano(milli * 1_000_000)), memory: None };
+        Derived {
+            at: at(second),
+            since: at(since),
+            avg_5m: share(100),
+            max_1h: share(200),
+            max_1d: share(300),
+        }
+    };
+    const HOURS_24: i64 = 86_400;
+    for (metric, own, theirs, want, why) in [
+        (short, Some(derived(0, -600)), Some(value(400, 0)), Some((100, false)), "our own mean"),
+        (
+            short,
+            Some(derived(-300, -600)),
+            Some(value(400, 0)),
+            Some((100, false)),
+            "until it is five minutes old",
+        ),
+        (short, Some(derived(-301, -600)), Some(value(400, 0)), Some((400, false)), "then monitoring's"),
+        (short, Some(derived(-301, -600)), None, None, "or none"),
+        (short, None, Some(value(400, -480)), None, "which is good for eight minutes"),
+        (short, None, Some(value(400, 31)), None, "and not from the future"),
+        (short, None, Some(value(400, 30)), Some((400, false)), "but for a clock that differs"),
+        (
+            day,
+            Some(derived(0, -600)),
+            Some(value(400, 0)),
+            Some((400, false)),
+            "monitoring looks back further",
+        ),
+        (
+            day,
+            Some(derived(0, -600)),
+            Some(value(400, -11_100)),
+            Some((300, true)),
+            "185 min old is no more good",
+        ),
+        (day, Some(derived(0, 1 - HOURS_24)), None, Some((300, true)), "a second is missing"),
+        (day, Some(derived(0, -HOURS_24)), None, Some((300, false)), "a day is full"),
+    ] {
+        let known = choose(metric, own.as_ref(), theirs, at(0));
+        let known = known.map(|known| (known.value.share.nano() / 1_000_000, known.warming_up));
+        assert_eq!(known, want, "{}: {why}", metric.name);
     }
 }
 
