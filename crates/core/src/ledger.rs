@@ -69,6 +69,8 @@ pub use columns::{AllFigures, BLOCK, Block, UNKNOWN};
 pub use facts::{Assigned, Figures, History, Ignored, Options, PodMetrics, Reserved, Sample, Taken};
 pub use uid::Uid;
 
+pub(crate) use history::Coarse;
+
 /// What happens when time comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {

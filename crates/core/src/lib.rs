@@ -33,6 +33,7 @@
 //! | What is the cluster like right now? | [`view`] |
 //! | What is used, what is on its way, what is gone? | [`ledger`] |
 //! | How loaded is it, and may more come aboard? | [`load`] |
+//! | What do the pods of a workload use? | [`learn`] |
 //! | Where does this pod go? | [`cycle`] |
 //! | How many more would fit? | [`estimate`] |
 //! | Which clusters get how many replicas? | [`divide`] |
@@ -70,6 +71,7 @@ pub mod estimate;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]
 pub mod fuzz;
+pub mod learn;
 pub mod lease;
 pub mod ledger;
 pub mod load;

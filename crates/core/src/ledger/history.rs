@@ -38,16 +38,16 @@ impl Point {
 
 /// A mean in coarse units, rounded up: CPU in ten-thousandths of a core, memory in 16 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Coarse {
-    cpu: u32,
-    memory: u32,
+pub(crate) struct Coarse {
+    pub(crate) cpu: u32,
+    pub(crate) memory: u32,
 }
 
 impl Coarse {
     const CPU: i64 = 100_000;
     const MEMORY: i64 = 16 << 10;
 
-    fn new(load: Load) -> Self {
+    pub(crate) fn new(load: Load) -> Self {
         let up = |amount: i64, unit: i64| {
             let units = amount.max(0) / unit + i64::from(amount.max(0) % unit != 0);
             u32::try_from(units).unwrap_or(u32::MAX)
@@ -55,11 +55,11 @@ impl Coarse {
         Self { cpu: up(load.cpu_nano, Self::CPU), memory: up(load.memory_bytes, Self::MEMORY) }
     }
 
-    fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Self { cpu: self.cpu.max(other.cpu), memory: self.memory.max(other.memory) }
     }
 
-    fn load(self) -> Load {
+    pub(crate) fn load(self) -> Load {
         // The largest number stands for everything from there on.
         let back = |units: u32, unit: i64| if units == u32::MAX { i64::MAX } else { i64::from(units) * unit };
         Load::new(back(self.cpu, Self::CPU), back(self.memory, Self::MEMORY))
