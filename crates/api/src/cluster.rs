@@ -44,6 +44,14 @@ pub fn namespace_labels(value: &Tree<'_>) -> Result<Namespace, Error> {
     })
 }
 
+/// The texts of a `ConfigMap`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn config_map(value: &Tree<'_>) -> Result<BTreeMap<String, String>, Error> {
+    object("ConfigMap", value, |root| root.get("data").texts())
+}
+
 /// The budget of a `PodDisruptionBudget`. Without a selector it is for no pod, with an empty one for all of its
 /// namespace; one whose status nobody has written yet allows no disruption.
 ///

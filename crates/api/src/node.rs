@@ -4,6 +4,7 @@ use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::view::NodeFacts;
+use std::sync::Arc;
 
 /// What [`facts`] does not read. Annotations stay: load rules go by them.
 pub const SKIP: Skip = Skip::NOTHING.within(&[
@@ -26,6 +27,43 @@ pub const SKIP: Skip = Skip::NOTHING.within(&[
         ]),
     ),
 ]);
+
+/// What [`facts`] and [`addresses`] do not read.
+pub const SKIP_BUT_ADDRESSES: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["finalizers", "managedFields"])),
+    ("spec", Skip::fields(&["configSource", "podCIDRs"])),
+    (
+        "status",
+        Skip::fields(&[
+            "conditions",
+            "config",
+            "daemonEndpoints",
+            "declaredFeatures",
+            "features",
+            "images",
+            "nodeInfo",
+            "runtimeHandlers",
+            "volumesAttached",
+            "volumesInUse",
+        ]),
+    ),
+]);
+
+/// By what a Node is reached within its cluster: internal addresses and names, without repetition. It may have none.
+#[must_use]
+pub fn addresses(value: &Tree<'_>) -> Vec<Arc<str>> {
+    let mut out: Vec<Arc<str>> = Vec::new();
+    for one in value["status"]["addresses"].as_array().into_iter().flatten() {
+        let within = matches!(one["type"].as_str(), Some("InternalIP" | "InternalDNS" | "Hostname"));
+        if let (true, Some(text)) = (within, one["address"].as_str())
+            && !text.is_empty()
+            && !out.iter().any(|known| **known == *text)
+        {
+            out.push(text.into());
+        }
+    }
+    out
+}
 
 /// The facts of a Node. Limits on volumes are not in it: [`crate::Context::attach_limits`] has them.
 ///

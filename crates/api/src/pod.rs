@@ -7,11 +7,12 @@ pub(crate) mod volumes;
 mod wants;
 
 pub(crate) use skip::CONTAINERS;
-pub use skip::{SKIP, SKIP_VOLUMES};
+pub use skip::{SKIP, SKIP_BUT_BINDING, SKIP_VOLUMES};
 
 use crate::context::{Context, key};
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, controller, tolerant};
+use jiff::Timestamp;
 use loadline_core::load::estimate::Asks;
 use loadline_core::object::Key;
 use loadline_core::requests::{self, Options};
@@ -70,6 +71,16 @@ impl Pod {
             (wants.volumes, wants.holds) = (volumes, holds);
         }
     }
+}
+
+/// The node a Pod was bound to, and when; `None` if it was not, or nobody says when. The API server writes both at once.
+#[must_use]
+pub fn bound(value: &Tree<'_>) -> Option<(String, Timestamp)> {
+    let node = value["spec"]["nodeName"].as_str().filter(|name| !name.is_empty())?;
+    let conditions = value["status"]["conditions"].as_array()?;
+    let scheduled = conditions.iter().find(|c| c["type"].as_str() == Some("PodScheduled"))?;
+    (scheduled["status"].as_str() == Some("True")).then_some(())?;
+    Some((node.to_owned(), scheduled["lastTransitionTime"].as_str()?.parse().ok()?))
 }
 
 /// Reads a Pod.

@@ -35,6 +35,12 @@ fn rows() -> Vec<Row> {
         row("pod, to be counted", pod::SKIP_VOLUMES, a_pod(false), POD_GONE, |tree| {
             shown((pod::facts(tree, &Context::new()), waiting::unplaced(tree)))
         }),
+        row("node with addresses", node::SKIP_BUT_ADDRESSES, a_node(), NODE_GONE, |tree| {
+            shown((node::facts(tree), node::addresses(tree)))
+        }),
+        row("pod that was bound", pod::SKIP_BUT_BINDING, a_pod(false), &["/spec/containers"], |tree| {
+            shown(pod::bound(tree))
+        }),
         row("replica set", waiting::SKIP, a_workload(), metadata, |tree| {
             shown((waiting::replica_set(tree), owners::made_by("apps", "ReplicaSet", tree)))
         }),

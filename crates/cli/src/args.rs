@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use crate::annotator::args as annotator;
 use crate::estimator::args as estimator;
 use crate::out::Output;
 use crate::scheduler::args as scheduler;
@@ -18,6 +19,7 @@ Local:
 
 Services:
   scheduler   Give pods nodes in a real cluster, by what nodes really use
+  annotator   Write on nodes how loaded they are, for schedulers that read it there
   estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:
@@ -93,6 +95,16 @@ pub enum Command {
     /// such pods get no worse a place, or wait with that reason.
     #[command(after_help = scheduler::EXAMPLES)]
     Scheduler(Box<scheduler::Scheduler>),
+    /// Write on nodes how loaded they are, for schedulers that read it there
+    ///
+    /// Does what crane's annotator does, in its format, for clusters of any size: load of five minutes, an hour and a day,
+    /// and how many pods came of late (the hot value). Values come from the metrics API, from Prometheus, or from both;
+    /// without Prometheus the longer ranges are kept in memory and marked until they are full. One patch carries everything
+    /// that is due on a node, at a limited rate, stamped with the moment of the measurement.
+    ///
+    /// Nothing is invented: what no source knows is left to expire.
+    #[command(after_help = annotator::EXAMPLES)]
+    Annotator(Box<annotator::Annotator>),
     /// Answer how many replicas would fit in each cluster of a fleet
     ///
     /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask

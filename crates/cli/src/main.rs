@@ -1,9 +1,11 @@
 //! The one binary of Loadline: wiring only. What each command does is in the module of its name.
 
+mod annotator;
 mod apiserver;
 mod args;
 mod estimator;
 mod kubeconfig;
+mod leader_election;
 mod log;
 mod out;
 mod policy;
@@ -41,6 +43,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::Annotator(args) => block_on(annotator::run(&args)),
         Command::Scheduler(args) => block_on(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),

@@ -22,7 +22,7 @@ pub async fn run(args: &Scheduler) -> Result<()> {
         (Some(path), false) => Some(load_rules(path)?),
     };
     let identity = lease::identity().context("this machine has no name")?;
-    let lease = args.lease(&identity)?;
+    let lease = args.election.lease("loadline-scheduler", &identity)?;
     let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
     let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
     cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;

@@ -27,6 +27,12 @@ impl Ctx {
     pub fn new(identity: &str, stop: CancellationToken) -> Self {
         Self { identity: identity.into(), stop, ..Self::default() }
     }
+
+    /// Spreads the pauses of many processes.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(1) ^ u64::from(std::process::id())
+    }
 }
 
 /// The metrics of a process.

@@ -12,9 +12,11 @@
 //! | serving: TLS, limits, an orderly end | [`serve`] |
 //! | how many replicas really fit, over gRPC | [`estimator`] |
 //! | where a new pod goes | [`scheduler`] |
+//! | what nodes bear for schedulers that read annotations | [`annotator`] |
 //! | what keeps a node from being overrun | [`agent`] |
 
 pub mod agent;
+pub mod annotator;
 pub mod cluster;
 pub mod ctx;
 pub mod estimator;

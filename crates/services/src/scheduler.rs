@@ -182,7 +182,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 
     let (election, leadership) = match options.lease {
         Some(checked) => {
-            let (election, leadership) = Election::new(&connection, checked, seed());
+            let (election, leadership) = Election::new(&connection, checked, ctx.seed());
             (Some(election), leadership)
         }
         None => (None, Leadership::always()),
@@ -256,11 +256,6 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         let _ = electing.await;
     }
     Ok(())
-}
-
-/// Spreads the pauses of many candidates.
-fn seed() -> u64 {
-    u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0) ^ u64::from(std::process::id())
 }
 
 fn outcome(ended: Result<Outcome, JoinError>) -> Option<Outcome> {

@@ -17,6 +17,24 @@ pub const SKIP_VOLUMES: Skip = Skip::NOTHING.within(&[
     ("status", STATUS),
 ]);
 
+/// What [`bound`](super::bound) does not read.
+pub const SKIP_BUT_BINDING: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["annotations", "labels", "managedFields", "ownerReferences"])),
+    (
+        "spec",
+        Skip::fields(&[
+            "affinity",
+            "containers",
+            "ephemeralContainers",
+            "initContainers",
+            "tolerations",
+            "topologySpreadConstraints",
+            "volumes",
+        ]),
+    ),
+    ("status", Skip::fields(&["containerStatuses", "ephemeralContainerStatuses", "initContainerStatuses"])),
+]);
+
 const SPEC: &[&str] = &[
     "dnsConfig",
     "ephemeralContainers",

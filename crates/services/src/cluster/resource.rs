@@ -16,6 +16,7 @@ pub struct Resource {
 
 pub const NODES: Resource = Resource::core("nodes", "Node");
 pub const PODS: Resource = Resource::core("pods", "Pod");
+pub const CONFIG_MAPS: Resource = Resource::core("configmaps", "ConfigMap");
 pub const NAMESPACES: Resource = Resource::core("namespaces", "Namespace");
 pub const CLAIMS: Resource = Resource::core("persistentvolumeclaims", "PersistentVolumeClaim");
 pub const VOLUMES: Resource = Resource::core("persistentvolumes", "PersistentVolume");

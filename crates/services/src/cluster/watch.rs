@@ -141,6 +141,12 @@ impl<M: Send + 'static> Watches<M> {
         self.tasks.spawn(watch::<W, M>(self.connection.clone(), self.events.clone(), wrap, Some(fields)));
     }
 
+    /// Where messages are sent.
+    #[must_use]
+    pub fn events(&self) -> mpsc::Sender<M> {
+        self.events.clone()
+    }
+
     /// Runs something else that sends messages.
     pub fn spawn<F>(&mut self, task: impl FnOnce(Connection, mpsc::Sender<M>) -> F)
     where

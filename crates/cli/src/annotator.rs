@@ -1,0 +1,66 @@
+//! `loadline annotator`: writes on nodes how loaded they are.
+
+pub mod args;
+
+use crate::signal;
+use crate::up::load_rules;
+use anyhow::{Context, Result};
+use args::Annotator;
+use loadline_core::load::policy::Rules;
+use loadline_manifests::{Manifests, PolicyInput};
+use loadline_services::Ctx;
+use loadline_services::annotator::policy::Source;
+use loadline_services::annotator::{self, Options};
+use loadline_services::cluster::{Access, lease};
+use loadline_services::serve;
+use loadline_services::serve::probes;
+use loadline_services::sources::metrics_api;
+use tokio_util::sync::CancellationToken;
+
+pub async fn run(args: &Annotator) -> Result<()> {
+    let policy = match (&args.policy, &args.policy_configmap) {
+        (Some(path), _) => {
+            // What is wrong at the start ends it; later the last good one stays.
+            load_rules(path)?;
+            Source::File(path.clone(), parse)
+        }
+        (None, Some((key, entry))) => Source::ConfigMap { key: key.clone(), entry: entry.clone(), parse },
+        (None, None) => Source::Fixed(Box::default()),
+    };
+    let identity = lease::identity().context("this machine has no name")?;
+    let lease = args.election.lease("loadline-annotator", &identity)?;
+    let prometheus = args.prometheus.monitoring().await?;
+    let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
+    let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
+    cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
+    let measure = metrics_api::Options { every: args.metrics_interval, of: metrics_api::Of::Nodes };
+    let options = Options {
+        policy,
+        measure: (!args.no_metrics_api).then_some(measure),
+        prometheus,
+        rate: args.patch_qps,
+        lease,
+        ..Options::new(cluster)
+    };
+    let stop = CancellationToken::new();
+    let ctx = Ctx::new(&identity, stop.clone());
+    if let Some(address) = args.http_bind_address {
+        let http = serve::listen(address, None, true).await?;
+        tracing::info!(http = %http.address(), "listening");
+        let status = options.status.clone();
+        let router = probes::router(move || status.readiness(), ctx.metrics.clone());
+        tokio::spawn(serve::run(http, router, ctx.stop.clone()));
+    }
+    signal::until_ended(annotator::run(ctx, options), &stop).await
+}
+
+/// The rules a text comes to, or everything that is wrong with it.
+fn parse(text: &str) -> Result<Rules, String> {
+    let manifests = Manifests::parse("policy", text, PolicyInput::KINDS);
+    let PolicyInput { rules, warnings } =
+        PolicyInput::read(manifests).map_err(|problems| problems.to_string())?;
+    for warning in warnings {
+        tracing::warn!(%warning, "load policy");
+    }
+    Ok(rules)
+}

@@ -1,0 +1,235 @@
+//! What can be said to `loadline annotator`.
+
+use crate::leader_election::LeaderElection;
+use anyhow::{Result, bail};
+use clap::Args;
+use http::{HeaderName, HeaderValue};
+use loadline_core::object::Key;
+use loadline_services::annotator::Monitoring;
+use loadline_services::sources::prometheus::{Auth, Headers, Target};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  loadline annotator --kubeconfig admin.kubeconfig
+      from the metrics API alone, by crane's default policy
+  loadline annotator --kubeconfig admin.kubeconfig \\
+        --prometheus-address http://prometheus.monitoring:9090 --prometheus-matcher 'cluster=\"a\"'
+      longer ranges from the recording rules of a Prometheus that several clusters share
+  loadline annotator --kubeconfig admin.kubeconfig --prometheus-address https://thanos.example.com \\
+        --prometheus-bearer-token-file /var/run/secrets/token \\
+        --prometheus-query 'cpu_usage_avg_5m=100 - 100 * avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\"}[5m]))'
+      without recording rules: an expression of your own, in percent
+  loadline annotator --leader-elect --policy-configmap kube-system/load-policy --http-bind-address 0.0.0.0:8090
+      in a cluster, one of several, by a policy that may change at any time
+
+What its account must be allowed:
+  list, watch    nodes, pods
+  patch          nodes
+  list           nodes.metrics.k8s.io
+  list, watch    configmaps, the one named, with --policy-configmap
+  create, patch  events.events.k8s.io
+  get, create, update
+                 leases.coordination.k8s.io, with --leader-elect
+
+Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
+
+/// The flags.
+#[derive(Debug, Args)]
+pub struct Annotator {
+    /// How to reach the cluster; without, as the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings; read again when it changes
+    #[arg(long, alias = "policy-config-path", value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// A ConfigMap with the same, and which of its entries if it has several; followed as it changes
+    #[arg(long, value_name = "NAMESPACE/NAME[/ENTRY]", conflicts_with = "policy", value_parser = config_map)]
+    pub policy_configmap: Option<(Key, Option<String>)>,
+    /// How often the metrics API is asked; more often than the metrics server measures is useless
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = crate::args::duration)]
+    pub metrics_interval: Duration,
+    /// Do not ask the metrics API
+    #[arg(long, requires = "prometheus_address")]
+    pub no_metrics_api: bool,
+    /// Patches of nodes per second, on average
+    #[arg(long, value_name = "N", default_value_t = 25.0, value_parser = rate)]
+    pub patch_qps: f64,
+    /// Address of /healthz, /readyz and /metrics, such as 127.0.0.1:8090; none without
+    #[arg(long, value_name = "ADDRESS")]
+    pub http_bind_address: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub prometheus: Prometheus,
+    #[command(flatten)]
+    pub election: LeaderElection,
+}
+
+/// How Prometheus is reached and asked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Prometheus")]
+pub struct Prometheus {
+    /// Where it is, with a scheme: http://prometheus.monitoring:9090
+    #[arg(long, value_name = "URL", value_parser = Target::new)]
+    pub prometheus_address: Option<Target>,
+    /// How often it is asked
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::args::duration, requires = "prometheus_address")]
+    pub prometheus_interval: Duration,
+    /// How long an answer may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::args::duration, requires = "prometheus_address")]
+    pub prometheus_timeout: Duration,
+    /// Matcher for series asked for by name, such as cluster="a"; may be given several times
+    #[arg(long = "prometheus-matcher", value_name = "MATCHER", value_parser = matcher, requires = "prometheus_address")]
+    pub matchers: Vec<String>,
+    /// Label that names the node, by name or address; without, `instance`, then `node`
+    #[arg(long, value_name = "LABEL", requires = "prometheus_address")]
+    pub prometheus_node_label: Option<String>,
+    /// PromQL in place of the series of that name, in percent of the node; may be given several times
+    #[arg(long = "prometheus-query", value_name = "METRIC=PROMQL", value_parser = query, requires = "prometheus_address")]
+    pub queries: Vec<(String, String)>,
+    /// File with a token to send; read for every request
+    #[arg(long, value_name = "FILE", requires = "prometheus_address")]
+    pub prometheus_bearer_token_file: Option<PathBuf>,
+    /// File with `user:password`; read for every request
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "prometheus_address",
+        conflicts_with = "prometheus_bearer_token_file"
+    )]
+    pub prometheus_basic_auth_file: Option<PathBuf>,
+    /// Certificates of the authorities to trust, as PEM
+    #[arg(long, value_name = "FILE", requires = "prometheus_address")]
+    pub prometheus_ca_file: Option<PathBuf>,
+    /// Our certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "prometheus_key_file")]
+    pub prometheus_cert_file: Option<PathBuf>,
+    /// Its key, as PEM
+    #[arg(long, value_name = "FILE", requires = "prometheus_cert_file")]
+    pub prometheus_key_file: Option<PathBuf>,
+    /// Header to send, such as `X-Scope-OrgID: team-a`; may be given several times
+    #[arg(long = "prometheus-header", value_name = "NAME: VALUE", value_parser = header, requires = "prometheus_address")]
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Prometheus {
+    /// How it is asked, if it is.
+    ///
+    /// # Errors
+    /// All files that cannot be used.
+    pub async fn monitoring(&self) -> Result<Option<Monitoring>> {
+        let Some(target) = &self.prometheus_address else { return Ok(None) };
+        let auth = match (&self.prometheus_bearer_token_file, &self.prometheus_basic_auth_file) {
+            (Some(file), _) => Auth::Bearer(file.clone()),
+            (None, Some(file)) => Auth::Basic(file.clone()),
+            (None, None) => Auth::Nobody,
+        };
+        let target = Target {
+            auth,
+            authority: self.prometheus_ca_file.clone(),
+            certificate: self.prometheus_cert_file.clone().zip(self.prometheus_key_file.clone()),
+            headers: Headers(self.headers.clone()),
+            ..target.clone()
+        };
+        if let Err(problems) = target.check().await {
+            bail!("prometheus: {}", problems.replace('\n', "\nprometheus: "));
+        }
+        Ok(Some(Monitoring {
+            target,
+            every: self.prometheus_interval,
+            timeout: self.prometheus_timeout,
+            label: self.prometheus_node_label.clone(),
+            matchers: self.matchers.clone(),
+            expressions: self.queries.clone(),
+        }))
+    }
+}
+
+fn config_map(text: &str) -> Result<(Key, Option<String>), String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts[..] {
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => {
+            Ok((Key::new(namespace, name), None))
+        }
+        [namespace, name, entry] if !namespace.is_empty() && !name.is_empty() && !entry.is_empty() => {
+            Ok((Key::new(namespace, name), Some(entry.to_owned())))
+        }
+        _ => Err("expected NAMESPACE/NAME or NAMESPACE/NAME/ENTRY".to_owned()),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 1000".to_owned()) }
+}
+
+/// `label="text"`, with any of the four operators.
+fn matcher(text: &str) -> Result<String, String> {
+    let expected = || "expected LABEL=\"TEXT\", or with != or =~ or !~".to_owned();
+    let end = text.find(['=', '!']).ok_or_else(expected)?;
+    let (label, rest) = text.split_at(end);
+    let operator = ["=~", "!=", "!~", "="]
+        .into_iter()
+        .find(|operator| rest.starts_with(operator))
+        .ok_or_else(expected)?;
+    let named = !label.is_empty()
+        && !label.starts_with(|c: char| c.is_ascii_digit())
+        && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let value = &rest[operator.len()..];
+    let quoted = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
+    let inner = value.get(1..value.len().saturating_sub(1)).unwrap_or_default();
+    let unescaped = inner.replace("\\\\", "").replace("\\\"", "").contains('"');
+    if named && quoted && !unescaped { Ok(text.to_owned()) } else { Err(expected()) }
+}
+
+fn query(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((metric, query)) if !metric.trim().is_empty() && !query.trim().is_empty() => {
+            Ok((metric.trim().to_owned(), query.trim().to_owned()))
+        }
+        _ => Err("expected METRIC=PROMQL, such as cpu_usage_avg_5m=100 * my_cpu_ratio".to_owned()),
+    }
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let expected = || "expected NAME: VALUE".to_owned();
+    let (name, value) = text.split_once(':').ok_or_else(expected)?;
+    let name = name.trim().parse().map_err(|_| expected())?;
+    let mut value: HeaderValue = value.trim().parse().map_err(|_| expected())?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matcher_is_a_label_an_operator_and_a_quoted_text() {
+        for (text, good) in [
+            (r#"cluster="a""#, true),
+            (r#"job=~"node.*""#, true),
+            (r#"job!="x""#, true),
+            (r#"job!~"x\"y""#, true),
+            (r#"cluster=a"#, false),
+            (r#"="a""#, false),
+            (r#"1x="a""#, false),
+            (r#"a="b"} or vector(1) #""#, false),
+            (r#"a="b", c="d""#, false),
+            ("cluster", false),
+        ] {
+            assert_eq!(matcher(text).is_ok(), good, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_config_map_may_be_given_with_its_entry() {
+        assert_eq!(config_map("a/b"), Ok((Key::new("a", "b"), None)));
+        assert_eq!(config_map("a/b/c"), Ok((Key::new("a", "b"), Some("c".to_owned()))));
+        for wrong in ["a", "/b", "a/", "a/b/", "a/b/c/d", ""] {
+            assert!(config_map(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

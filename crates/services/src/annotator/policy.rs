@@ -1,0 +1,196 @@
+//! By which policy? The newest that can be used: one that cannot is told, and the last good one stays in force.
+
+use crate::cluster::Event;
+use loadline_core::load::policy::Rules;
+use loadline_core::object::{Key, Meta};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Makes rules of the text of a policy, or says everything that is wrong with it.
+pub type Parse = fn(&str) -> Result<Rules, String>;
+
+/// Where the policy is.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// It is this one.
+    Fixed(Box<Rules>),
+    /// In a file, read again and again.
+    File(PathBuf, Parse),
+    /// In an entry of a `ConfigMap`, or in its only one.
+    ConfigMap { key: Key, entry: Option<String>, parse: Parse },
+}
+
+/// The policy in force.
+#[derive(Debug)]
+pub(super) struct Policies {
+    source: Source,
+    rules: Arc<Rules>,
+    /// Was there ever one that could be used?
+    loaded: bool,
+    /// The text that was looked at last, whether it could be used or not.
+    seen: Option<String>,
+    problem: Option<String>,
+    pub failures: u64,
+    /// The `ConfigMap`, for Events about it.
+    about: Option<Meta>,
+    /// Is there a problem, or the end of one, that has not been told?
+    untold: bool,
+}
+
+impl Policies {
+    pub fn new(source: Source) -> Self {
+        let (rules, loaded) = match &source {
+            Source::Fixed(rules) => (Arc::new((**rules).clone()), true),
+            Source::File(..) | Source::ConfigMap { .. } => (Arc::new(Rules::default()), false),
+        };
+        Self { source, rules, loaded, seen: None, problem: None, failures: 0, about: None, untold: false }
+    }
+
+    /// In force.
+    pub fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    pub fn is_loaded(&self) -> bool {
+        self.loaded
+    }
+
+    /// What is wrong with the newest text.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// What to tell about the object the policy is in, once: what is wrong with it, or that it is in force.
+    pub fn news(&mut self) -> Option<(Meta, Result<(), String>)> {
+        let about = self.about.clone().filter(|_| std::mem::take(&mut self.untold))?;
+        Some((about, self.problem.clone().map_or(Ok(()), Err)))
+    }
+
+    /// The text as it is now, or why there is none; says whether other rules are in force.
+    pub fn take_text(&mut self, read: Result<String, String>) -> bool {
+        let (Source::File(_, parse) | Source::ConfigMap { parse, .. }) = &self.source else { return false };
+        let text = match read {
+            Ok(text) => text,
+            Err(problem) => {
+                self.fail(problem);
+                return false;
+            }
+        };
+        if self.seen.as_ref() == Some(&text) {
+            return false;
+        }
+        let parsed = parse(&text);
+        self.seen = Some(text);
+        match parsed {
+            Ok(rules) => {
+                let other = !self.loaded || *self.rules != rules;
+                self.untold |= self.problem.is_some() || other;
+                (self.rules, self.loaded, self.problem) = (Arc::new(rules), true, None);
+                tracing::info!(other, "policy loaded");
+                other
+            }
+            Err(problem) => {
+                self.fail(problem);
+                false
+            }
+        }
+    }
+
+    /// The same for a `ConfigMap`.
+    pub fn take_map(&mut self, event: Event<BTreeMap<String, String>>) -> bool {
+        let Source::ConfigMap { key, entry, .. } = &self.source else { return false };
+        let read = match event {
+            Event::Applied(meta, Ok(texts)) => {
+                self.about = Some(meta);
+                chosen(&texts, entry.as_deref()).map_err(|problem| format!("ConfigMap {key}: {problem}"))
+            }
+            Event::Applied(_, Err(error)) => Err(format!("ConfigMap {key}: {error}")),
+            Event::Deleted(_) => Err(format!("ConfigMap {key} is gone")),
+            Event::Listed(_) if self.about.is_none() => Err(format!("there is no ConfigMap {key}")),
+            Event::Failed(problem) | Event::Forbidden(problem) if !self.loaded => Err(problem),
+            _ => return false,
+        };
+        self.take_text(read)
+    }
+
+    fn fail(&mut self, problem: String) {
+        if self.problem.as_ref() != Some(&problem) {
+            let loaded = self.loaded;
+            tracing::warn!(problem, loaded, "policy cannot be used; the last good one stays");
+            self.failures += 1;
+            self.untold = true;
+        }
+        self.problem = Some(problem);
+    }
+}
+
+fn chosen(texts: &BTreeMap<String, String>, entry: Option<&str>) -> Result<String, String> {
+    let names = || texts.keys().cloned().collect::<Vec<_>>().join(", ");
+    match (entry, texts.len()) {
+        (Some(entry), _) => {
+            texts.get(entry).cloned().ok_or_else(|| format!("no entry {entry}, there are: {}", names()))
+        }
+        (None, 1) => Ok(texts.values().next().cloned().unwrap_or_default()),
+        (None, 0) => Err("it is empty".to_owned()),
+        (None, _) => Err(format!("name one of its entries: {}", names())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loadline_core::load::policy::Policy;
+    use loadline_core::load::settings::Settings;
+
+    /// `limit 0.5` is a policy with nothing but crane's metrics and that limit on the first.
+    fn parse(text: &str) -> Result<Rules, String> {
+        let limit = text.strip_prefix("limit ").and_then(|l| l.parse().ok()).ok_or("no policy")?;
+        let mut policy = Policy::default();
+        policy.predicates[0].limit = limit;
+        Rules::new(policy, Settings::default()).map(|(rules, _)| rules).map_err(|_| "refused".to_owned())
+    }
+
+    fn limit(policies: &Policies) -> f64 {
+        policies.rules().policy().predicates[0].limit
+    }
+
+    #[test]
+    fn the_last_good_policy_stays_while_a_new_one_cannot_be_used() {
+        let mut policies = Policies::new(Source::File("p".into(), parse));
+        assert!(!policies.is_loaded());
+        for (read, other, now, problem, failures, why) in [
+            (Err("not there"), false, 0.65, Some("not there"), 1, "nothing yet"),
+            (Ok("limit 0.5"), true, 0.5, None, 1, "the first"),
+            (Ok("limit 0.5"), false, 0.5, None, 1, "the same"),
+            (Ok("rubbish"), false, 0.5, Some("no policy"), 2, "one that does not read"),
+            (Ok("rubbish"), false, 0.5, Some("no policy"), 2, "is told once"),
+            (Ok("limit 65"), false, 0.5, Some("refused"), 3, "one that is refused"),
+            (Err("not there"), false, 0.5, Some("not there"), 4, "none"),
+            (Ok("limit 0.7"), true, 0.7, None, 4, "a good one"),
+        ] {
+            assert_eq!(policies.take_text(read.map(str::to_owned).map_err(str::to_owned)), other, "{why}");
+            assert_eq!(
+                (limit(&policies), policies.problem(), policies.failures),
+                (now, problem, failures),
+                "{why}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_entry_of_a_config_map_is_the_one_named_or_the_only_one() {
+        let map = |texts: &[(&str, &str)]| {
+            texts.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        for (texts, entry, want) in [
+            (map(&[("a", "1")]), None, Ok("1")),
+            (map(&[("a", "1"), ("b", "2")]), Some("b"), Ok("2")),
+            (map(&[("a", "1"), ("b", "2")]), None, Err("name one of its entries: a, b")),
+            (map(&[("a", "1")]), Some("c"), Err("no entry c, there are: a")),
+            (map(&[]), None, Err("it is empty")),
+        ] {
+            assert_eq!(chosen(&texts, entry), want.map(str::to_owned).map_err(str::to_owned));
+        }
+    }
+}
