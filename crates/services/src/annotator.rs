@@ -18,7 +18,7 @@ mod state;
 mod tell;
 mod watched;
 
-pub use tell::{Metrics, Status};
+pub use tell::{ByOutcome, Metrics, Status};
 
 use crate::cluster::connection::Cause;
 use crate::cluster::events::Regarding;

@@ -5,9 +5,9 @@
 //!
 //! | why | when |
 //! |---|---|
-//! | [`Urgency::Now`] | nothing a reader can use is there, a value crosses its limit, the hot value changes |
+//! | [`Urgency::Now`] | nothing a reader can use is there, a value crosses its limit, the hot value changes, a key of ours left the policy |
 //! | [`Urgency::Expires`] | between half and two thirds of its life are over, each node at a moment of its own |
-//! | [`Urgency::Changed`] | a value moved by [`Options::tolerance`] or more; a key of ours left the policy |
+//! | [`Urgency::Changed`] | a value moved by [`Options::tolerance`] or more |
 //!
 //! A value is stamped with the moment it was measured, so one that is not newer than what is there is not written, nor is
 //! one whose life is over: nobody could use it. What is not known is left to expire. Which keys are ours, by which
@@ -145,7 +145,7 @@ pub fn update<A: Lookup + ?Sized>(
     }
     let ours: BTreeSet<&str> = node.annotations.value(KEYS).map(list).unwrap_or_default();
     for left in ours.difference(&wanted) {
-        urgency = sooner(urgency, Some(Urgency::Changed));
+        urgency = sooner(urgency, Some(Urgency::Now));
         set.insert((*left).to_owned(), None);
     }
     let urgency = urgency?;

@@ -158,7 +158,7 @@ fn keys_that_left_the_policy_are_taken_away_even_after_a_restart() {
     policy.hot.clear();
     let (fewer, _) = Rules::new(policy, Settings::default()).expect("nothing is wrong with it");
     let update = ask(&fewer, &node, [Some((100, 0)), None], 0, 1).expect("two keys are too many");
-    assert_eq!(update.urgency, Urgency::Changed);
+    assert_eq!(update.urgency, Urgency::Now);
     apply(&mut node, &update);
     assert_eq!(node.keys().collect::<Vec<_>>(), [SHORT, KEYS, POLICY]);
     assert_eq!((&*node[KEYS], &node[POLICY]), (SHORT, &fingerprint(&fewer)));
