@@ -6,7 +6,7 @@
 
 use crate::shell::{self, spoken};
 use anyhow::{Context as _, Result, anyhow, bail};
-use loadline_testkit::parts::{Component, Group, Missing, Module, Places};
+use loadline_testkit::parts::{Component, Group, Missing, Module, PACKAGES, Places};
 use std::env;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -44,6 +44,49 @@ pub fn ensure(groups: &[Group]) -> Result<()> {
     }
     eprintln!("built {} in {}", counted(missing.len(), "program"), spoken(started.elapsed()));
     Ok(())
+}
+
+/// Fetches and unpacks the packages that are missing.
+pub fn unpack() -> Result<()> {
+    let places = Places::from_env();
+    for package in PACKAGES.iter().filter(|package| package.find(&places).is_none()) {
+        let folder =
+            package.folder(&places).context("no folder for the parts: set HOME or XDG_CACHE_HOME")?;
+        let fetched = folder.with_extension(format!("{}", std::process::id()));
+        fs::create_dir_all(&fetched).with_context(|| format!("cannot make {}", fetched.display()))?;
+        let remedy = format!(
+            "{} comes as a package of Debian, with apt-get and dpkg-deb; elsewhere install it so that it is on the PATH",
+            package.name
+        );
+        eprintln!("unpacking {}", package.package);
+        let mut lists = Command::new("apt-get");
+        lists.arg("update").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut download = Command::new("apt-get");
+        download.args(["-o", "APT::Sandbox::User=root", "download", package.package]).current_dir(&fetched);
+        // A machine may have no lists yet; one without the right to get them may have old ones.
+        if !run(&mut download).unwrap_or(false) {
+            let _ = lists.status();
+            if !run(&mut download).context(remedy.clone())? {
+                bail!("apt-get cannot download {}; {remedy}", package.package);
+            }
+        }
+        for entry in fs::read_dir(&fetched)? {
+            let mut unpack = Command::new("dpkg-deb");
+            unpack.arg("-x").arg(entry?.path()).arg(&folder);
+            fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            if !run(&mut unpack).context(remedy.clone())? {
+                bail!("dpkg-deb cannot unpack {}", package.package);
+            }
+        }
+        fs::remove_dir_all(&fetched).with_context(|| format!("cannot remove {}", fetched.display()))?;
+    }
+    let missing: Vec<_> = PACKAGES.iter().filter(|package| package.find(&places).is_none()).collect();
+    if missing.is_empty() { Ok(()) } else { bail!("{}", Missing::packages(&missing)) }
+}
+
+fn run(command: &mut Command) -> Result<bool> {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    Ok(status.with_context(|| format!("cannot start {}", command.get_program().display()))?.success())
 }
 
 fn counted(count: usize, noun: &str) -> String {

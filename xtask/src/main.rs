@@ -82,6 +82,9 @@ enum Chore {
         /// The peers as well: some minutes more the first time
         #[arg(long)]
         peers: bool,
+        /// Prometheus and node-exporter as well: packages of Debian, unpacked and not installed
+        #[arg(long)]
+        monitoring: bool,
     },
     /// Fail if a crate depends on one it must not know
     ///
@@ -111,10 +114,11 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Chore::Up { args } => return code(shell::up(&args)),
         Chore::Test { no_real, filter } => test::run(no_real, filter.as_deref()),
-        Chore::ControlPlane { dir, peers } => {
+        Chore::ControlPlane { dir, peers, monitoring } => {
             let groups = if peers { Group::ALL } else { &[Group::ControlPlane] };
             let built = if dir { Ok(()) } else { control_plane::ensure(groups) };
-            built.and_then(|()| control_plane::print(groups))
+            let unpacked = if monitoring && !dir { control_plane::unpack() } else { Ok(()) };
+            built.and(unpacked).and_then(|()| control_plane::print(groups))
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),

@@ -4,7 +4,7 @@ use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
 use crate::{control_plane, layers, style};
 use anyhow::{Context as _, Result, bail};
-use loadline_testkit::parts::{self, Group, Missing, Places, Policy};
+use loadline_testkit::parts::{self, Group, Missing, PACKAGES, Places, Policy};
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
@@ -73,7 +73,9 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
         steps.push(command("lints", &lints));
     }
     if policy == Policy::Required {
-        steps.push(here("real parts", || control_plane::ensure(Group::ALL)));
+        steps.push(here("real parts", || {
+            control_plane::ensure(Group::ALL).and_then(|()| control_plane::unpack())
+        }));
     }
     steps.push(tests(policy, filter));
     if filter.is_none() {
@@ -138,12 +140,14 @@ fn not_run(policy: Policy, places: &Places) -> Option<String> {
     if policy == Policy::Never {
         return Some("not run: tests against a real control plane (leave out --no-real)".to_owned());
     }
-    let missing = Missing::rows(&places.missing(Group::ALL));
-    if missing.names.is_empty() {
-        return None;
-    }
-    let (names, command) = (missing.names.join(", "), missing.command());
-    Some(format!("not run: tests that need {names} (get them: {command})"))
+    let packages: Vec<_> = PACKAGES.iter().filter(|package| package.find(places).is_none()).collect();
+    let missing = [Missing::rows(&places.missing(Group::ALL)), Missing::packages(&packages)];
+    let lines = missing.iter().filter(|missing| !missing.names.is_empty()).map(|missing| {
+        let (names, command) = (missing.names.join(", "), missing.command());
+        format!("not run: tests that need {names} (get them: {command})")
+    });
+    let lines: Vec<String> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -155,6 +159,9 @@ mod tests {
     fn what_did_not_run_is_said_with_the_command_that_gets_it() {
         let temp = tempfile::tempdir().unwrap();
         let places = Places { assets: Some(temp.path().to_owned()), cache: None };
+        for package in PACKAGES {
+            fs::write(temp.path().join(package.name), "").unwrap();
+        }
         let line = not_run(Policy::IfThere, &places).unwrap();
         assert!(line.starts_with("not run: tests that need etcd, kube-apiserver"), "{line}");
         assert!(line.ends_with("(get them: cargo xtask control-plane --peers)"), "{line}");

@@ -7,6 +7,10 @@
 //! Programs are sought in `KUBEBUILDER_ASSETS` first and then in the user's cache, in a folder whose name changes
 //! with everything that goes into the build. Nothing here starts or builds anything.
 
+mod packages;
+
+pub use packages::{PACKAGES, Package};
+
 use std::env;
 use std::fmt;
 use std::io::{self, Write as _};
@@ -353,9 +357,18 @@ impl Missing {
         Self { names: rows.iter().map(|row| row.name.to_owned()).collect() }
     }
 
+    /// These packages.
+    #[must_use]
+    pub fn packages(packages: &[&Package]) -> Self {
+        Self { names: packages.iter().map(|package| package.name.to_owned()).collect() }
+    }
+
     /// What a developer types to get all of them.
     #[must_use]
     pub fn command(&self) -> &'static str {
+        if self.names.iter().any(|name| PACKAGES.iter().any(|package| package.name == name)) {
+            return Package::COMMAND;
+        }
         let named = COMPONENTS.iter().filter(|row| self.names.iter().any(|name| name == row.name));
         named.map(|row| row.module.group).max().unwrap_or(Group::ControlPlane).command()
     }
@@ -372,14 +385,18 @@ impl std::error::Error for Missing {}
 /// The program called `name`, found by the environment's [`Places`] and [`Policy`].
 ///
 /// # Errors
-/// When it is not there, when it must not be used, or when no row of [`COMPONENTS`] has that name.
+/// When it is not there, when it must not be used, or when no row of [`COMPONENTS`] or [`PACKAGES`] has that name.
 pub fn find(name: &str) -> Result<PathBuf, Missing> {
     let missing = || Missing { names: vec![name.to_owned()] };
     if Policy::from_env() == Policy::Never {
         return Err(missing());
     }
+    let places = Places::from_env();
+    if let Some(package) = PACKAGES.iter().find(|package| package.name == name) {
+        return package.find(&places).ok_or_else(missing);
+    }
     let row = COMPONENTS.iter().find(|row| row.name == name).ok_or_else(missing)?;
-    Places::from_env().find(row).ok_or_else(missing)
+    places.find(row).ok_or_else(missing)
 }
 
 /// [`find`] for a test: none means "return", and the reason has been printed.
