@@ -25,7 +25,9 @@ const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     let args = Loadline::parse();
-    log::start(&args.log, matches!(args.command, Command::Estimator(_) | Command::Scheduler(_)));
+    let is_service =
+        matches!(args.command, Command::Estimator(_) | Command::Scheduler(_) | Command::Annotator(_));
+    log::start(&args.log, is_service);
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -3,112 +3,41 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+#[path = "common/service.rs"]
+mod service;
+
 use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
+use service::{Service, until};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// Generous: a busy machine must not fail a test.
-const PATIENCE: Duration = Duration::from_mins(4);
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/loadline-scheduler";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A running `loadline scheduler`.
-struct Scheduler {
-    child: Child,
-    log: BufReader<ChildStderr>,
-    /// Where it says how it is.
-    http: String,
+fn start(kubeconfig: &Path) -> Service {
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    // Short enough to wait for, long enough for a busy machine.
+    let election = ["--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "5s"];
+    let mut args = vec!["scheduler", "--leader-elect", "--requests-only", "--kubeconfig", kubeconfig];
+    args.extend(election);
+    args.extend(["--leader-elect-retry-period", "1s"]);
+    Service::start(&args)
 }
 
-impl Scheduler {
-    fn start(kubeconfig: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
-            .args(["--log-format", "json", "scheduler", "--leader-elect", "--requests-only"])
-            .args(["--http-bind-address", "127.0.0.1:0"])
-            // Short enough to wait for, long enough for a busy machine.
-            .args(["--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "5s"])
-            .args(["--leader-elect-retry-period", "1s", "--kubeconfig"])
-            .arg(kubeconfig)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let mut scheduler = Self { child, log, http: String::new() };
-        let listening: Value = serde_json::from_str(&scheduler.says("\"listening\"")).unwrap();
-        listening["fields"]["http"].as_str().unwrap().clone_into(&mut scheduler.http);
-        scheduler
-    }
-
-    /// The next line of its log that contains this text.
-    fn says(&mut self, text: &str) -> String {
-        let mut all = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(self.log.read_line(&mut line).unwrap() > 0, "it ended without {text:?}:\n{all}");
-            if line.contains(text) {
-                return line;
-            }
-            all.push_str(&line);
-        }
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.http).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    /// Waits until it says of itself that it is so.
-    fn until(&self, what: &str) {
-        until(what, || self.get("/readyz").contains(what).then_some(()));
-    }
-
-    /// Writes that were carried out for it, leases not counted.
-    fn writes(&self) -> u64 {
-        let text = self.get("/metrics");
-        let is_write = |line: &&str| {
-            line.starts_with("loadline_scheduler_api_requests_total{")
-                && line.contains("outcome=\"done\"")
-                && !line.contains("leases")
-                && ["create", "patch", "update", "delete"]
-                    .iter()
-                    .any(|verb| line.contains(&format!("verb=\"{verb}\"")))
-        };
-        let count = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
-        text.lines().filter(is_write).map(count).sum()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-}
-
-impl Drop for Scheduler {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Asks again until there is an answer.
-#[track_caller]
-fn until<T>(what: &str, ask: impl Fn() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+/// Writes that were carried out for it, leases not counted.
+fn writes(of: &Service) -> u64 {
+    let text = of.get("/metrics");
+    let is_write = |line: &&str| {
+        line.starts_with("loadline_scheduler_api_requests_total{")
+            && line.contains("outcome=\"done\"")
+            && !line.contains("leases")
+            && ["create", "patch", "update", "delete"]
+                .iter()
+                .any(|verb| line.contains(&format!("verb=\"{verb}\"")))
+    };
+    let count = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    text.lines().filter(is_write).map(count).sum()
 }
 
 fn holder(plane: &ControlPlane) -> Option<String> {
@@ -155,10 +84,10 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
         plane.add_node(name, &json!({}), &room).unwrap();
     }
     let kubeconfig = plane.kubeconfig();
-    let first = Scheduler::start(&kubeconfig);
+    let first = start(&kubeconfig);
     first.until("active");
     let first_name = holder(&plane).unwrap();
-    let second = Scheduler::start(&kubeconfig);
+    let second = start(&kubeconfig);
     second.until("standing by");
     create(&plane, "one", 5);
     all_bound(&plane);
@@ -172,7 +101,7 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     all_bound(&plane);
 
     // Stopped while it has its hands full.
-    let third = Scheduler::start(&kubeconfig);
+    let third = start(&kubeconfig);
     third.until("standing by");
     create(&plane, "three", 60);
     second.signal("STOP");
@@ -187,10 +116,10 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     // It wakes, and finds that it does not lead any more.
     second.signal("CONT");
     second.until("standing by");
-    let before = second.writes();
+    let before = writes(&second);
     create(&plane, "five", 20);
     all_bound(&plane);
-    assert_eq!(second.writes(), before, "it never writes again");
+    assert_eq!(writes(&second), before, "it never writes again");
     assert_eq!(holder(&plane), Some(third_name.clone()));
 
     let told = bound_by(&plane, 45);
@@ -208,8 +137,6 @@ fn one_leads_at_a_time_whoever_is_killed_or_stopped() {
     }
 
     // Ended as asked, it lets go at once: the lease does not have to run out.
-    let mut third = third;
-    third.signal("TERM");
-    assert!(third.child.wait().unwrap().success());
+    assert!(third.ends());
     second.until("active");
 }

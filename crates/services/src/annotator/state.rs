@@ -6,7 +6,7 @@ use crate::cluster::events::{Happened, Severity};
 use crate::cluster::{Change, Event, Informer};
 use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
-use crate::sources::prometheus::Answered;
+use crate::sources::prometheus::{Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::ledger::{self, Ledger, Uid};
 use loadline_core::load::Both;
@@ -70,8 +70,36 @@ pub(super) struct Due {
 pub(super) struct Heard {
     /// When it last answered.
     pub at: Option<Timestamp>,
-    /// What is wrong with it, if anything is.
-    pub problem: Option<String>,
+    /// What is wrong with it, by what was asked for; with nothing named, nobody answers at all.
+    problems: BTreeMap<Arc<str>, String>,
+}
+
+impl Heard {
+    /// It answered.
+    fn well(&mut self, source: &str, about: &str, at: Timestamp) {
+        self.at = Some(at);
+        for about in ["", about] {
+            if self.problems.remove(about).is_some() {
+                tracing::info!(source, about, "source answers again");
+            }
+        }
+    }
+
+    /// It did not; told once as long as it is the same.
+    fn badly(&mut self, source: &str, about: &Arc<str>, problem: String) {
+        if self.problems.get(about) != Some(&problem) {
+            tracing::warn!(source, about = &**about, problem, "source has no answer");
+        }
+        self.problems.insert(about.clone(), problem);
+    }
+
+    /// What is wrong, in one line.
+    pub fn problem(&self) -> Option<String> {
+        let told = |(about, problem): (&Arc<str>, &String)| {
+            if about.is_empty() { problem.clone() } else { format!("{about}: {problem}") }
+        };
+        (!self.problems.is_empty()).then(|| self.problems.iter().map(told).collect::<Vec<_>>().join("; "))
+    }
 }
 
 /// What came of joining the series of a metric.
@@ -220,11 +248,11 @@ impl State {
         let measured = match measurements {
             Ok(measured) => measured,
             Err(problem) => {
-                self.metrics_api.problem = Some(problem);
+                self.metrics_api.badly("metrics API", &"".into(), problem);
                 return;
             }
         };
-        self.metrics_api = Heard { at: Some(now), problem: None };
+        self.metrics_api.well("metrics API", "", now);
         for (name, sample) in measured.nodes {
             // One from the future would keep all others out until then.
             let Some(entry) = self.entries.get(&*name).filter(|_| sample.at.duration_since(now) <= AHEAD)
@@ -237,10 +265,11 @@ impl State {
 
     fn take_answer(&mut self, answered: Answered) {
         match &answered.answer {
-            Ok(_) => self.prometheus = Heard { at: Some(answered.at), problem: None },
+            Ok(_) => self.prometheus.well("prometheus", &answered.metric, answered.at),
             Err(problem) => {
-                let problem = format!("{}: {problem}", answered.metric);
-                self.prometheus.problem = Some(problem);
+                let nobody = matches!(problem, Problem::Away(_));
+                let about = if nobody { "".into() } else { answered.metric.clone() };
+                self.prometheus.badly("prometheus", &about, problem.to_string());
                 return;
             }
         }

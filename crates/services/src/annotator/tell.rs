@@ -117,21 +117,18 @@ const PROMETHEUS: &str = "prometheus";
 
 impl Teller {
     pub fn message(&self, message: &Message) {
-        let (source, problem) = match message {
-            Message::Measured(read) => (METRICS_API, read.as_ref().err().cloned()),
+        let (source, answered) = match message {
+            Message::Measured(read) => (METRICS_API, read.is_ok()),
             Message::Answered(answered) => {
                 for warning in answered.answer.iter().flat_map(|answer| &answer.warnings) {
                     tracing::warn!(metric = %answered.metric, warning, "prometheus has a warning about an answer");
                 }
-                (PROMETHEUS, answered.answer.as_ref().err().map(ToString::to_string))
+                (PROMETHEUS, answered.answer.is_ok())
             }
             _ => return,
         };
-        let outcome = if problem.is_some() { "failed" } else { "answered" };
+        let outcome = if answered { "answered" } else { "failed" };
         self.metrics.queries.get_or_create(&ByOutcome { source, outcome }).inc();
-        if let Some(problem) = problem {
-            tracing::warn!(source, problem, "source has no answer");
-        }
     }
 
     pub fn patched(&self, patched: &Patched) {
@@ -231,7 +228,7 @@ fn source(name: &str, heard: &Heard, now: Timestamp) -> String {
         Some(at) => format!("answered {} s ago", now.duration_since(at).as_secs().max(0)),
         None => "has not answered yet".to_owned(),
     };
-    match &heard.problem {
+    match heard.problem() {
         Some(problem) => format!("{name}: {age}; {problem}"),
         None => format!("{name}: {age}"),
     }

@@ -1,0 +1,111 @@
+//! A running service of ours: started, asked how it is, stopped, ended.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Generous: a busy machine must not fail a test.
+pub const PATIENCE: Duration = Duration::from_mins(4);
+
+/// Asks again until there is an answer.
+#[track_caller]
+pub fn until<T>(what: &str, ask: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited too long for {what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A service that serves `/readyz` and `/metrics`.
+pub struct Service {
+    child: Child,
+    /// Read all the time, or a service with much to say would be held up.
+    log: Arc<Mutex<String>>,
+    /// Where it says how it is.
+    http: String,
+}
+
+impl Service {
+    /// Starts it with these arguments and waits until it listens.
+    pub fn start<A: AsRef<OsStr>>(args: &[A]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["--log-format", "json"])
+            .args(args)
+            .args(["--http-bind-address", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (log, lines) = (Arc::<Mutex<String>>::default(), BufReader::new(child.stderr.take().unwrap()));
+        let said = log.clone();
+        thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                said.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        let mut service = Self { child, log, http: String::new() };
+        let listening: Value = serde_json::from_str(&service.says("\"listening\"")).unwrap();
+        listening["fields"]["http"].as_str().unwrap().clone_into(&mut service.http);
+        service
+    }
+
+    /// The first line of its log that contains this text.
+    pub fn says(&self, text: &str) -> String {
+        let found = || {
+            let log = self.log.lock().unwrap();
+            log.lines().find(|line| line.contains(text)).map(str::to_owned)
+        };
+        let begun = Instant::now();
+        loop {
+            if let Some(line) = found() {
+                return line;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it never said {text:?}:\n{}", self.log.lock().unwrap());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    pub fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Waits until it says of itself that it is so.
+    #[track_caller]
+    pub fn until(&self, what: &str) {
+        let begun = Instant::now();
+        while !self.get("/readyz").contains(what) {
+            assert!(begun.elapsed() < PATIENCE, "waited too long for {what:?}: {}", self.get("/readyz"));
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Asks it to end, and waits; says whether it did so well.
+    pub fn ends(mut self) -> bool {
+        self.signal("TERM");
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
