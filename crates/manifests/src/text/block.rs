@@ -1,7 +1,7 @@
 //! What does a YAML document say, if it is written the way kubectl writes it?
 //!
 //! kubectl prints block mappings and sequences, one scalar to a line. That is a small part of YAML and can be read about
-//! ten times as fast as all of it: of a large file, reading it would else be most of the work
+//! six times as fast as all of it: of a large file, reading it would else be most of the work
 //! (`docs/benchmarks.md`, "From a file to the answer"). [`parse`] reads this part and answers `None` for everything else, also
 //! for everything wrong: a complete parser then reads the document again and has the last word. Whatever is answered here,
 //! the complete parser would have answered alike; a property test and the fuzz target `yaml` hold it to that.
