@@ -1,4 +1,4 @@
-//! Which nodes bear a taint for their load? For clusters whose scheduler cannot be configured: any scheduler heeds taints.
+//! Which nodes bear a taint for their load? For clusters whose scheduler cannot be configured: all heed taints.
 //!
 //! A node's [`Heat`] is its load over its limit, by the metric where that is largest. Above the soft line it is marked
 //! `loadline.dev/load=high:PreferNoSchedule`, above the hard line `loadline.dev/load=over:NoSchedule`:
@@ -13,12 +13,13 @@
 //! **Dwell**: a grade is kept for at least so long from when it was reached. Only from high to over it goes at once. A
 //! hot node that cools while it is `over` becomes `high` first, unless it is cool enough to lose that too.
 //!
-//! **Share**: at most so many of the nodes that take pods are marked, both grades counted: the share of their number cut
-//! to a whole, but at least one, and never all of them. A single node is never marked: its pods would have nowhere
-//! to go. When more qualify, those whose dwell is not over keep their place; then over before high, then the hotter.
-//! Who has a place keeps it against others that are hotter by no more than the hysteresis: two nodes equally hot
-//! but for noise would otherwise swap their taints every few minutes. Then by name. Who gets none is told as such. The
-//! share is the stronger promise: when nodes go, so that fewer may be marked, it is kept at once and dwell is not.
+//! **Share**: at most so many of the nodes that take pods are marked, both grades counted: the share of their
+//! number cut to a whole, but at least one, and never all of them. A single node is never marked: its pods
+//! would have nowhere to go. When more qualify, those whose dwell is not over keep their place; then over
+//! before high, then the hotter. Who has a place keeps it against others that are hotter by no more than the
+//! hysteresis: two nodes equally hot but for noise would otherwise swap their taints every few minutes. Then by
+//! name. Who gets none is told as such. The share is the stronger promise: when nodes go, so that fewer may be
+//! marked, it is kept at once and dwell is not.
 //!
 //! **Unknown** is neither hot nor idle. A node without data gets no taint, since closing nodes because a monitoring
 //! system is down would close the cluster when nobody looks. One that is there stays for its dwell, since a gap of a
