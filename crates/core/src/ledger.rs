@@ -47,6 +47,8 @@ use crate::view::NodeId;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
+pub mod checkpoint;
+
 mod chunks;
 mod columns;
 mod departures;
@@ -216,7 +218,7 @@ impl Ledger {
         }
         let node = &mut self.nodes[i];
         match &mut node.past {
-            Some(past) => past.push(at, window, usage),
+            Some(past) => past.add(at, window, usage),
             missing => *missing = Some(Box::new(Past::new(at, window, usage))),
         }
         if node.gone.iter().any(|d| d.is_past(at)) {
@@ -313,12 +315,12 @@ impl Ledger {
         out.into_iter()
     }
 
-    /// How loaded the node has been; none without a sample.
+    /// How loaded the node has been; none without a sample and without a checkpoint.
     #[must_use]
     pub fn history(&self, id: NodeId) -> Option<History> {
         let past = self.nodes.get(id.index())?.past.as_ref()?;
         Some(History {
-            newest: moment(self.columns.row(id.index()).at),
+            newest: moment(self.columns.row(id.index()).at.max(past.newest())),
             since: moment(past.since()),
             mean_5m: past.mean(),
             max_1h: past.hour(),

@@ -19,6 +19,7 @@ pub mod ratio;
 pub mod recommend;
 pub mod score;
 pub mod settings;
+pub mod taints;
 pub mod term;
 
 /// A resource whose use is measured.

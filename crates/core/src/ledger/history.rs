@@ -8,6 +8,8 @@
 
 use crate::load::Load;
 
+mod checkpoint;
+
 /// The short interval, in microseconds.
 const SPAN: u32 = 300_000_000;
 /// The largest number of samples held; denser ones are merged. Enough for one every ten seconds.
@@ -151,9 +153,17 @@ impl Past {
         past
     }
 
+    /// Adds a sample, in its place if a checkpoint knew a newer one already.
+    pub(super) fn add(&mut self, at: i64, length: i64, usage: Load) {
+        if micros(at) > self.newest {
+            self.push(micros(at), window(length), usage);
+        } else {
+            self.insert(at, length, usage);
+        }
+    }
+
     /// Adds a sample newer than all others.
-    pub(super) fn push(&mut self, at: i64, length: i64, usage: Load) {
-        let at = micros(at).max(self.newest);
+    fn push(&mut self, at: i64, window: u32, usage: Load) {
         let step = u32::try_from(at - self.newest).unwrap_or(SPAN);
         let old = self.newest;
         self.newest = at;
@@ -168,9 +178,9 @@ impl Past {
         let out = self.points.partition_point(|p| p.age >= SPAN);
         self.points.drain(..out);
         if self.points.is_empty() {
-            self.unbroken = at.saturating_sub(window(length).into());
+            self.unbroken = at.saturating_sub(window.into());
         }
-        self.put(self.points.len(), Point { age: 0, window: window(length), usage });
+        self.put(self.points.len(), Point { age: 0, window, usage });
         self.note();
     }
 
@@ -245,6 +255,11 @@ impl Past {
     /// The largest five-minute mean within the last day, the present one included.
     pub(super) fn day(&self) -> Load {
         self.day.largest().max(self.mean())
+    }
+
+    /// When the newest sample ended, in nanoseconds.
+    pub(super) fn newest(&self) -> i64 {
+        self.newest.saturating_mul(1000)
     }
 
     /// Since when there are samples, at most a day back, in nanoseconds.

@@ -3,6 +3,7 @@
 use super::*;
 use jiff::SignedDuration;
 
+mod checkpoint;
 mod history;
 mod model;
 
