@@ -35,6 +35,7 @@ pub mod estimator;
 pub mod event;
 pub mod json;
 pub mod karmada;
+pub mod learn;
 pub mod metrics;
 pub mod node;
 pub mod object;

@@ -38,6 +38,18 @@ pub fn pod(value: &Tree<'_>) -> Result<(Key, Sample), Error> {
     })
 }
 
+/// The pod and what was measured of each of its containers.
+///
+/// # Errors
+/// When anything about it is missing or not what it should be.
+pub fn containers(value: &Tree<'_>) -> Result<(Key, Vec<(String, Sample)>), Error> {
+    object("PodMetrics", value, |root| {
+        let (metadata, containers) = (root.get("metadata"), root.get("containers"));
+        let one = |at: At<'_, '_>| (at.get("name").needed(), sample(root, usage(&at.get("usage"))));
+        (key(&metadata), containers.items().map(one).collect())
+    })
+}
+
 fn sample(root: &At<'_, '_>, usage: Load) -> Sample {
     let (timestamp, window) = (root.get("timestamp"), root.get("window"));
     let at = timestamp.time().unwrap_or_else(|| {

@@ -10,9 +10,16 @@
 //! They are tried in this order. A text that does not read is passed over with a warning; so is the amount of one
 //! resource of one container.
 
+#[cfg(feature = "schema")]
+pub mod types;
+mod write;
+
+pub use write::{CHECKPOINT, CONFIDENCE, Learned, MANAGED_BY, change, key, object};
+
 use crate::context::namespace;
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use loadline_core::load::estimate::nanocores;
 use loadline_core::load::recommend::{Advice, Form, Recommendation, WorkloadRef};
 use loadline_core::object::Key;
@@ -23,6 +30,9 @@ use std::sync::Arc;
 pub const ANNOTATION: &str = "analysis.crane.io/resource-recommendation";
 /// The annotation of a Recommendation that says how its last renewal went.
 pub const MESSAGE: &str = "analysis.crane.io/message";
+
+/// The definition of the kind, for clusters without crane.
+pub const DEFINITION: &str = include_str!("../../../deploy/crds/recommendations.yaml");
 
 type Containers = BTreeMap<Arc<str>, Advice>;
 
@@ -56,6 +66,14 @@ pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), 
             shape,
         })
     })
+}
+
+/// What an object of ours was made from, for learning on; `None` if it is not ours, or was damaged.
+#[must_use]
+pub fn checkpoint(value: &Tree<'_>) -> Option<Vec<u8>> {
+    let metadata = &value["metadata"];
+    (metadata["labels"][MANAGED_BY.0].as_str() == Some(MANAGED_BY.1)).then_some(())?;
+    BASE64_STANDARD.decode(metadata["annotations"][CHECKPOINT].as_str()?).ok()
 }
 
 /// What the annotation of a workload recommends for it.

@@ -10,7 +10,7 @@
 mod adjust;
 pub mod parts;
 
-use crate::{ocm, qos};
+use crate::{ocm, qos, recommendation};
 use adjust::{Kind, Spec};
 use kube::CustomResourceExt as _;
 
@@ -34,7 +34,7 @@ pub fn files() -> Result<Vec<(String, String)>, Box<dyn std::error::Error>> {
     Ok(files)
 }
 
-fn kinds() -> [Kind; 9] {
+fn kinds() -> [Kind; 10] {
     let ocm = |definition, spec| Kind {
         definition,
         spec,
@@ -65,5 +65,9 @@ fn kinds() -> [Kind; 9] {
         qos(qos::types::NodeQOS::crd()),
         qos(qos::types::PodQOS::crd()),
         qos(qos::types::AvoidanceAction::crd()),
+        Kind {
+            source: "crates/api/src/recommendation/types.rs",
+            ..qos(recommendation::types::Recommendation::crd())
+        },
     ]
 }

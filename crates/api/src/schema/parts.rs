@@ -20,6 +20,10 @@ pub struct Quantity(pub Value);
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct IntOrString(pub Value);
 
+/// Fields of any kind, kept as they are.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Anything(pub Value);
+
 /// How Kubernetes writes amounts.
 const AMOUNT: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
@@ -44,6 +48,7 @@ pub(crate) use schema;
 
 schema!(Time, json_schema!({"type": "string", "format": "date-time"}));
 schema!(Quantity, json_schema!({"x-kubernetes-int-or-string": true, "pattern": AMOUNT}));
+schema!(Anything, json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
 schema!(IntOrString, json_schema!({"x-kubernetes-int-or-string": true}));
 
 /// Labels that are asked for. All of it must hold; nothing in it holds for everything.
