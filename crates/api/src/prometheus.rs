@@ -128,14 +128,14 @@ pub fn read(body: &[u8], label: Option<&str>) -> Result<Answer, Refused> {
         metric.remove("__name__");
         let stamped = metric.remove(STAMP).is_some();
         let Some((evaluated, text)) = value else { continue };
-        match stamped {
-            true => drop(text.parse().map(|seconds| stamps.insert(metric, seconds))),
-            false => values.push((metric, evaluated, text)),
+        if !stamped {
+            values.push((metric, evaluated, text));
+        } else if let Ok(seconds) = text.parse() {
+            stamps.insert(metric, seconds);
         }
     }
     for (labels, evaluated, percent) in values {
-        let named =
-            |label: &str| labels.get(label).filter(|text| !text.is_empty()).map(|text| text.to_string());
+        let named = |label: &str| labels.get(label).filter(|text| !text.is_empty()).map(ToString::to_string);
         let whose: Vec<String> = match label {
             Some(label) => named(label).into_iter().collect(),
             None => USUAL.into_iter().filter_map(named).collect(),

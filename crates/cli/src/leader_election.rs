@@ -8,6 +8,7 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Leader election")]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct LeaderElection {
     /// Let one of several lead, by a lease; the others stand by
     #[arg(long, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = ArgAction::Set, default_value_t = false)]

@@ -22,14 +22,14 @@ pub use tell::{ByOutcome, Metrics, Status};
 
 use crate::cluster::connection::Cause;
 use crate::cluster::events::Regarding;
-use crate::cluster::lease::{self, Election, Leadership};
+use crate::cluster::leading::Leading;
+use crate::cluster::lease;
 use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
 use crate::cluster::write::Patch;
-use crate::cluster::{Access, Connection, Recorder, Writer};
+use crate::cluster::{Access, Connection, Writer};
 use crate::ctx::{Ctx, Now};
 use crate::sources::{metrics_api, prometheus};
-use jiff::Timestamp;
 use loadline_core::load::publish;
 use loadline_core::object::{Key, Meta};
 use pace::Pace;
@@ -43,7 +43,6 @@ use tell::Teller;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
-use tokio_util::sync::CancellationToken;
 use watched::{ConfigMaps, Message, Node, Nodes, Pods};
 
 const COMPONENT: &str = "loadline-annotator";
@@ -161,24 +160,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
     }
 
-    let (election, leadership) = match options.lease {
-        Some(checked) => {
-            let (election, leadership) = Election::new(&connection, checked, ctx.seed());
-            (Some(election), leadership)
-        }
-        None => (None, Leadership::always()),
-    };
-    let writer = Writer::new(connection.clone(), COMPONENT).permitted(leadership.permit());
-    let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
-    let recording = tokio::spawn(recording);
-    let release = CancellationToken::new();
-    let electing = election.map(|election| {
-        let recorder = events.clone();
-        tokio::spawn(election.run(release.clone(), move |change| {
-            recorder.record(change.lease.clone(), change.happened(), Timestamp::now());
-        }))
-    });
-    let teller = Teller { events, metrics: options.metrics, status: options.status };
+    let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
+    let teller = Teller { events: lead.events.clone(), metrics: options.metrics, status: options.status };
 
     let resolution = options.measure.map_or(prometheus::Options::EVERY, |measure| measure.every);
     let policies = Policies::new(options.policy);
@@ -228,26 +211,22 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         }
         if looks {
             due = if state.is_ready() { state.due(now).into() } else { VecDeque::new() };
-            teller.state(&mut state, leadership.may_write(), due.len(), now);
+            teller.state(&mut state, lead.leadership.may_write(), due.len(), now);
         }
         wait = None;
-        while leadership.may_write() && in_flight.len() < WRITES && !due.is_empty() {
+        while lead.leadership.may_write() && in_flight.len() < WRITES && !due.is_empty() {
             if let Err(at) = pace.take(now.at) {
                 wait = Some(at);
                 break;
             }
             let Some(next) = due.pop_front() else { break };
             state.sent(&next.node, now);
-            in_flight.spawn(patch(writer.clone(), next));
+            in_flight.spawn(patch(lead.writer.clone(), next));
         }
     }
     drop(asking);
     let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
-    let _ = recording.await;
-    release.cancel();
-    if let Some(electing) = electing {
-        let _ = electing.await;
-    }
+    lead.end().await;
     Ok(())
 }
 

@@ -17,12 +17,13 @@
 //! | how is something written | [`mod@write`] |
 //! | who is told | [`events`] |
 //! | which key is looked at next | [`queue`] |
-//! | who of several processes may write | [`lease`] |
+//! | who of several processes may write | [`lease`], [`leading`] |
 
 pub mod access;
 pub mod connection;
 pub mod events;
 pub mod informer;
+pub mod leading;
 pub mod lease;
 pub mod queue;
 pub mod resource;

@@ -13,6 +13,7 @@
 //! | how many replicas really fit, over gRPC | [`estimator`] |
 //! | where a new pod goes | [`scheduler`] |
 //! | what nodes bear for schedulers that read annotations | [`annotator`] |
+//! | what the pods of a workload really use | [`recommender`] |
 //! | what keeps a node from being overrun | [`agent`] |
 
 pub mod agent;
@@ -20,6 +21,7 @@ pub mod annotator;
 pub mod cluster;
 pub mod ctx;
 pub mod estimator;
+pub mod recommender;
 pub mod scheduler;
 pub mod serve;
 pub mod sources;

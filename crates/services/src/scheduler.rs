@@ -20,14 +20,14 @@ mod state;
 mod watched;
 
 use crate::cluster::events::{Happened, Regarding, Severity};
-use crate::cluster::lease::{self, Election, Leadership};
+use crate::cluster::leading::Leading;
+use crate::cluster::lease;
 use crate::cluster::resource::PODS;
 use crate::cluster::watch::Watches;
-use crate::cluster::{Access, Connection, Recorder, Writer};
+use crate::cluster::{Access, Connection, Recorder};
 use crate::ctx::{Ctx, Notices, Now};
 use crate::sources::metrics_api;
 use execute::{Action, Executor, Outcome};
-use jiff::Timestamp;
 use loadline_core::load::policy::Rules;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -37,7 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 use watched::{
     Budgets, Claims, CsiNodes, Message, Namespaces, Nodes, Pods, PriorityClasses, StorageClasses, Volumes,
 };
@@ -180,31 +179,15 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let measure = options.measure;
     watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
 
-    let (election, leadership) = match options.lease {
-        Some(checked) => {
-            let (election, leadership) = Election::new(&connection, checked, ctx.seed());
-            (Some(election), leadership)
-        }
-        None => (None, Leadership::always()),
-    };
-    let writer = Writer::new(connection.clone(), COMPONENT).permitted(leadership.permit());
-    let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
-    // The lease is let go only after the last write: then the next leader may begin at once.
-    let release = CancellationToken::new();
-    let electing = election.map(|election| {
-        let recorder = events.clone();
-        tokio::spawn(election.run(release.clone(), move |change| {
-            recorder.record(change.lease.clone(), change.happened(), Timestamp::now());
-        }))
-    });
+    let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
     ctx.metrics.register(|registry| {
         let own = registry.sub_registry_with_prefix("loadline_scheduler");
         own.register_collector(Box::new(connection.calls().clone()));
-        events.counts().register(own);
+        lead.events.counts().register(own);
     });
-    let recording = tokio::spawn(recording);
-    let executor = Executor { writer, metrics: options.metrics.clone() };
-    let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics };
+    let executor = Executor { writer: lead.writer.clone(), metrics: options.metrics.clone() };
+    let teller =
+        Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };
 
     let mut state = State::new(options.names, options.rules, Now::read());
     let (mut batch, mut done) = (Vec::new(), Vec::new());
@@ -220,7 +203,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             state.done(outcome, now);
         }
         state.advance(now);
-        let leads = leadership.may_write();
+        let leads = lead.leadership.may_write();
         options.status.set(match (state.is_ready(), leads) {
             (false, _) => Phase::Reading,
             (true, false) => Phase::Standby,
@@ -238,8 +221,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         let due = state.due(now).filter(|_| leads && in_flight.len() < WRITES);
         tokio::select! {
             () = ctx.stop.cancelled() => break,
-            () = leadership.acquired(), if !leads => {}
-            () = leadership.lost(), if leads => {}
+            () = lead.leadership.acquired(), if !leads => {}
+            () = lead.leadership.lost(), if leads => {}
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = in_flight.join_next() => done.extend(outcome(ended)),
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
@@ -250,11 +233,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     }
     // What was decided is carried out, within bounds.
     let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
-    let _ = recording.await;
-    release.cancel();
-    if let Some(electing) = electing {
-        let _ = electing.await;
-    }
+    lead.end().await;
     Ok(())
 }
 

@@ -162,8 +162,8 @@ impl World {
         let fits = |object: Option<&Node>| {
             object.and_then(|node| node.metadata.annotations.as_ref()).is_some_and(&wanted)
         };
-        let waited = timeout(PATIENCE, await_condition(self.nodes.clone(), node, fits)).await;
-        if waited.is_err() {
+        let came = timeout(PATIENCE, await_condition(self.nodes.clone(), node, fits)).await;
+        if came.is_err() {
             let seen = self.nodes.get(node).await.unwrap().metadata.annotations;
             panic!("{what}: {node} never was like that, but {seen:?}; {:?}", self.status.readiness());
         }
@@ -176,9 +176,8 @@ impl World {
                 tokio::time::sleep(OFTEN / 4).await;
             }
         };
-        if timeout(PATIENCE, said).await.is_err() {
-            panic!("never said {what:?}, but {:?}", self.status.readiness());
-        }
+        let said = timeout(PATIENCE, said).await;
+        assert!(said.is_ok(), "never said {what:?}, but {:?}", self.status.readiness());
     }
 
     async fn event(&self, reason: &str) -> Event {

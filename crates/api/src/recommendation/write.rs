@@ -20,7 +20,7 @@ pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline"
 #[derive(Clone, Debug)]
 pub struct Learned<'a> {
     pub target: &'a WorkloadRef,
-    pub containers: &'a BTreeMap<Arc<str>, Advice>,
+    pub containers: BTreeMap<Arc<str>, Advice>,
     /// The least of its containers', as text.
     pub confidence: String,
     pub checkpoint: &'a [u8],
@@ -150,7 +150,7 @@ mod tests {
         let at = "2026-01-05T10:00:00Z".parse().expect("a time");
         let learned = Learned {
             target: &target,
-            containers: &containers,
+            containers: containers.clone(),
             confidence: "0.5".into(),
             checkpoint: b"\x01\xff",
             at,

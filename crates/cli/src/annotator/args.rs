@@ -45,7 +45,7 @@ pub struct Annotator {
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings; read again when it changes
     #[arg(long, alias = "policy-config-path", value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// A ConfigMap with the same, and which of its entries if it has several; followed as it changes
+    /// A `ConfigMap` with the same, and which of its entries if it has several; followed as it changes
     #[arg(long, value_name = "NAMESPACE/NAME[/ENTRY]", conflicts_with = "policy", value_parser = config_map)]
     pub policy_configmap: Option<(Key, Option<String>)>,
     /// How often the metrics API is asked; more often than the metrics server measures is useless
@@ -70,8 +70,9 @@ pub struct Annotator {
 /// How Prometheus is reached and asked.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Prometheus")]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct Prometheus {
-    /// Where it is, with a scheme: http://prometheus.monitoring:9090
+    /// Where it is, with a scheme: `http://prometheus.monitoring:9090`
     #[arg(long, value_name = "URL", value_parser = Target::new)]
     pub prometheus_address: Option<Target>,
     /// How often it is asked
@@ -86,7 +87,7 @@ pub struct Prometheus {
     /// Label that names the node, by name or address; without, `instance`, then `node`
     #[arg(long, value_name = "LABEL", requires = "prometheus_address")]
     pub prometheus_node_label: Option<String>,
-    /// PromQL in place of the series of that name, in percent of the node; may be given several times
+    /// An expression in place of the series of that name, in percent of the node; may be given several times
     #[arg(long = "prometheus-query", value_name = "METRIC=PROMQL", value_parser = query, requires = "prometheus_address")]
     pub queries: Vec<(String, String)>,
     /// File with a token to send; read for every request
@@ -213,7 +214,7 @@ mod tests {
             (r#"job=~"node.*""#, true),
             (r#"job!="x""#, true),
             (r#"job!~"x\"y""#, true),
-            (r#"cluster=a"#, false),
+            ("cluster=a", false),
             (r#"="a""#, false),
             (r#"1x="a""#, false),
             (r#"a="b"} or vector(1) #""#, false),

@@ -15,7 +15,7 @@
 
 use super::annotation::{self, HOT_VALUE, HOT_WINDOW};
 use super::join::Value;
-use super::policy::{Metric, NodeRules, Range, Rules};
+use super::policy::{Figure, Metric, NodeRules, Range, Rules};
 use super::ratio::Ratio;
 use super::term::{AHEAD, Derived, RECENT};
 use crate::ledger::Uid;
@@ -154,7 +154,8 @@ pub fn update<A: Lookup + ?Sized>(
     let unfilled = node.annotations.value(WARMING_UP).map(list).unwrap_or_default();
     // What is not written now stays as it is said to be.
     warming.extend(unfilled.iter().filter(|key| keys.contains(*key) && !set.contains_key(**key)));
-    let join = |keys: BTreeSet<&str>| (!keys.is_empty()).then(|| Vec::from_iter(keys).join(","));
+    let join =
+        |keys: BTreeSet<&str>| (!keys.is_empty()).then(|| keys.into_iter().collect::<Vec<_>>().join(","));
     let about = [(KEYS, join(keys)), (POLICY, Some(fingerprint(rules))), (WARMING_UP, join(warming))];
     for (key, text) in about {
         if text.as_deref() != node.annotations.value(key) {
@@ -176,19 +177,12 @@ pub fn retire<A: Lookup + ?Sized>(annotations: &A) -> BTreeMap<String, Option<St
 #[must_use]
 pub fn fingerprint(rules: &Rules) -> String {
     let policy = rules.policy();
-    let mut text = String::new();
-    for sync in &policy.sync {
-        text += &format!("sync {} {}\n", sync.name, sync.period.as_millis());
-    }
-    for predicate in &policy.predicates {
-        text += &format!("predicate {} {}\n", predicate.name, predicate.limit);
-    }
-    for priority in &policy.priorities {
-        text += &format!("priority {} {}\n", priority.name, priority.weight);
-    }
-    for bucket in &policy.hot {
-        text += &format!("hot {} {}\n", bucket.range.as_millis(), bucket.count);
-    }
+    let sync = policy.sync.iter().map(|sync| format!("sync {} {}", sync.name, sync.period.as_millis()));
+    let limits = policy.predicates.iter().map(|one| format!("predicate {} {}", one.name, one.limit));
+    let weights = policy.priorities.iter().map(|one| format!("priority {} {}", one.name, one.weight));
+    let hot = policy.hot.iter().map(|bucket| format!("hot {} {}", bucket.range.as_millis(), bucket.count));
+    let lines: Vec<String> = sync.chain(limits).chain(weights).chain(hot).collect();
+    let text = lines.join("\n");
     format!("{:016x}", Uid::new(&text).0 >> 64)
 }
 
@@ -209,7 +203,7 @@ fn why<A: Lookup + ?Sized>(
     now: Timestamp,
 ) -> Option<Urgency> {
     let Some(held) = held.filter(|held| now < end(held.at, window)) else { return Some(Urgency::Now) };
-    let limit = metric.predicate.and_then(|place| *node.rules.limits.get(place)?).and_then(|l| l.ratio());
+    let limit = metric.predicate.and_then(|place| *node.rules.limits.get(place)?).and_then(Figure::ratio);
     let over = |share: Ratio| limit.is_some_and(|limit| share > limit);
     if over(value.share) != over(held.share) {
         return Some(Urgency::Now);

@@ -24,9 +24,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How soon after a patch of ours a node may get the next, by how urgent it is. The hot value may change with every pod.
-const APART: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(60)];
+const APART: [Duration; 3] = [Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(1)];
 /// How long a node is left alone after a patch that failed, doubled each time.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
 
 /// How good what is known of a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -376,14 +376,12 @@ impl State {
     pub fn done(&mut self, key: &Key, wrote: Option<(Meta, Option<Box<Node>>)>, now: Now) {
         if let Some(entry) = self.entries.get_mut(&key.name) {
             entry.in_flight = false;
-            match &wrote {
-                Some(_) => (entry.failures, entry.not_before) = (0, None),
-                None => {
-                    let pause = BACKOFF.0.saturating_mul(2_u32.saturating_pow(entry.failures)).min(BACKOFF.1);
-                    (entry.failures, entry.not_before) =
-                        (entry.failures.saturating_add(1), Some(now.at + pause));
-                }
-            }
+            let pause = BACKOFF.0.saturating_mul(2_u32.saturating_pow(entry.failures)).min(BACKOFF.1);
+            (entry.failures, entry.not_before) = if wrote.is_some() {
+                (0, None)
+            } else {
+                (entry.failures.saturating_add(1), Some(now.at + pause))
+            };
         }
         if let Some((meta, Some(node))) = wrote {
             let change = self.nodes.wrote(meta, Ok(node));

@@ -28,6 +28,9 @@ pub const PRIORITY_CLASSES: Resource =
     Resource::new("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");
 pub const STORAGE_CLASSES: Resource = Resource::new("storage.k8s.io", "v1", "storageclasses", "StorageClass");
 pub const CSI_NODES: Resource = Resource::new("storage.k8s.io", "v1", "csinodes", "CSINode");
+pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
+pub const RECOMMENDATIONS: Resource =
+    Resource::new("analysis.crane.io", "v1alpha1", "recommendations", "Recommendation");
 pub const EVENTS: Resource = Resource::new("events.k8s.io", "v1", "events", "Event");
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 pub const DEFINITIONS: Resource =

@@ -36,6 +36,8 @@ pub enum Of {
     /// Figures of pods are many and change little.
     Nodes,
     NodesAndPods,
+    /// Pods alone, container by container.
+    Containers,
 }
 
 /// What was measured.
@@ -43,6 +45,8 @@ pub enum Of {
 pub struct Measured {
     pub nodes: Vec<(String, Sample)>,
     pub pods: Vec<(Key, Sample)>,
+    /// Of each pod, its containers.
+    pub containers: Vec<(Key, Vec<(String, Sample)>)>,
 }
 
 /// What was measured, or why that is not known.
@@ -70,14 +74,18 @@ pub async fn poll<M: Send + 'static>(
 
 async fn measure(connection: &Connection, options: Options) -> Measurements {
     let timeout = options.every.max(TIMEOUT);
+    if options.of == Of::Containers {
+        let containers = list(connection, POD_METRICS, timeout, metrics::containers).await?;
+        return Ok(Measured { containers, ..Measured::default() });
+    }
     let nodes = list(connection, NODE_METRICS, timeout, metrics::node);
     if options.of == Of::Nodes {
-        return Ok(Measured { nodes: nodes.await?, pods: Vec::new() });
+        return Ok(Measured { nodes: nodes.await?, ..Measured::default() });
     }
     let pods = list(connection, POD_METRICS, timeout, metrics::pod);
     let (nodes, pods) = tokio::join!(nodes, pods);
     let pods = pods.inspect_err(|problem| tracing::debug!(problem, "no measurements of pods"));
-    Ok(Measured { nodes: nodes?, pods: pods.unwrap_or_default() })
+    Ok(Measured { nodes: nodes?, pods: pods.unwrap_or_default(), ..Measured::default() })
 }
 
 async fn list<T>(

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// The longest pause between two rounds that fail.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 
 /// What is asked, and how often.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    pub const EVERY: Duration = Duration::from_secs(60);
+    pub const EVERY: Duration = Duration::from_mins(1);
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 }
 
@@ -115,7 +115,7 @@ fn pause(every: Duration, failures: u32, spread: u64) -> Duration {
         0 => every,
         _ => (every / 4).saturating_mul(2_u32.saturating_pow(failures.min(16) - 1)).min(LONGEST.max(every)),
     };
-    wait - wait / 1000 * u32::try_from(spread % 100).unwrap_or(0)
+    wait.saturating_sub(wait / 1000 * u32::try_from(spread % 100).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn rounds_that_fail_are_repeated_soon_then_ever_more_seldom() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         for (failures, seconds) in [(0, 60), (1, 15), (2, 30), (3, 60), (5, 240), (6, 300), (u32::MAX, 300)] {
             assert_eq!(pause(minute, failures, 0), Duration::from_secs(seconds), "after {failures}");
         }

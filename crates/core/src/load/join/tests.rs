@@ -15,8 +15,8 @@ fn series(whose: &str, percent: &str, second: i64) -> Series {
     }
 }
 
-fn value(nano: i64, second: i64) -> Option<Value> {
-    Some(Value { share: Ratio::from_nano(nano), at: Timestamp::from_second(second).expect("small") })
+fn value(nano: i64, second: i64) -> Value {
+    Value { share: Ratio::from_nano(nano), at: Timestamp::from_second(second).expect("small") }
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_largest_of_several_series_counts_and_what_is_no_amount_does_not() {
     let joined = join(&names, 4, &all);
     let want = Joined {
         // 44 % at second 50 is more than 43.012 % at second 60.
-        values: vec![value(440_000_000, 50), None, None, None],
+        values: vec![Some(value(440_000_000, 50)), None, None, None],
         nobodys: 2,
         first_nobodys: Some("10.9.9.9:9100".into()),
         shared: 1,
@@ -85,7 +85,7 @@ fn the_first_label_that_names_a_node_says_whose_it_is() {
     let both =
         |first: &str, second: &str| Series { whose: vec![first.into(), second.into()], ..series("", "1", 0) };
     let joined = join(&names, 2, &[both("exporter-7:9100", "a"), both("b", "a"), both("x", "y")]);
-    assert_eq!(joined.values, [value(10_000_000, 0), value(10_000_000, 0)]);
+    assert_eq!(joined.values, [Some(value(10_000_000, 0)), Some(value(10_000_000, 0))]);
     assert_eq!((joined.nobodys, joined.first_nobodys.as_deref()), (1, Some("x, y")));
 }
 

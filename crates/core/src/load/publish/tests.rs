@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 const SHORT: &str = "cpu_usage_avg_5m";
 const DAY: &str = "cpu_usage_max_avg_1d";
+const DAY_SECONDS: i64 = 86_400;
 
 /// Seconds after noon.
 fn at(second: i64) -> Timestamp {
@@ -206,7 +207,6 @@ fn short_ranges_are_our_samples_and_long_ones_are_monitorings_while_they_can_be_
             max_1d: share(300),
         }
     };
-    const HOURS_24: i64 = 86_400;
     for (metric, own, theirs, want, why) in [
         (short, Some(derived(0, -600)), Some(value(400, 0)), Some((100, false)), "our own mean"),
         (
@@ -235,8 +235,8 @@ fn short_ranges_are_our_samples_and_long_ones_are_monitorings_while_they_can_be_
             Some((300, true)),
             "185 min old is no more good",
         ),
-        (day, Some(derived(0, 1 - HOURS_24)), None, Some((300, true)), "a second is missing"),
-        (day, Some(derived(0, -HOURS_24)), None, Some((300, false)), "a day is full"),
+        (day, Some(derived(0, 1 - DAY_SECONDS)), None, Some((300, true)), "a second is missing"),
+        (day, Some(derived(0, -DAY_SECONDS)), None, Some((300, false)), "a day is full"),
     ] {
         let known = choose(metric, own.as_ref(), theirs, at(0));
         let known = known.map(|known| (known.value.share.nano() / 1_000_000, known.warming_up));

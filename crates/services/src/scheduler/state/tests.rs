@@ -83,7 +83,11 @@ fn measured(second: i64, nodes: &[(&str, &str)]) -> Message {
         });
         loadline_api::metrics::node(&Tree::from(&value)).expect("a measurement")
     };
-    Message::Measured(Ok(Measured { nodes: nodes.iter().map(sample).collect(), pods: Vec::new() }))
+    Message::Measured(Ok(Measured {
+        nodes: nodes.iter().map(sample).collect(),
+        pods: Vec::new(),
+        ..Measured::default()
+    }))
 }
 
 /// A list of one kind.

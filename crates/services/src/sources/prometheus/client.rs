@@ -180,9 +180,10 @@ impl Client {
             let answer = self.http.request(request).await.map_err(|error| chain(&error))?;
             let status = answer.status();
             let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(|error| {
-                match error.is::<http_body_util::LengthLimitError>() {
-                    true => format!("the answer is larger than {} MiB", LARGEST >> 20),
-                    false => error.to_string(),
+                if error.is::<http_body_util::LengthLimitError>() {
+                    format!("the answer is larger than {} MiB", LARGEST >> 20)
+                } else {
+                    error.to_string()
                 }
             })?;
             judged(status, body.to_bytes())
