@@ -7,12 +7,13 @@
 //!
 //! | what it does | |
 //! |---|---|
-//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets |
+//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets; by load also Recommendations and who made whose pods |
 //! | polls | measurements of nodes and pods, from the metrics API |
 //! | asks | [`loadline_core::cluster::Cluster`] |
 //! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
 //! | tells | Events on pods, notices, metrics |
 
+mod advice;
 mod execute;
 pub mod heat;
 mod queue;
@@ -38,7 +39,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
-    Budgets, Claims, CsiNodes, Message, Namespaces, Nodes, Pods, PriorityClasses, StorageClasses, Volumes,
+    Budgets, Claims, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes, Pods, PriorityClasses,
+    Recommendations, ReplicaSets, StatefulSets, StorageClasses, Volumes,
 };
 
 /// What events and field managers call us.
@@ -176,6 +178,13 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.add::<StorageClasses>(Message::StorageClass);
     watches.add::<CsiNodes>(Message::CsiNode);
     watches.add::<Budgets>(Message::Budget);
+    if options.rules.is_some() {
+        watches.add::<Recommendations>(Message::Recommendation);
+        watches.add::<ReplicaSets>(Message::ReplicaSet);
+        watches.add::<Deployments>(Message::Deployment);
+        watches.add::<StatefulSets>(Message::StatefulSet);
+        watches.add::<Jobs>(Message::Job);
+    }
     let measure = options.measure;
     watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
 

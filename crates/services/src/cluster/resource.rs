@@ -23,6 +23,7 @@ pub const VOLUMES: Resource = Resource::core("persistentvolumes", "PersistentVol
 pub const QUOTAS: Resource = Resource::core("resourcequotas", "ResourceQuota");
 pub const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments", "Deployment");
 pub const REPLICA_SETS: Resource = Resource::new("apps", "v1", "replicasets", "ReplicaSet");
+pub const STATEFUL_SETS: Resource = Resource::new("apps", "v1", "statefulsets", "StatefulSet");
 pub const BUDGETS: Resource = Resource::new("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget");
 pub const PRIORITY_CLASSES: Resource =
     Resource::new("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");

@@ -3,6 +3,7 @@
 //! One [`Cluster`] of `core` has all knowledge and makes all decisions. Around it: which objects there are, whose turn it
 //! is, and what is worth telling.
 
+use super::advice::Advice;
 use super::execute::{Action, Outcome};
 use super::heat::{About, Heat};
 use super::queue::{Helps, Pending, Queue};
@@ -20,7 +21,7 @@ use loadline_core::load::Metered;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
-use loadline_core::view::{Budget, NodeFacts, Texts};
+use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ use tokio::time::Instant;
 const LOAD_RULES: [Filter; 4] = [Filter::Threshold, Filter::UnknownLoad, Filter::Cooling, Filter::Line];
 /// Rules other pods can help with by being there.
 const POD_RULES: [Filter; 2] = [Filter::Affinity, Filter::Spread];
+/// How often pods on nodes may be estimated anew.
+const REESTIMATE: Duration = Duration::from_secs(1);
 /// Looking for words about a decision takes longer than the decision; this is how often it may be done.
 const WORDS_EVERY: Duration = Duration::from_millis(500);
 
@@ -112,6 +115,10 @@ pub(super) struct State {
     heat: Option<(Heat, Rules)>,
     notices: Vec<Notice>,
     quiet_until: Option<Instant>,
+    advice: Advice,
+    /// Is there a recommendation that pods on nodes have not been estimated by, and when were they last?
+    advised: bool,
+    reestimated: Option<Instant>,
 }
 
 impl State {
@@ -129,6 +136,9 @@ impl State {
             priorities: BTreeMap::new(),
             notices: Vec::new(),
             quiet_until: None,
+            advice: Advice::new(),
+            advised: false,
+            reestimated: None,
         }
     }
 
@@ -151,6 +161,12 @@ impl State {
     pub fn advance(&mut self, now: Now) {
         let due = self.cluster.next_due().is_some_and(|due| due <= now.clock);
         self.cluster.advance(now.clock);
+        // All pods are looked at for it, and recommendations come in bursts.
+        if self.advised && self.reestimated.is_none_or(|at| now.at.duration_since(at) >= REESTIMATE) {
+            self.cluster.reestimate();
+            (self.advised, self.reestimated) = (false, Some(now.at));
+            self.queue.requeue(Helps::LOAD, now.at);
+        }
         if due && self.queue.waits_for_load() {
             self.queue.requeue(Helps::LOAD, now.at);
         }
@@ -164,7 +180,8 @@ impl State {
             Some(now.at + left)
         };
         let by_load = if self.queue.waits_for_load() { by_load() } else { None };
-        [self.queue.due(), by_load].into_iter().flatten().min()
+        let by_advice = self.reestimated.filter(|_| self.advised).map(|at| at + REESTIMATE);
+        [self.queue.due(), by_load, by_advice].into_iter().flatten().min()
     }
 
     /// Takes a message in.
@@ -179,11 +196,14 @@ impl State {
                 self.take_pod(change, now);
             }
             Message::Measured(measurements) => self.take_measurements(measurements, now),
-            other => {
-                if self.take_reference(other, now) {
-                    self.references_changed(now);
+            other => match self.advice.take(other, &mut self.cluster, now.clock) {
+                Ok(changed) => self.advised |= changed,
+                Err(other) => {
+                    if self.take_reference(other, now) {
+                        self.references_changed(now);
+                    }
                 }
-            }
+            },
         }
     }
 
@@ -328,7 +348,7 @@ impl State {
                 }
                 set
             }
-            Message::Node(_) | Message::Pod(_) | Message::Measured(_) => false,
+            _ => false,
         }
     }
 
@@ -384,7 +404,14 @@ impl State {
             return None;
         }
         let pod = self.queue.pop(now.at)?;
-        let mut decided = self.cluster.decide(&pod.view);
+        // What is recommended may be known since it came.
+        let expected = self.cluster.estimate(&pod.pod.facts).load;
+        let view = if expected == pod.view.estimate {
+            pod.view.clone()
+        } else {
+            Arc::new(PodView { estimate: expected, ..PodView::clone(&pod.view) })
+        };
+        let mut decided = self.cluster.decide(&view);
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let (helps, why) = (helps(decided.decision()), decided.message());
             // Not asked if nobody is less important: it would take long to find out.

@@ -2,13 +2,16 @@
 
 use crate::cluster::Event;
 use crate::cluster::resource::{
-    BUDGETS, CLAIMS, CSI_NODES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES, VOLUMES,
+    BUDGETS, CLAIMS, CSI_NODES, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES,
+    RECOMMENDATIONS, REPLICA_SETS, STATEFUL_SETS, STORAGE_CLASSES, VOLUMES,
 };
 use crate::cluster::watch::{logged, watched};
 use crate::sources::metrics_api::Measurements;
 use loadline_api as api;
 use loadline_api::context::{Claim, CsiNode, PersistentVolume, PriorityClass, StorageClass};
 use loadline_api::json::Skip;
+use loadline_api::owners::{Workload, read_as};
+use loadline_core::load::recommend::Recommendation;
 use loadline_core::view::{Budget, NodeFacts};
 
 /// What comes in.
@@ -23,11 +26,20 @@ pub(super) enum Message {
     StorageClass(Event<StorageClass>),
     CsiNode(Event<CsiNode>),
     Budget(Event<Budget>),
+    Recommendation(Event<Option<Recommendation>>),
+    ReplicaSet(Event<Workload>),
+    Deployment(Event<Workload>),
+    StatefulSet(Event<Workload>),
+    Job(Event<Workload>),
     Measured(Measurements),
 }
 
 /// Of small objects only who set which field is long.
 const MANAGED: Skip = Skip::MANAGED_FIELDS;
+
+/// Of workloads who made them is read, and what their annotations recommend.
+const METADATA: Skip =
+    Skip::fields(&["spec", "status"]).within(&[("metadata", Skip::fields(&["labels", "managedFields"]))]);
 
 watched!(Nodes: NODES, skip api::node::SKIP, NodeFacts, |o| api::node::facts(o).map(logged));
 watched!(Pods: PODS, skip api::pod::SKIP, Box<api::pod::Pod>, |o| api::pod::read(o).map(logged).map(Box::new));
@@ -38,3 +50,8 @@ watched!(Volumes: VOLUMES, skip MANAGED, PersistentVolume, api::context::volume)
 watched!(StorageClasses: STORAGE_CLASSES, skip MANAGED, StorageClass, api::context::storage_class);
 watched!(CsiNodes: CSI_NODES, skip MANAGED, CsiNode, api::context::csi_node);
 watched!(Budgets: BUDGETS, skip MANAGED, Budget, |o| api::cluster::budget(o).map(logged));
+watched!(Recommendations: RECOMMENDATIONS, skip MANAGED, Option<Recommendation>, |o| api::recommendation::read(o).map(logged));
+watched!(ReplicaSets: REPLICA_SETS, skip METADATA, Workload, |o| read_as("apps", "ReplicaSet", o).map(logged));
+watched!(Deployments: DEPLOYMENTS, skip METADATA, Workload, |o| read_as("apps", "Deployment", o).map(logged));
+watched!(StatefulSets: STATEFUL_SETS, skip METADATA, Workload, |o| read_as("apps", "StatefulSet", o).map(logged));
+watched!(Jobs: JOBS, skip METADATA, Workload, |o| read_as("batch", "Job", o).map(logged));

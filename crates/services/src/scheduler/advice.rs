@@ -1,0 +1,137 @@
+//! What is recommended for pods, and how are recommendations found? All forms they ever had, watched as they change.
+//!
+//! None of this is needed: without the kind, or without leave to read it, pods count with what they request. A kind that
+//! is not there is asked for again, so one that comes later is noticed.
+
+use super::watched::Message;
+use crate::cluster::{Change, Event, Informer};
+use jiff::Timestamp;
+use loadline_api::owners::Workload;
+use loadline_core::cluster::Cluster;
+use loadline_core::load::recommend::{Recommendation, WorkloadRef};
+use std::sync::Arc;
+
+/// What is remembered of a workload: which one it is, and whether it had a recommendation of its own.
+type Note = Option<WorkloadRef>;
+
+/// The kinds that are watched.
+#[derive(Debug)]
+pub(super) struct Advice {
+    /// With the name each is known by in the account.
+    recommendations: Informer<Option<Arc<str>>>,
+    replica_sets: Informer<Note>,
+    deployments: Informer<Note>,
+    stateful_sets: Informer<Note>,
+    jobs: Informer<Note>,
+    /// Kinds that could not be read have been told of.
+    told: Vec<&'static str>,
+}
+
+impl Advice {
+    pub fn new() -> Self {
+        Self {
+            recommendations: Informer::new("recommendations"),
+            replica_sets: Informer::new("replicasets"),
+            deployments: Informer::new("deployments"),
+            stateful_sets: Informer::new("statefulsets"),
+            jobs: Informer::new("jobs"),
+            told: Vec::new(),
+        }
+    }
+
+    /// Takes a message in; says whether what pods are expected to use may be another. Gives back what is none of this.
+    pub fn take(&mut self, message: Message, cluster: &mut Cluster, now: Timestamp) -> Result<bool, Message> {
+        Ok(match message {
+            Message::Recommendation(event) => {
+                let event = self.told("recommendations", event);
+                let change = self.recommendations.apply(event, now);
+                self.recommended(change, cluster)
+            }
+            Message::ReplicaSet(event) => {
+                let event = self.told("replicasets", event);
+                controlled(&mut self.replica_sets, event, cluster, now)
+            }
+            Message::Deployment(event) => {
+                let event = self.told("deployments", event);
+                controlled(&mut self.deployments, event, cluster, now)
+            }
+            Message::StatefulSet(event) => {
+                let event = self.told("statefulsets", event);
+                controlled(&mut self.stateful_sets, event, cluster, now)
+            }
+            Message::Job(event) => {
+                let event = self.told("jobs", event);
+                controlled(&mut self.jobs, event, cluster, now)
+            }
+            other => return Err(other),
+        })
+    }
+
+    fn recommended(
+        &mut self,
+        change: Change<Option<Recommendation>, Option<Arc<str>>>,
+        cluster: &mut Cluster,
+    ) -> bool {
+        let mut changed = false;
+        for name in change.deleted.iter().filter_map(|(_, name)| name.as_ref()) {
+            cluster.forget_recommendation(name);
+            changed = true;
+        }
+        let Some((meta, read)) = change.applied else { return changed };
+        let Some(held) = self.recommendations.value_mut(&meta.key) else { return changed };
+        match read.flatten() {
+            Some(recommendation) => {
+                *held = Some(recommendation.name.clone());
+                cluster.recommend(recommendation);
+                true
+            }
+            // What cannot be read any more recommends nothing.
+            None => held.take().inspect(|name| cluster.forget_recommendation(name)).is_some() || changed,
+        }
+    }
+
+    /// That something cannot be read is told once.
+    fn told<T>(&mut self, resource: &'static str, event: Event<T>) -> Event<T> {
+        match &event {
+            Event::Failed(problem) | Event::Forbidden(problem) if !self.told.contains(&resource) => {
+                self.told.push(resource);
+                tracing::info!(
+                    resource,
+                    problem,
+                    "not there or not readable; pods count with what they request"
+                );
+            }
+            Event::Listed(_) => self.told.retain(|told| *told != resource),
+            _ => {}
+        }
+        event
+    }
+}
+
+/// Who made a workload, and what an annotation of its own recommends.
+fn controlled(
+    informer: &mut Informer<Note>,
+    event: Event<Workload>,
+    cluster: &mut Cluster,
+    now: Timestamp,
+) -> bool {
+    let change = informer.apply(event, now);
+    let mut changed = false;
+    for target in change.deleted.into_iter().filter_map(|(_, note)| note) {
+        cluster.forget_recommendation(&target.to_string());
+        cluster.controlled(target, None);
+        changed = true;
+    }
+    let Some((meta, Some(Workload { target, controller, advice, .. }))) = change.applied else {
+        return changed;
+    };
+    if let Some(note) = informer.value_mut(&meta.key) {
+        *note = Some(target.clone());
+    }
+    match advice {
+        Some(advice) => cluster.recommend(advice),
+        None => cluster.forget_recommendation(&target.to_string()),
+    }
+    cluster.controlled(target, controller);
+    true
+}
