@@ -3,6 +3,7 @@
 use crate::annotator::args as annotator;
 use crate::estimator::args as estimator;
 use crate::out::Output;
+use crate::recommender::args as recommender;
 use crate::scheduler::args as scheduler;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ Local:
 Services:
   scheduler   Give pods nodes in a real cluster, by what nodes really use
   annotator   Write on nodes how loaded they are, for schedulers that read it there
+  recommender Learn what the pods of each workload really use, and recommend it
   estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:
@@ -105,6 +107,16 @@ pub enum Command {
     /// Nothing is invented: what no source knows is left to expire.
     #[command(after_help = annotator::EXAMPLES)]
     Annotator(Box<annotator::Annotator>),
+    /// Learn what the pods of each workload really use, and recommend it
+    ///
+    /// Keeps, per workload and container, what its pods were measured to use: a decaying histogram of CPU, peaks of memory,
+    /// the largest use by hour of the day, and kills for lack of memory. Published as `Recommendation` objects in crane's
+    /// format, one per workload, which schedulers that read them charge a new replica with, from its second pod on. No
+    /// workload is changed.
+    ///
+    /// What was learned is kept in the same objects, so a restart goes on where the last one ended.
+    #[command(after_help = recommender::EXAMPLES)]
+    Recommender(Box<recommender::Recommender>),
     /// Answer how many replicas would fit in each cluster of a fleet
     ///
     /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask
@@ -180,6 +192,7 @@ Examples:
   loadline up --scenario overload --for 75s    a node is overrun, and protects itself
   loadline up --clusters 3                     a fleet, and an estimator for all of it
   loadline up --compare --for 60s              what does looking at load change?
+  loadline up --compare --scenario underrated  and learning what pods really use?
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
@@ -456,8 +469,9 @@ pub struct Up {
     /// Make every third node busy, then create so many Deployments that use CPU as real workloads did
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub workloads: Option<u32>,
-    /// Make something happen: `overload` drives one node over its lines, which throttles, evicts and gives back
-    #[arg(long, value_name = "NAME", conflicts_with = "compare")]
+    /// Make something happen: `overload` drives one node over its lines, which throttles, evicts and gives back;
+    /// `underrated` brings many replicas at once that use far more than they ask for
+    #[arg(long, value_name = "NAME")]
     pub scenario: Option<Scenario>,
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
@@ -477,6 +491,8 @@ pub struct Up {
 pub enum Scenario {
     /// A rush of load on one node, of about a minute
     Overload,
+    /// Many replicas at once that use far more than they ask for, half a minute after the first
+    Underrated,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod leader_election;
 mod log;
 mod out;
 mod policy;
+mod recommender;
 mod scheduler;
 mod signal;
 mod table;
@@ -25,8 +26,10 @@ const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     let args = Loadline::parse();
-    let is_service =
-        matches!(args.command, Command::Estimator(_) | Command::Scheduler(_) | Command::Annotator(_));
+    let is_service = matches!(
+        args.command,
+        Command::Estimator(_) | Command::Scheduler(_) | Command::Annotator(_) | Command::Recommender(_)
+    );
     log::start(&args.log, is_service);
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -46,6 +49,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
         Command::Annotator(args) => block_on(annotator::run(&args)),
+        Command::Recommender(args) => block_on(recommender::run(&args)),
         Command::Scheduler(args) => block_on(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),

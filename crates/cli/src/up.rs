@@ -24,6 +24,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// How often what pods use is looked at, to learn from: as often as it is reported.
+const LEARN_EVERY: Duration = Duration::from_secs(5);
 /// Time between two looks of the agents.
 const PROTECT_EVERY: Duration = Duration::from_secs(2);
 
@@ -31,11 +33,7 @@ pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
         return compare::run(args).await;
     }
-    let options = Options {
-        protect: Some(PROTECT_EVERY),
-        scenario: args.scenario.map(|args::Scenario::Overload| Scenario::Overload),
-        ..options(args)?
-    };
+    let options = Options { protect: Some(PROTECT_EVERY), annotate: true, ..options(args)? };
     let started = Instant::now();
     let mut sites = Vec::new();
     for number in 0..args.clusters {
@@ -80,6 +78,11 @@ fn options(args: &Up) -> Result<Options> {
         seed: args.seed.unwrap_or(1),
         workloads: usize::try_from(args.workloads.unwrap_or(0)).unwrap_or(usize::MAX),
         rules,
+        learn: Some(LEARN_EVERY),
+        scenario: args.scenario.map(|scenario| match scenario {
+            args::Scenario::Overload => Scenario::Overload,
+            args::Scenario::Underrated => Scenario::Underrated,
+        }),
         ..Options::default()
     })
 }
@@ -109,8 +112,14 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
     if let Some(workloads) = args.workloads {
         line(&format!("  workloads   {workloads}, coming one by one"));
     }
-    if let Some(args::Scenario::Overload) = args.scenario {
-        line("  scenario    overload: a rush of load on node-00, then calm again, in about a minute");
+    match args.scenario {
+        Some(args::Scenario::Overload) => {
+            line("  scenario    overload: a rush of load on node-00, then calm again, in about a minute");
+        }
+        Some(args::Scenario::Underrated) => {
+            line("  scenario    underrated: many replicas at once that use far more than they ask for");
+        }
+        None => {}
     }
     line(&match &args.policy {
         Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),

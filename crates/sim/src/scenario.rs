@@ -10,6 +10,9 @@
 //! | batch slowed down to what it requests | 72 % | 3 × 5 % | 87 % and daemons: still over 85 % |
 //! | one evicted | 72 % | 2 × 5 % | 82 % and daemons: nothing more may be taken |
 //! | calm again | 25 % | 2 × 5 % → 10 % | the rest comes back, then the node is open |
+//!
+//! **Underrated** is a workload that asks for a fifteenth of what it uses. One replica runs for a while; then there are
+//! many, all at once, long before any of the new ones can be measured. By what they ask for they would fit anywhere.
 
 use crate::cluster::{Failure, Key, Patch, Writer, resource};
 use crate::node::{Shape, USAGE_CPU};
@@ -25,7 +28,14 @@ use tokio_util::sync::CancellationToken;
 pub enum Scenario {
     /// One node gets more load than it can take, and is protected.
     Overload,
+    /// Many replicas come at once of a workload that uses far more than it asks for.
+    Underrated,
 }
+
+/// When the other replicas come: what the first one uses is known by then.
+const GROWTH: Duration = Duration::from_secs(24);
+/// What a replica asks for and what it uses, in thousandths of a CPU.
+const UNDERRATED: (u32, u32) = (100, 1500);
 
 /// When customers come: everything has warmed up by then.
 const RUSH: Duration = Duration::from_secs(24);
@@ -46,8 +56,12 @@ pub(crate) async fn play(
     tell: Teller,
     stop: CancellationToken,
 ) {
-    let Scenario::Overload = scenario;
-    let story = overload(Shape::new(0, nodes, seed), &write, &tell);
+    let story = async {
+        match scenario {
+            Scenario::Overload => overload(Shape::new(0, nodes, seed), &write, &tell).await,
+            Scenario::Underrated => underrated(nodes, &write, &tell).await,
+        }
+    };
     tokio::select! {
         () = stop.cancelled() => {}
         played = story => if let Err(error) = played {
@@ -74,6 +88,27 @@ async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Failur
         let what = format!("{what}, it wants {percent}% of the CPU of {}", on.name);
         tell.notice("scenario", "default/shop", what);
     }
+    Ok(())
+}
+
+async fn underrated(nodes: usize, write: &Writer, tell: &Teller) -> Result<(), Failure> {
+    let (asks, uses) = UNDERRATED;
+    let replicas = 2 * nodes;
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "underrated"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "underrated"}}, "template": {
+            "metadata": {"labels": {"app": "underrated"}, "annotations": {USAGE_CPU: format!("{uses}m")}},
+            "spec": {"containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": format!("{asks}m"), "memory": "64Mi"}}}]},
+        }},
+    });
+    write.create(resource::DEPLOYMENTS, "default", &object).await?;
+    tokio::time::sleep(GROWTH).await;
+    let patch = json!({"spec": {"replicas": replicas}});
+    write
+        .patch(resource::DEPLOYMENTS.whole(), &Key::new("default", "underrated"), Patch::Merge, &patch)
+        .await?;
+    let what = format!("{replicas} replicas are wanted at once; each asks for {asks}m and uses {uses}m");
+    tell.notice("scenario", "default/underrated", what);
     Ok(())
 }
 

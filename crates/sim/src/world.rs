@@ -9,12 +9,13 @@ use crate::scenario::{self, Scenario};
 use crate::tell::Teller;
 use crate::workloads;
 use kube::Client;
+use loadline_api::recommendation;
 use loadline_core::load::policy::Rules;
 use loadline_core::view::Phase;
 use loadline_services::cluster::{Access, Recorder};
 use loadline_services::ctx::{Ctx, Notice, Notices};
 use loadline_services::sources::metrics_api;
-use loadline_services::{agent, scheduler};
+use loadline_services::{agent, annotator, recommender, scheduler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -47,6 +48,10 @@ pub struct Options {
     pub measure: Duration,
     /// Time between two looks of the agents that keep nodes from being overrun; none leaves that to somebody else.
     pub protect: Option<Duration>,
+    /// Time between two looks at what pods use, to learn from; none learns nothing.
+    pub learn: Option<Duration>,
+    /// Is load written on nodes?
+    pub annotate: bool,
     /// What is made to happen, if anything.
     pub scenario: Option<Scenario>,
     /// Time between two heartbeats of a node.
@@ -70,6 +75,8 @@ impl Default for Options {
             rules: Rules::default(),
             measure: Duration::from_secs(2),
             protect: None,
+            learn: None,
+            annotate: false,
             scenario: None,
             heartbeat: Duration::from_secs(10),
             figures: Duration::from_secs(5),
@@ -119,6 +126,8 @@ pub struct Counts {
     pub scheduler: scheduler::Metrics,
     /// What the agents did.
     pub agent: agent::Metrics,
+    /// What was learned.
+    pub recommender: recommender::Metrics,
     /// Pods started.
     pub started: Count,
     /// Pods that ended by themselves.
@@ -194,6 +203,27 @@ impl World {
         cluster.nodes.ready().await;
         cluster.pods.ready().await;
         kubelets.start(&mut tasks, &stop).await?;
+        if let Some(every) = options.learn {
+            // The kind is there before anybody looks for it.
+            if let Ok(definition) = serde_saphyr::from_str(recommendation::DEFINITION) {
+                cluster.write.define(&definition).await?;
+            }
+            let options = recommender::Options {
+                every,
+                metrics: counts.recommender.clone(),
+                ..recommender::Options::new(Access::Client(client.clone()))
+            };
+            tasks.spawn(component("recommender", recommender::run(ctx.clone(), options), stop.clone()));
+        }
+        if options.annotate {
+            let measure = metrics_api::Options { every: options.measure, of: metrics_api::Of::Nodes };
+            let options = annotator::Options {
+                policy: annotator::policy::Source::Fixed(Box::new(options.rules.clone())),
+                measure: Some(measure),
+                ..annotator::Options::new(Access::Client(client.clone()))
+            };
+            tasks.spawn(component("annotator", annotator::run(ctx.clone(), options), stop.clone()));
+        }
         if let Some(options) = options.scheduler(Access::Client(client.clone()), &counts) {
             tasks.spawn(component("scheduler", scheduler::run(ctx.clone(), options), stop.clone()));
         }

@@ -4,9 +4,9 @@
 //! seed. A third of the nodes is busy before the workloads come. One scheduler looks at load, the other at requests alone. Both are measured against the same targets.
 
 use super::{metrics, options, signal};
-use crate::args::Up;
+use crate::args::{Scenario, Up};
 use crate::out::{self, Detail, Output, bold, dim, line};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use loadline_apiserver::{ApiServer, Config};
 use loadline_sim::world::Scheduler;
 use loadline_sim::{Options, World};
@@ -118,7 +118,13 @@ impl out::Answer for Comparison {
 }
 
 pub async fn run(args: &Up) -> Result<()> {
-    let args = Up { workloads: args.workloads.or(Some(WORKLOADS)), ..args.clone() };
+    if args.scenario == Some(Scenario::Overload) {
+        bail!(
+            "--scenario overload is about protection, which --compare leaves out; try --scenario underrated"
+        );
+    }
+    let usual = if args.scenario.is_some() { 0 } else { WORKLOADS };
+    let args = Up { workloads: args.workloads.or(Some(usual)), ..args.clone() };
     let (time, quiet) = (args.time.unwrap_or(TIME), matches!(args.output, Output::Json | Output::Yaml));
     let (aware, plain) = tokio::try_join!(start(&args, true), start(&args, false))?;
     let started = Instant::now();
@@ -150,7 +156,9 @@ pub async fn run(args: &Up) -> Result<()> {
 async fn start(args: &Up, aware: bool) -> Result<World> {
     let server = ApiServer::new(Config { seed: Some(args.seed.unwrap_or(1)), ..Config::default() });
     let scheduler = if aware { Scheduler::LoadAware } else { Scheduler::RequestsOnly };
-    let options = Options { scheduler, ..options(args)? };
+    let mut options = Options { scheduler, ..options(args)? };
+    // Who goes by requests has no use for what is learned.
+    options.learn = options.learn.filter(|_| aware);
     let client = kube::Client::new(server.clone(), "default");
     World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")
 }
