@@ -29,6 +29,7 @@ pub async fn run(args: &Annotator) -> Result<()> {
     };
     let identity = lease::identity().context("this machine has no name")?;
     let lease = args.election.lease("loadline-annotator", &identity)?;
+    let taints = args.taints.options()?;
     let prometheus = args.prometheus.monitoring().await?;
     let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
     let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
@@ -38,6 +39,7 @@ pub async fn run(args: &Annotator) -> Result<()> {
         policy,
         measure: (!args.no_metrics_api).then_some(measure),
         prometheus,
+        taints,
         rate: args.patch_qps,
         lease,
         ..Options::new(cluster)

@@ -8,13 +8,14 @@
 //! |---|---|
 //! | watches | nodes; pods, for when they were bound; the `ConfigMap` of the policy, if it is in one |
 //! | polls | measurements of nodes from the metrics API; Prometheus, one query per metric |
-//! | asks | [`loadline_core::load::publish`], [`loadline_core::load::join`], [`loadline_core::ledger`], [`loadline_core::load::hot`] |
-//! | writes | annotations of nodes, one patch with everything that is due; its lease |
+//! | asks | [`loadline_core::load::publish`], [`loadline_core::load::join`], [`loadline_core::ledger`], [`loadline_core::load::hot`], [`loadline_core::load::taints`] |
+//! | writes | annotations and, if wanted, taints of nodes, one patch with everything that is due; its lease |
 //! | tells | Events on nodes whose data are lost and found, and on the policy; metrics; readiness with the age of data |
 
 mod pace;
 pub mod policy;
 mod state;
+mod taint;
 mod tell;
 mod watched;
 
@@ -30,8 +31,8 @@ use crate::cluster::write::Patch;
 use crate::cluster::{Access, Connection, Writer};
 use crate::ctx::{Ctx, Now};
 use crate::sources::{metrics_api, prometheus};
-use loadline_core::load::publish;
-use loadline_core::object::{Key, Meta};
+use loadline_core::load::{publish, taints};
+use loadline_core::object::Meta;
 use pace::Pace;
 use policy::{Policies, Source};
 use serde_json::json;
@@ -39,6 +40,7 @@ use state::{Due, State};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
+use taint::Tainting;
 use tell::Teller;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -51,7 +53,7 @@ const WRITES: usize = 16;
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
 /// How long patches under way may hold up the end.
-const GOODBYE: Duration = Duration::from_secs(5);
+const GOODBYE: Duration = Duration::from_secs(10);
 /// How often all nodes are looked at: what is new comes at the resolution of the sources, bindings at any time.
 const LOOK: Duration = Duration::from_secs(2);
 /// How often the file of the policy is read.
@@ -68,6 +70,8 @@ pub struct Options {
     /// How Prometheus is asked, if at all; the queries are made from the policy.
     pub prometheus: Option<Monitoring>,
     pub publish: publish::Options,
+    /// By which lines nodes bear taints for their load; none do without.
+    pub taints: Option<taints::Options>,
     /// Patches a second, on average.
     pub rate: f64,
     /// By which lease one of several is chosen; without, this is the only one.
@@ -89,6 +93,7 @@ impl Options {
             }),
             prometheus: None,
             publish: publish::Options::default(),
+            taints: None,
             rate: 25.0,
             lease: None,
             metrics: Metrics::default(),
@@ -160,12 +165,14 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
     }
 
-    let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
-    let teller = Teller { events: lead.events.clone(), metrics: options.metrics, status: options.status };
+    let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease.clone());
+    let teller = Teller {
+        events: lead.events.clone(),
+        metrics: options.metrics.clone(),
+        status: options.status.clone(),
+    };
 
-    let resolution = options.measure.map_or(prometheus::Options::EVERY, |measure| measure.every);
-    let policies = Policies::new(options.policy);
-    let mut state = State::new(policies, options.publish, resolution, options.prometheus.is_some());
+    let mut state = State::new(Policies::new(options.policy.clone()), &options);
     let mut asking: Option<JoinSet<()>> = None;
     let mut asked: Option<prometheus::Options> = None;
     let mut pace = Pace::new(options.rate, Now::read().at);
@@ -181,8 +188,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { false },
             Some(ended) = in_flight.join_next() => {
                 if let Ok(patched) = ended {
-                    teller.patched(&patched);
-                    state.done(&patched.key, patched.wrote, Now::read());
+                    let now = Now::read();
+                    teller.patched(&patched, now.clock);
+                    state.done(&patched.node.key, patched.wrote, now);
                 }
                 false
             }
@@ -225,7 +233,31 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         }
     }
     drop(asking);
-    let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
+    let goodbye = async {
+        while let Some(ended) = in_flight.join_next().await {
+            if let Ok(patched) = ended {
+                state.done(&patched.node.key, patched.wrote, Now::read());
+            }
+        }
+        if options.taints.is_none() || !lead.leadership.may_write() {
+            return;
+        }
+        // Nobody is in a hurry to bring new load now: the rate is for those who stay.
+        let mut leaving = VecDeque::from(state.withdraw(Now::read()));
+        while !leaving.is_empty() || !in_flight.is_empty() {
+            while in_flight.len() < WRITES
+                && let Some(next) = leaving.pop_front()
+            {
+                in_flight.spawn(patch(lead.writer.clone(), next));
+            }
+            if let Some(Ok(patched)) = in_flight.join_next().await {
+                teller.patched(&patched, Now::read().clock);
+            }
+        }
+    };
+    if tokio::time::timeout(GOODBYE, goodbye).await.is_err() {
+        tracing::warn!("some writes had not ended in time; taints that are left go with the next start");
+    }
     lead.end().await;
     Ok(())
 }
@@ -248,17 +280,23 @@ async fn reread(path: PathBuf, events: mpsc::Sender<Message>) {
 
 /// What came of a patch.
 struct Patched {
-    key: Key,
+    node: Meta,
     urgency: publish::Urgency,
+    taint: Option<Tainting>,
     wrote: Option<(Meta, Option<Box<Node>>)>,
     problem: Option<String>,
 }
 
 /// One patch for everything that is due on a node.
 async fn patch(writer: Writer, due: Due) -> Patched {
-    let Due { node, update } = due;
+    let Due { node, update, taint } = due;
     // Of another node of that name nothing is known: the uid makes sure that it is this one.
-    let change = json!({"metadata": {"uid": &*node.uid, "annotations": update.annotations}});
+    let mut change = json!({"metadata": {"uid": &*node.uid, "annotations": update.annotations}});
+    if let Some(taint) = &taint {
+        // The list is replaced: if it is not the one that was read, somebody else's taint would be lost.
+        change["metadata"]["resourceVersion"] = json!(node.revision.map(|revision| revision.to_string()));
+        change["spec"] = json!({"taints": taint.taints});
+    }
     let answer = writer.patch(NODES.whole(), &node.key, Patch::Merge, &change).await;
     let (wrote, problem) = match answer {
         Ok(written) => (written.read::<Nodes>().map(|(meta, read)| (meta, read.ok())), None),
@@ -267,7 +305,7 @@ async fn patch(writer: Writer, due: Due) -> Patched {
             (None, (!gone).then_some(failure.message))
         }
     };
-    Patched { key: node.key, urgency: update.urgency, wrote, problem }
+    Patched { node, urgency: update.urgency, taint, wrote, problem }
 }
 
 /// About a node.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -16,8 +16,9 @@ use kube::{Api, Client};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::{Policy, Rules};
-use loadline_core::load::publish;
+use loadline_core::load::ratio::Ratio;
 use loadline_core::load::settings::Settings;
+use loadline_core::load::{publish, taints};
 use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
 use loadline_services::annotator::policy::Source;
@@ -169,6 +170,18 @@ impl World {
         }
     }
 
+    /// Waits until the taints of a node are these.
+    async fn tainted(&self, node: &str, wanted: Option<&str>) {
+        let fits = |object: Option<&Node>| {
+            object.is_some_and(|node| taint(node).filter(|text| !text.is_empty()).as_deref() == wanted)
+        };
+        let came = timeout(PATIENCE, await_condition(self.nodes.clone(), node, fits)).await;
+        if came.is_err() {
+            let seen = taint(&self.nodes.get(node).await.unwrap());
+            panic!("{node} never had {wanted:?}, but {seen:?}; {:?}", self.status.readiness());
+        }
+    }
+
     /// Waits until readiness says that.
     async fn says(&self, what: &str) {
         let said = async {
@@ -220,7 +233,7 @@ fn stamped(share: &str, at: Timestamp) -> String {
 async fn nodes_get_what_both_sources_know_stamped_when_it_was_measured() {
     let fake = Fake::default();
     let now = Timestamp::now();
-    let [measured, evaluated] = [40, 20].map(|ago| now - jiff::SignedDuration::from_secs(ago));
+    let [measured, evaluated] = [40, 20].map(|ago| now - SignedDuration::from_secs(ago));
     fake.set("cpu_usage_avg_5m", &[("10.0.0.1:9100", "99"), ("10.0.0.2:9100", "43.012")], evaluated);
     fake.set("cpu_usage_max_avg_1h", &[("10.0.0.1:9100", "70"), ("[fd00::3]:9100", "12.5")], evaluated);
     fake.set(
@@ -377,6 +390,89 @@ async fn a_policy_is_followed_as_it_changes_and_the_last_good_one_stays() {
             !a.contains_key(day) && a.get(publish::POLICY) == Some(&fewer)
         })
         .await;
+    world.end().await;
+}
+
+/// Taints that come and go at once, of every node but one.
+fn quick() -> taints::Options {
+    taints::Options { dwell: SignedDuration::ZERO, share: Ratio::ONE, ..taints::Options::default() }
+}
+
+fn taint(node: &Node) -> Option<String> {
+    let taints = node.spec.as_ref()?.taints.as_ref()?;
+    let all: Vec<String> = taints
+        .iter()
+        .map(|taint| format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect))
+        .collect();
+    Some(all.join(" "))
+}
+
+const HIGH: &str = "loadline.dev/load=high:PreferNoSchedule";
+const OVER: &str = "loadline.dev/load=over:NoSchedule";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hot_nodes_are_tainted_beside_what_others_wrote_and_all_is_taken_back_at_the_end() {
+    let nodes: [(&str, &[&str]); 4] = [("calm", &[]), ("high", &[]), ("over", &[]), ("foreign", &[])];
+    let world = World::start(&nodes, |options| options.taints = Some(quick())).await;
+    let foreign = json!({"spec": {"taints": [{"key": "team", "value": "a", "effect": "PreferNoSchedule"}]}});
+    world.nodes.patch("foreign", &PatchParams::default(), &Patch::Merge(foreign)).await.unwrap();
+    // Of a limit of 0.65: 0.5 is 77 %, 0.6 is 92 %, 0.8 is 123 %.
+    let now = Timestamp::now();
+    for (node, cpu) in [("calm", "2"), ("high", "2400m"), ("over", "3200m"), ("foreign", "3200m")] {
+        world.measured(node, cpu, "1Gi", now);
+    }
+    world.tainted("high", Some(HIGH)).await;
+    world.tainted("over", Some(OVER)).await;
+    world.tainted("foreign", Some(&format!("team=a:PreferNoSchedule {OVER}"))).await;
+    assert_eq!(taint(&world.nodes.get("calm").await.unwrap()), None);
+    world.says("taints: 1 high, 2 over, 0 spared").await;
+    let told = world.event("LoadTaintAdded").await.note.unwrap();
+    assert!(told.contains("cpu_usage_avg_5m 0."), "it says by which figure: {told}");
+
+    let nodes = world.nodes.clone();
+    world.end().await;
+    for (node, left) in [("high", None), ("over", None), ("foreign", Some("team=a:PreferNoSchedule"))] {
+        let seen = taint(&nodes.get(node).await.unwrap()).filter(|text| !text.is_empty());
+        assert_eq!(seen.as_deref(), left, "{node}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taints_of_a_run_that_was_killed_are_taken_up_by_the_next_or_taken_away_without_the_flag() {
+    for keeps in [true, false] {
+        let nodes: [(&str, &[&str]); 3] = [("calm", &[]), ("over", &[]), ("unknown", &[])];
+        let world = World::start(&nodes, |options| options.taints = keeps.then(quick)).await;
+        // What a run left behind that could not say goodbye.
+        let left = json!({"spec": {"taints": [{"key": "loadline.dev/load", "value": "over", "effect": "NoSchedule"}]}});
+        for node in ["calm", "over", "unknown"] {
+            world.nodes.patch(node, &PatchParams::default(), &Patch::Merge(&left)).await.unwrap();
+        }
+        let now = Timestamp::now();
+        world.measured("calm", "1", "1Gi", now);
+        world.measured("over", "3200m", "1Gi", now);
+        world.tainted("calm", None).await;
+        world.tainted("unknown", None).await;
+        world.tainted("over", keeps.then_some(OVER)).await;
+        world.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_than_the_share_of_nodes_is_tainted_and_the_hottest_are() {
+    let names: Vec<String> = (0..10).map(|i| format!("n{i}")).collect();
+    let nodes: Vec<(&str, &[&str])> = names.iter().map(|name| (&**name, &[][..])).collect();
+    let share = Ratio::from_nano(300_000_000);
+    let world =
+        World::start(&nodes, |options| options.taints = Some(taints::Options { share, ..quick() })).await;
+    let now = Timestamp::now();
+    // Further apart than the hysteresis, so that it does not matter who is heard of first.
+    for (i, name) in names.iter().enumerate() {
+        world.measured(name, if i < 7 { "2700m" } else { "3900m" }, "1Gi", now);
+    }
+    world.says("taints: 0 high, 3 over, 7 spared").await;
+    for name in ["n7", "n8", "n9"] {
+        world.tainted(name, Some(OVER)).await;
+    }
     world.end().await;
 }
 

@@ -4,6 +4,9 @@ use crate::leader_election::LeaderElection;
 use anyhow::{Result, bail};
 use clap::Args;
 use http::{HeaderName, HeaderValue};
+use jiff::SignedDuration;
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::taints;
 use loadline_core::object::Key;
 use loadline_services::annotator::Monitoring;
 use loadline_services::sources::prometheus::{Auth, Headers, Target};
@@ -62,9 +65,61 @@ pub struct Annotator {
     pub http_bind_address: Option<SocketAddr>,
 
     #[command(flatten)]
+    pub taints: Taints,
+    #[command(flatten)]
     pub prometheus: Prometheus,
     #[command(flatten)]
     pub election: LeaderElection,
+}
+
+/// Which nodes bear taints for their load.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Load taints")]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
+pub struct Taints {
+    /// Taint nodes near or over a limit of the policy, so that any scheduler avoids them: loadline.dev/load=high with
+    /// `PreferNoSchedule`, then loadline.dev/load=over with `NoSchedule`; without this flag, taints left by an earlier run go
+    #[arg(long)]
+    pub taints: bool,
+    /// Share of a limit above which a node is tainted high
+    #[arg(long, value_name = "RATIO", default_value = "0.9", value_parser = ratio)]
+    pub taint_soft: Ratio,
+    /// Share of a limit above which it is tainted over
+    #[arg(long, value_name = "RATIO", default_value = "1", value_parser = ratio)]
+    pub taint_hard: Ratio,
+    /// How far below its line load must be for a taint to go, as a share of the line
+    #[arg(long, value_name = "RATIO", default_value = "0.1", value_parser = ratio)]
+    pub taint_hysteresis: Ratio,
+    /// How long a taint stays at least
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = crate::args::duration)]
+    pub taint_dwell: Duration,
+    /// Share of all nodes that may be tainted at once; the hottest are
+    #[arg(long, value_name = "RATIO", default_value = "0.3", value_parser = ratio)]
+    pub taint_share: Ratio,
+}
+
+impl Taints {
+    /// By which lines, if at all.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub fn options(&self) -> Result<Option<taints::Options>> {
+        let options = taints::Options {
+            soft: self.taint_soft,
+            hard: self.taint_hard,
+            hysteresis: self.taint_hysteresis,
+            dwell: SignedDuration::try_from(self.taint_dwell)?,
+            share: self.taint_share,
+        };
+        let problems: Vec<String> = taints::check(&options)
+            .iter()
+            .map(|problem| {
+                let (flag, message) = (problem.path.trim_start_matches("taints."), &problem.message);
+                format!("--taint-{flag}: {message}")
+            })
+            .collect();
+        if problems.is_empty() { Ok(self.taints.then_some(options)) } else { bail!(problems.join("\n")) }
+    }
 }
 
 /// How Prometheus is reached and asked.
@@ -161,6 +216,11 @@ fn config_map(text: &str) -> Result<(Key, Option<String>), String> {
     }
 }
 
+fn ratio(text: &str) -> Result<Ratio, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.and_then(Ratio::from_f64).ok_or_else(|| "expected a ratio such as 0.9".to_owned())
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
     if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 1000".to_owned()) }
@@ -223,6 +283,31 @@ mod tests {
         ] {
             assert_eq!(matcher(text).is_ok(), good, "{text}");
         }
+    }
+
+    #[test]
+    fn lines_for_taints_that_make_no_sense_are_told_all_at_once() {
+        let taints = |flags: &[&str]| {
+            #[derive(clap::Parser)]
+            struct Only {
+                #[command(flatten)]
+                taints: Taints,
+            }
+            let words = ["annotator"].iter().chain(flags);
+            <Only as clap::Parser>::try_parse_from(words).map(|only| only.taints.options())
+        };
+        assert_eq!(taints(&[]).unwrap().unwrap(), None, "off unless asked for");
+        assert_eq!(
+            taints(&["--taints"]).unwrap().unwrap(),
+            Some(taints::Options::default()),
+            "as documented"
+        );
+        let told = taints(&["--taint-soft=1.2", "--taint-share=2"]).unwrap().unwrap_err().to_string();
+        assert_eq!(
+            told,
+            "--taint-soft: expected less than the hard line (1), not 1.2\n--taint-share: 2 is not a ratio 0..1"
+        );
+        assert!(taints(&["--taint-soft=NaN"]).is_err() && taints(&["--taint-soft=high"]).is_err());
     }
 
     #[test]

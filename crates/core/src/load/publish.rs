@@ -79,6 +79,14 @@ pub struct Update {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
+impl Update {
+    /// For a patch that is made for another reason.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self { urgency: Urgency::Now, annotations: BTreeMap::new() }
+    }
+}
+
 /// The best that is known of a metric: what was derived from samples of the metrics API, and what monitoring says.
 ///
 /// The mean of five minutes is that of our samples while these are recent: they are newer. The longer ranges are

@@ -1,12 +1,13 @@
 //! What is known of every node, and what should be written on it? Messages go in, patches come out; nothing waits here.
 
 use super::policy::Policies;
+use super::taint::{Tainted, Tainting};
 use super::watched::{Binding, Message, Node};
 use crate::cluster::events::{Happened, Severity};
 use crate::cluster::{Change, Event, Informer};
 use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
-use crate::sources::prometheus::{Answered, Problem};
+use crate::sources::prometheus::{self, Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::ledger::{self, Ledger, Uid};
 use loadline_core::load::Both;
@@ -15,6 +16,7 @@ use loadline_core::load::hot::Bindings;
 use loadline_core::load::join::{self, Joined, Names, Value};
 use loadline_core::load::policy::{NodeRules, Rules};
 use loadline_core::load::publish::{self, Known, Update, Urgency};
+use loadline_core::load::taints::{self, Heat, LoadTaint, NodeHeat};
 use loadline_core::load::term::{Derived, RECENT};
 use loadline_core::object::{Key, Meta};
 use loadline_core::view::NodeId;
@@ -51,6 +53,8 @@ struct Entry {
     rules: NodeRules,
     quality: Quality,
     warming_up: bool,
+    /// The metric that is nearest to its limit, of those that are known.
+    heat: Option<Heat>,
     /// When we last wrote, and from when on we may after a failure.
     written: Option<Instant>,
     failures: u32,
@@ -63,6 +67,7 @@ struct Entry {
 pub(super) struct Due {
     pub node: Meta,
     pub update: Update,
+    pub taint: Option<Tainting>,
 }
 
 /// What is known of what a source says.
@@ -114,6 +119,8 @@ struct Monitored {
 pub(super) struct State {
     pub policies: Policies,
     options: publish::Options,
+    /// By which lines nodes are tainted, if they are.
+    taints: Option<taints::Options>,
     nodes: Informer<()>,
     pods: Informer<()>,
     entries: BTreeMap<Arc<str>, Entry>,
@@ -130,13 +137,16 @@ pub(super) struct State {
     /// Is Prometheus asked at all?
     monitors: bool,
     happened: Vec<(Meta, Happened)>,
+    pub tainted: Tainted,
 }
 
 impl State {
-    pub fn new(policies: Policies, options: publish::Options, resolution: Duration, monitors: bool) -> Self {
+    pub fn new(policies: Policies, options: &super::Options) -> Self {
+        let resolution = options.measure.map_or(prometheus::Options::EVERY, |measure| measure.every);
         Self {
             policies,
-            options,
+            options: options.publish,
+            taints: options.taints,
             nodes: Informer::new("nodes"),
             pods: Informer::new("pods"),
             entries: BTreeMap::new(),
@@ -149,8 +159,9 @@ impl State {
             metrics_api: Heard::default(),
             prometheus: Heard::default(),
             resolution: SignedDuration::try_from(resolution).unwrap_or(SignedDuration::from_secs(15)),
-            monitors,
+            monitors: options.prometheus.is_some(),
             happened: Vec::new(),
+            tainted: Tainted::default(),
         }
     }
 
@@ -210,6 +221,7 @@ impl State {
             rules,
             quality: Quality::Unknown,
             warming_up: false,
+            heat: None,
             written: None,
             failures: 0,
             not_before: None,
@@ -329,6 +341,7 @@ impl State {
                 quality(newest, known.iter().any(Option::is_some), self.resolution, now.clock, entry.quality);
             self.happened.extend(news(entry, quality).map(|happened| (entry.meta.clone(), happened)));
             entry.quality = quality;
+            entry.heat = Heat::of_known(&rules, &entry.rules, &known);
             if entry.in_flight || entry.not_before.is_some_and(|at| now.at < at) {
                 continue;
             }
@@ -342,11 +355,59 @@ impl State {
             let Some(update) = publish::update(&rules, &node, self.options, now.clock) else { continue };
             let apart = APART[update.urgency as usize];
             if entry.written.is_none_or(|at| now.at.duration_since(at) >= apart) {
-                due.push(Due { node: entry.meta.clone(), update });
+                due.push(Due { node: entry.meta.clone(), update, taint: None });
             }
         }
+        self.taint(&mut due, now);
         due.sort_by_key(|due| due.update.urgency);
         due
+    }
+
+    /// Adds the taints that are to be written. Without lines to taint by, what an earlier run left behind goes.
+    fn taint(&mut self, due: &mut Vec<Due>, now: Now) {
+        let nodes = self.heats();
+        let changes = match &self.taints {
+            Some(options) => taints::decide(&nodes, options, now.clock),
+            None => taints::withdraw(&nodes, now.clock),
+        };
+        self.tainted = Tainted::count(&changes);
+        let others = due.len();
+        for change in changes.into_iter().filter(taints::Change::writes) {
+            let Some(entry) = self.entries.get(&change.node) else { continue };
+            let soon = entry.written.is_some_and(|at| now.at.duration_since(at) < APART[0]);
+            if entry.in_flight || soon || entry.not_before.is_some_and(|at| now.at < at) {
+                continue;
+            }
+            let tainting = Some(Tainting::new(change, &entry.node.facts.taints));
+            // By name, as the nodes are.
+            match due[..others].binary_search_by(|due| due.node.key.name.cmp(&entry.meta.key.name)) {
+                Ok(at) => (due[at].taint, due[at].update.urgency) = (tainting, Urgency::Now),
+                Err(_) => {
+                    due.push(Due { node: entry.meta.clone(), update: Update::nothing(), taint: tainting })
+                }
+            }
+        }
+    }
+
+    /// Takes all taints of ours away: nobody will when we are gone.
+    pub fn withdraw(&self, now: Now) -> Vec<Due> {
+        let changes = taints::withdraw(&self.heats(), now.clock);
+        let due = changes.into_iter().filter_map(|change| {
+            let entry = self.entries.get(&change.node)?;
+            let taint = Some(Tainting::new(change, &entry.node.facts.taints));
+            Some(Due { node: entry.meta.clone(), update: Update::nothing(), taint })
+        });
+        due.collect()
+    }
+
+    fn heats(&self) -> Vec<NodeHeat> {
+        let heat = |(name, entry): (&Arc<str>, &Entry)| NodeHeat {
+            name: name.clone(),
+            heat: entry.heat.clone(),
+            taint: LoadTaint::of(&entry.node.facts.taints),
+            takes_pods: super::taint::takes_pods(&entry.node.facts),
+        };
+        self.entries.iter().map(heat).collect()
     }
 
     fn join(&mut self) {
@@ -419,6 +480,11 @@ impl State {
     /// The newest of what Prometheus says, for readiness: is it asked, and heard?
     pub fn monitors(&self) -> bool {
         self.monitors
+    }
+
+    /// Are nodes tainted?
+    pub fn taints(&self) -> bool {
+        self.taints.is_some()
     }
 
     pub fn rules(&self) -> &Arc<Rules> {

@@ -3,6 +3,7 @@
 use super::Patched;
 use super::regarding;
 use super::state::{Heard, Quality, State, label};
+use super::taint::{Tainted, Tainting};
 use super::watched::Message;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::CONFIG_MAPS;
@@ -11,6 +12,7 @@ use crate::ctx::{Ctx, Now};
 use crate::serve::probes::Readiness;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use loadline_core::object::Meta;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -55,6 +57,12 @@ pub struct ByQuality {
     pub quality: &'static str,
 }
 
+/// By what their load taint says; `spared` are those that have none because enough others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ByGrade {
+    pub grade: &'static str,
+}
+
 /// By why a series is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByReason {
@@ -73,6 +81,7 @@ pub struct Metrics {
     pub nodes: Family<ByQuality, Gauge>,
     pub warming_up: Gauge,
     pub ignored: Family<ByReason, Gauge>,
+    pub tainted: Family<ByGrade, Gauge>,
     pub policy_failures: Counter,
 }
 
@@ -99,6 +108,7 @@ impl Metrics {
                 "Series of the newest answers by why they are not used",
                 self.ignored.clone(),
             );
+            own.register("nodes_tainted", "Nodes by what their load taint says", self.tainted.clone());
             own.register("policy_failures", "Policies that could not be used", self.policy_failures.clone());
             own.register_collector(Box::new(connection.calls().clone()));
         });
@@ -131,17 +141,29 @@ impl Teller {
         self.metrics.queries.get_or_create(&ByOutcome { source, outcome }).inc();
     }
 
-    pub fn patched(&self, patched: &Patched) {
+    pub fn patched(&self, patched: &Patched, now: Timestamp) {
         let outcome = match (&patched.wrote, &patched.problem) {
-            (Some(_), _) => "written",
+            (Some(_), _) => {
+                if let Some(taint) = &patched.taint {
+                    self.tainted(&patched.node, taint, now);
+                }
+                "written"
+            }
             (None, None) => "gone",
             (None, Some(problem)) => {
-                tracing::warn!(node = %patched.key.name, problem, "node cannot be annotated");
+                tracing::warn!(node = %patched.node.key.name, problem, "node cannot be annotated");
                 "failed"
             }
         };
         let urgency = label(patched.urgency);
         self.metrics.patches.get_or_create(&ByUrgency { urgency, outcome }).inc();
+    }
+
+    fn tainted(&self, node: &Meta, taint: &Tainting, now: Timestamp) {
+        let (reason, note) = taint.happened();
+        tracing::info!(node = %node.key.name, reason, note, "load taint changed");
+        let happened = Happened { severity: Severity::Normal, reason, action: "Tainting", note };
+        self.events.record(regarding(node), happened, now);
     }
 
     pub fn state(&self, state: &mut State, leads: bool, waiting: usize, now: Now) {
@@ -152,6 +174,11 @@ impl Teller {
         }
         self.metrics.warming_up.set(i64::try_from(warming_up).unwrap_or(i64::MAX));
         self.metrics.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        let Tainted { high, over, spared } = state.tainted;
+        for (grade, count) in [("high", high), ("over", over), ("spared", spared)] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.metrics.tainted.get_or_create(&ByGrade { grade }).set(count);
+        }
         for (reason, count) in state.ignored() {
             self.metrics
                 .ignored
@@ -213,6 +240,10 @@ fn readiness(state: &State, leads: bool, waiting: usize, now: Timestamp) -> Read
         lines.push(format!(
             "warming up: {warming_up} nodes have not been measured for as long as a metric looks back"
         ));
+    }
+    let Tainted { high, over, spared } = state.tainted;
+    if state.taints() || high + over > 0 {
+        lines.push(format!("taints: {high} high, {over} over, {spared} spared"));
     }
     lines.push(format!("patches waiting: {waiting}"));
     match state.policies.problem() {

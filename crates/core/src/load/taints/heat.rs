@@ -4,6 +4,8 @@
 //! heat = value / limit > line    exactly when    value × 10¹⁸ > limit × line, line in quintillionths
 //! ```
 
+use crate::load::policy::{Figure, NodeRules, Rules};
+use crate::load::publish::Known;
 use crate::load::ratio::Ratio;
 use crate::load::term::Terms;
 use std::cmp::Ordering;
@@ -63,7 +65,23 @@ impl Heat {
             let (value, limit) = (term.value?.ratio()?, term.limit?.ratio()?);
             Self::new(term.metric.clone(), value, limit)
         });
-        known.reduce(|hottest, next| {
+        Self::hottest(known)
+    }
+
+    /// The same of what could be written on the node, one per metric of [`Rules::metrics`]: who taints nodes goes by what
+    /// it annotates them with.
+    #[must_use]
+    pub fn of_known(rules: &Rules, node: &NodeRules, known: &[Option<Known>]) -> Option<Self> {
+        let known = rules.metrics().iter().zip(known).filter_map(|(metric, known)| {
+            let limit =
+                metric.predicate.and_then(|place| *node.limits.get(place)?).and_then(Figure::ratio)?;
+            Self::new(metric.name.clone(), (*known)?.value.share, limit)
+        });
+        Self::hottest(known)
+    }
+
+    fn hottest(all: impl Iterator<Item = Self>) -> Option<Self> {
+        all.reduce(|hottest, next| {
             let hotter = next.compare(Line::WHOLE, &hottest, Line::WHOLE) == Ordering::Greater;
             if hotter { next } else { hottest }
         })
