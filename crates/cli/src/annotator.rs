@@ -10,7 +10,7 @@ use loadline_core::load::policy::Rules;
 use loadline_manifests::{Manifests, PolicyInput};
 use loadline_services::Ctx;
 use loadline_services::annotator::policy::Source;
-use loadline_services::annotator::{self, Options};
+use loadline_services::annotator::{self, Options, history};
 use loadline_services::cluster::{Access, lease};
 use loadline_services::serve;
 use loadline_services::serve::probes;
@@ -39,6 +39,8 @@ pub async fn run(args: &Annotator) -> Result<()> {
         policy,
         measure: (!args.no_metrics_api).then_some(measure),
         prometheus,
+        history: (!args.no_metrics_api && !args.history_namespace.is_empty())
+            .then(|| history::Options::new(&args.history_namespace)),
         taints,
         rate: args.patch_qps,
         lease,

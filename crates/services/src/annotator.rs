@@ -9,9 +9,10 @@
 //! | watches | nodes; pods, for when they were bound; the `ConfigMap` of the policy, if it is in one |
 //! | polls | measurements of nodes from the metrics API; Prometheus, one query per metric |
 //! | asks | [`loadline_core::load::publish`], [`loadline_core::load::join`], [`loadline_core::ledger`], [`loadline_core::load::hot`], [`loadline_core::load::taints`] |
-//! | writes | annotations and, if wanted, taints of nodes, one patch with everything that is due; its lease |
+//! | writes | annotations and, if wanted, taints of nodes, one patch with everything that is due; the past of nodes; its lease |
 //! | tells | Events on nodes whose data are lost and found, and on the policy; metrics; readiness with the age of data |
 
+pub mod history;
 mod pace;
 pub mod policy;
 mod state;
@@ -70,6 +71,8 @@ pub struct Options {
     /// How Prometheus is asked, if at all; the queries are made from the policy.
     pub prometheus: Option<Monitoring>,
     pub publish: publish::Options,
+    /// Where the past of nodes is kept for the next start; forgotten without.
+    pub history: Option<history::Options>,
     /// By which lines nodes bear taints for their load; none do without.
     pub taints: Option<taints::Options>,
     /// Patches a second, on average.
@@ -93,6 +96,7 @@ impl Options {
             }),
             prometheus: None,
             publish: publish::Options::default(),
+            history: None,
             taints: None,
             rate: 25.0,
             lease: None,
@@ -165,6 +169,10 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
     }
 
+    if let Some(history) = options.history.clone() {
+        watches.spawn(|connection, events| history::read(connection, history, events));
+    }
+
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease.clone());
     let teller = Teller {
         events: lead.events.clone(),
@@ -178,6 +186,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut pace = Pace::new(options.rate, Now::read().at);
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut keep = interval(options.history.as_ref().map_or(Duration::MAX, |history| history.every));
+    keep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut keeping: JoinSet<Result<(), String>> = JoinSet::new();
     let (mut batch, mut due) = (Vec::new(), VecDeque::new());
     let mut in_flight: JoinSet<Patched> = JoinSet::new();
     let mut wait = None;
@@ -194,6 +205,15 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                 }
                 false
             }
+            _ = keep.tick() => {
+                if let (Some(history), Some(parts)) = (&options.history, state.history())
+                    && keeping.is_empty() && lead.leadership.may_write()
+                {
+                    keeping.spawn(history::write(lead.writer.clone(), history.clone(), parts));
+                }
+                false
+            }
+            Some(Ok(kept)) = keeping.join_next() => { state.kept(kept); false }
             () = sleep_until(wait.unwrap_or_else(|| Now::read().at)), if wait.is_some() => false,
         };
         let now = Now::read();
@@ -238,6 +258,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             if let Ok(patched) = ended {
                 state.done(&patched.node.key, patched.wrote, Now::read());
             }
+        }
+        if let (Some(history), Some(parts)) = (&options.history, state.history())
+            && lead.leadership.may_write()
+        {
+            state.kept(history::write(lead.writer.clone(), history.clone(), parts).await);
         }
         if options.taints.is_none() || !lead.leadership.may_write() {
             return;

@@ -21,6 +21,7 @@ use loadline_core::load::settings::Settings;
 use loadline_core::load::{publish, taints};
 use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
+use loadline_services::annotator::history;
 use loadline_services::annotator::policy::Source;
 use loadline_services::annotator::{self, Metrics, Monitoring, Options, Status};
 use loadline_services::cluster::{Access, Connection, Writer};
@@ -141,6 +142,19 @@ impl World {
             let node = from_value(json!({"metadata": {"name": name}, "status": status})).unwrap();
             api.create(&PostParams::default(), &node).await.unwrap();
         }
+        Self::begin(server, adjust)
+    }
+
+    /// The same cluster with another annotator, after the first has ended.
+    async fn restarted(self, adjust: impl FnOnce(&mut Options)) -> Self {
+        let server = self.server.clone();
+        self.end().await;
+        Self::begin(server, adjust)
+    }
+
+    fn begin(server: ApiServer, adjust: impl FnOnce(&mut Options)) -> Self {
+        let client = Client::new(server.clone(), "default");
+        let nodes = Api::all(client.clone());
         let measure = metrics_api::Options { every: OFTEN, of: metrics_api::Of::Nodes };
         let mut options =
             Options { measure: Some(measure), rate: 1000.0, ..Options::new(Access::Client(client.clone())) };
@@ -149,13 +163,17 @@ impl World {
             (options.metrics.clone(), options.status.clone(), CancellationToken::new());
         let ctx = Ctx::new("test", stop.clone());
         let task = tokio::spawn(async move { annotator::run(ctx, options).await.unwrap() });
-        Self { server, client, nodes: api, metrics, status, stop, task }
+        Self { server, client, nodes, metrics, status, stop, task }
     }
 
     fn measured(&self, node: &str, cpu: &str, memory: &str, at: Timestamp) {
+        self.measured_over(Duration::from_secs(15), node, cpu, memory, at);
+    }
+
+    fn measured_over(&self, window: Duration, node: &str, cpu: &str, memory: &str, at: Timestamp) {
         let usage =
             BTreeMap::from([("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), memory.to_owned())]);
-        self.server.set_node_metrics(node, &usage, Sample { at, window: Duration::from_secs(15) });
+        self.server.set_node_metrics(node, &usage, Sample { at, window });
     }
 
     /// Waits until the annotations of a node are as wanted.
@@ -391,6 +409,50 @@ async fn a_policy_is_followed_as_it_changes_and_the_last_good_one_stays() {
         })
         .await;
     world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hours_peak_survives_a_restart_and_what_is_damaged_costs_nothing_but_itself() {
+    let keep = |options: &mut Options| options.history = Some(history::Options::new("default"));
+    let world = World::start(&[("a", &[]), ("b", &[])], keep).await;
+    let now = Timestamp::now();
+    // Five minutes at 3 of 4 CPUs, a quarter of an hour ago; then little.
+    let peak = now - SignedDuration::from_mins(15);
+    world.measured_over(Duration::from_mins(5), "a", "3", "1Gi", peak);
+    let (hour, short) = ("cpu_usage_max_avg_1h", "cpu_usage_avg_5m");
+    world.annotated("a", "the peak", |a| a.get(hour) == Some(&stamped("0.75000", peak))).await;
+    let world = world.restarted(keep).await;
+    let later = now - SignedDuration::from_secs(10);
+    world.measured("a", "1", "1Gi", later);
+    world.measured("b", "1", "1Gi", later);
+    world
+        .annotated("a", "the peak of before, as of now", |a| {
+            a.get(hour) == Some(&stamped("0.75000", later))
+                && a.get(short) == Some(&stamped("0.25000", later))
+        })
+        .await;
+    let marked = |a: &BTreeMap<String, String>| a.get(publish::WARMING_UP).cloned().unwrap_or_default();
+    world.annotated("a", "an hour is not full", |a| marked(a).contains(hour)).await;
+    world
+        .annotated("b", "nothing of before is known", |a| {
+            a.get(hour).is_none_or(|text| text.starts_with("0.25"))
+        })
+        .await;
+
+    let maps: Api<ConfigMap> = Api::default_namespaced(world.client.clone());
+    let name = "loadline-load-history-0";
+    let (client, server) = (world.client.clone(), world.server.clone());
+    world.end().await;
+    let damaged = json!({"data": {"history": "AAAA"}});
+    maps.patch(name, &PatchParams::default(), &Patch::Merge(damaged)).await.unwrap();
+    let world = World::begin(server, keep);
+    let newest = now - SignedDuration::from_secs(5);
+    world.measured("a", "2", "1Gi", newest);
+    world.annotated("a", "it begins anew", |a| a.get(short) == Some(&stamped("0.50000", newest))).await;
+    world.end().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let kept = maps.get(name).await.unwrap().data.unwrap();
+    assert_ne!(kept["history"], "AAAA", "and keeps what it knows");
 }
 
 /// Taints that come and go at once, of every node but one.

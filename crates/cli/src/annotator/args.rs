@@ -33,6 +33,8 @@ What its account must be allowed:
   patch          nodes
   list           nodes.metrics.k8s.io
   list, watch    configmaps, the one named, with --policy-configmap
+  get, create, patch
+                 configmaps loadline-load-history-0, -1, …, unless --history-namespace is empty
   create, patch  events.events.k8s.io
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect
@@ -57,6 +59,9 @@ pub struct Annotator {
     /// Do not ask the metrics API
     #[arg(long, requires = "prometheus_address")]
     pub no_metrics_api: bool,
+    /// Namespace of the `ConfigMap`s that keep the past of nodes for the next start; empty keeps it in memory only
+    #[arg(long, value_name = "NAME", default_value = "kube-system")]
+    pub history_namespace: String,
     /// Patches of nodes per second, on average
     #[arg(long, value_name = "N", default_value_t = 25.0, value_parser = rate)]
     pub patch_qps: f64,

@@ -1,5 +1,6 @@
 //! What is known of every node, and what should be written on it? Messages go in, patches come out; nothing waits here.
 
+use super::history;
 use super::policy::Policies;
 use super::taint::{Tainted, Tainting};
 use super::watched::{Binding, Message, Node};
@@ -9,6 +10,7 @@ use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
 use crate::sources::prometheus::{self, Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
+use loadline_core::ledger::checkpoint::{self, Restored};
 use loadline_core::ledger::{self, Ledger, Uid};
 use loadline_core::load::Both;
 use loadline_core::load::estimate::nanocores;
@@ -114,6 +116,16 @@ struct Monitored {
     joined: Option<Joined>,
 }
 
+/// What is kept of the past of nodes.
+#[derive(Debug, Default)]
+struct History {
+    /// Is it known what was kept?
+    read: bool,
+    /// Of nodes that have not come yet.
+    waiting: HashMap<String, Vec<u8>>,
+    problem: Option<String>,
+}
+
 /// Everything.
 #[derive(Debug)]
 pub(super) struct State {
@@ -138,6 +150,7 @@ pub(super) struct State {
     monitors: bool,
     happened: Vec<(Meta, Happened)>,
     pub tainted: Tainted,
+    history: History,
 }
 
 impl State {
@@ -162,6 +175,7 @@ impl State {
             monitors: options.prometheus.is_some(),
             happened: Vec::new(),
             tainted: Tainted::default(),
+            history: History::default(),
         }
     }
 
@@ -170,7 +184,7 @@ impl State {
         match message {
             Message::Node(event) => {
                 let change = self.nodes.apply(event, now.clock);
-                self.take_node(change);
+                self.take_node(change, now.clock);
             }
             Message::Pod(event) => self.take_pod(event, now.clock),
             Message::Policy(event) => {
@@ -185,10 +199,73 @@ impl State {
             }
             Message::Measured(measurements) => self.take_samples(measurements, now.clock),
             Message::Answered(answered) => self.take_answer(answered),
+            Message::History(read) => self.take_history(read, now.clock),
         }
     }
 
-    fn take_node(&mut self, change: Change<Box<Node>, ()>) {
+    /// What is known of a node's past, for when it comes; those that are there have it at once.
+    fn take_history(&mut self, read: Result<Vec<Vec<u8>>, String>, now: Timestamp) {
+        let parts = match read {
+            Ok(parts) => parts,
+            Err(problem) => return self.kept(Err(problem)),
+        };
+        self.history.read = true;
+        for part in parts {
+            match checkpoint::decode(&part) {
+                Ok(nodes) => {
+                    let nodes = nodes.into_iter().map(|(name, bytes)| (name, bytes.to_vec()));
+                    self.history.waiting.extend(nodes);
+                }
+                Err(problem) => tracing::warn!(%problem, "history cannot be read; its nodes begin anew"),
+            }
+        }
+        let here: Vec<Arc<str>> = self.entries.keys().cloned().collect();
+        for name in here {
+            self.recall(&name, now);
+        }
+    }
+
+    fn recall(&mut self, name: &str, now: Timestamp) {
+        let Some(entry) = self.entries.get(name) else { return };
+        let Some(bytes) = self.history.waiting.remove(name) else { return };
+        match self.ledger.restore(entry.id, &bytes, now) {
+            Ok(Restored::Done) => {}
+            Ok(other) => tracing::debug!(node = name, ?other, "history of a node is of no use"),
+            Err(problem) => tracing::warn!(node = name, %problem, "history of a node cannot be read"),
+        }
+    }
+
+    /// The past of all nodes, to be kept; `None` as long as it is not known what is kept already.
+    pub fn history(&self) -> Option<Vec<Vec<u8>>> {
+        let known = self.history.read && self.is_ready();
+        let past =
+            |(name, entry): (&Arc<str>, &Entry)| Some((name.clone(), self.ledger.checkpoint(entry.id)?));
+        let encoded =
+            known.then(|| checkpoint::encode(self.entries.iter().filter_map(past), history::PART))?;
+        if encoded.left_out > 0 {
+            tracing::warn!(nodes = encoded.left_out, "history of nodes is too large to be kept");
+        }
+        Some(encoded.parts).filter(|parts| !parts.is_empty())
+    }
+
+    /// What came of keeping or reading it; told once as long as it is the same.
+    pub fn kept(&mut self, result: Result<(), String>) {
+        let problem = result.err();
+        if problem != self.history.problem {
+            match &problem {
+                Some(problem) => tracing::warn!(problem, "history is not kept"),
+                None => tracing::info!("history is kept again"),
+            }
+        }
+        self.history.problem = problem;
+    }
+
+    /// Why the past is not kept, if it is not.
+    pub fn not_kept(&self) -> Option<&str> {
+        self.history.problem.as_deref()
+    }
+
+    fn take_node(&mut self, change: Change<Box<Node>, ()>, now: Timestamp) {
         for (meta, ()) in &change.deleted {
             self.remove(&meta.key.name);
         }
@@ -227,7 +304,8 @@ impl State {
             not_before: None,
             in_flight: false,
         };
-        self.entries.insert(name, entry);
+        self.entries.insert(name.clone(), entry);
+        self.recall(&name, now);
         self.forget_joins();
     }
 
@@ -446,7 +524,7 @@ impl State {
         }
         if let Some((meta, Some(node))) = wrote {
             let change = self.nodes.wrote(meta, Ok(node));
-            self.take_node(change);
+            self.take_node(change, now.clock);
         }
     }
 

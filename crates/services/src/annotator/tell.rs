@@ -245,6 +245,7 @@ fn readiness(state: &State, leads: bool, waiting: usize, now: Timestamp) -> Read
     if state.taints() || high + over > 0 {
         lines.push(format!("taints: {high} high, {over} over, {spared} spared"));
     }
+    lines.extend(state.not_kept().map(|problem| format!("history: {problem}")));
     lines.push(format!("patches waiting: {waiting}"));
     match state.policies.problem() {
         Some(problem) => lines.push(format!("policy: the last good one is in force; {problem}")),

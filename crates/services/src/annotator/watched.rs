@@ -22,6 +22,8 @@ pub(super) enum Message {
     Answered(Answered),
     /// The text of the policy's file, or why it cannot be read.
     File(Result<String, String>),
+    /// What was kept of the past of nodes, or why that is not known.
+    History(Result<Vec<Vec<u8>>, String>),
 }
 
 /// A node, and by what else monitoring may name it.
