@@ -55,7 +55,7 @@ pub async fn run(args: &Annotator) -> Result<()> {
         let router = probes::router(move || status.readiness(), ctx.metrics.clone());
         tokio::spawn(serve::run(http, router, ctx.stop.clone()));
     }
-    signal::until_ended(annotator::run(ctx, options), &stop).await
+    signal::until_ended(Box::pin(annotator::run(ctx, options)), &stop).await
 }
 
 /// The rules a text comes to, or everything that is wrong with it.

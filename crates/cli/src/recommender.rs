@@ -6,6 +6,7 @@ use crate::signal;
 use anyhow::{Context, Result};
 use args::{Like, Recommender};
 use loadline_core::learn;
+use loadline_core::load::Both;
 use loadline_services::Ctx;
 use loadline_services::cluster::{Access, lease};
 use loadline_services::recommender::{self, Options};
@@ -21,7 +22,7 @@ pub async fn run(args: &Recommender) -> Result<()> {
     cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
     let like = match args.like {
         Like::Loadline => learn::Like::Loadline,
-        Like::Crane => learn::Like::Crane(Default::default()),
+        Like::Crane => learn::Like::Crane(Both::default()),
     };
     let options = Options {
         learn: learn::Options { like, ..learn::Options::default() },

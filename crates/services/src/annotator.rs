@@ -13,44 +13,41 @@
 //! | tells | Events on nodes whose data are lost and found, and on the policy; metrics; readiness with the age of data |
 
 pub mod history;
+mod monitoring;
 mod pace;
+mod patches;
 pub mod policy;
 mod state;
 mod taint;
 mod tell;
 mod watched;
 
+pub use monitoring::Monitoring;
 pub use tell::{ByOutcome, Metrics, Status};
 
-use crate::cluster::connection::Cause;
 use crate::cluster::events::Regarding;
 use crate::cluster::leading::Leading;
 use crate::cluster::lease;
 use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
-use crate::cluster::write::Patch;
-use crate::cluster::{Access, Connection, Writer};
+use crate::cluster::{Access, Connection};
 use crate::ctx::{Ctx, Now};
-use crate::sources::{metrics_api, prometheus};
+use crate::sources::metrics_api;
+use history::{Keeper, Turn};
 use loadline_core::load::{publish, taints};
 use loadline_core::object::Meta;
-use pace::Pace;
+use monitoring::Asking;
+use patches::{Patched, Patches};
 use policy::{Policies, Source};
-use serde_json::json;
-use state::{Due, State};
-use std::collections::VecDeque;
+use state::State;
 use std::path::PathBuf;
 use std::time::Duration;
-use taint::Tainting;
 use tell::Teller;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
-use watched::{ConfigMaps, Message, Node, Nodes, Pods};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use watched::{ConfigMaps, Message, Nodes, Pods};
 
 const COMPONENT: &str = "loadline-annotator";
-/// Patches under way at a time.
-const WRITES: usize = 16;
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
 /// How long patches under way may hold up the end.
@@ -106,40 +103,6 @@ impl Options {
     }
 }
 
-/// How Prometheus is asked for the metrics of the policy.
-#[derive(Clone, Debug)]
-pub struct Monitoring {
-    pub target: prometheus::Target,
-    pub every: Duration,
-    pub timeout: Duration,
-    pub label: Option<String>,
-    /// Matchers for series asked for by name, such as `cluster="a"`.
-    pub matchers: Vec<String>,
-    /// Expressions in place of the series of that name.
-    pub expressions: Vec<(String, String)>,
-}
-
-impl Monitoring {
-    /// What is asked for the metrics of a policy.
-    fn options(&self, rules: &loadline_core::load::policy::Rules) -> prometheus::Options {
-        let fetched = rules.metrics().iter().filter(|metric| metric.period.is_some());
-        let query = |name: &str| match self.expressions.iter().find(|(metric, _)| metric == name) {
-            Some((_, text)) => loadline_api::prometheus::Query::Expression(text.clone()),
-            None => loadline_api::prometheus::Query::Rule {
-                name: name.to_owned(),
-                matchers: self.matchers.clone(),
-            },
-        };
-        prometheus::Options {
-            target: self.target.clone(),
-            every: self.every,
-            timeout: self.timeout,
-            label: self.label.clone(),
-            queries: fetched.map(|metric| (metric.name.clone(), query(&metric.name))).collect(),
-        }
-    }
-}
-
 /// Why an annotator could not start.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -181,106 +144,54 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     };
 
     let mut state = State::new(Policies::new(options.policy.clone()), &options);
-    let mut asking: Option<JoinSet<()>> = None;
-    let mut asked: Option<prometheus::Options> = None;
-    let mut pace = Pace::new(options.rate, Now::read().at);
+    let mut asking = Asking::new(options.prometheus);
+    let mut patches = Patches::new(&lead, options.rate);
+    let mut keeper = Keeper::new(options.history);
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut keep = interval(options.history.as_ref().map_or(Duration::MAX, |history| history.every));
-    keep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut keeping: JoinSet<Result<(), String>> = JoinSet::new();
-    let (mut batch, mut due) = (Vec::new(), VecDeque::new());
-    let mut in_flight: JoinSet<Patched> = JoinSet::new();
-    let mut wait = None;
+    let mut batch = Vec::new();
     loop {
-        let looks = tokio::select! {
+        let mut looks = false;
+        tokio::select! {
             () = ctx.stop.cancelled() => break,
-            _ = look.tick() => true,
-            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { false },
-            Some(ended) = in_flight.join_next() => {
-                if let Ok(patched) = ended {
-                    let now = Now::read();
+            _ = look.tick() => looks = true,
+            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
+            ended = patches.next() => {
+                let now = Now::read();
+                if let Some(patched) = ended {
                     teller.patched(&patched, now.clock);
                     state.done(&patched.node.key, patched.wrote, now);
                 }
-                false
             }
-            _ = keep.tick() => {
-                if let (Some(history), Some(parts)) = (&options.history, state.history())
-                    && keeping.is_empty() && lead.leadership.may_write()
-                {
-                    keeping.spawn(history::write(lead.writer.clone(), history.clone(), parts));
-                }
-                false
-            }
-            Some(Ok(kept)) = keeping.join_next() => { state.kept(kept); false }
-            () = sleep_until(wait.unwrap_or_else(|| Now::read().at)), if wait.is_some() => false,
-        };
+            turn = keeper.turn() => match (turn, state.history()) {
+                (Turn::Kept(kept), _) => state.kept(kept),
+                (Turn::Due, Some(parts)) if lead.leadership.may_write() => keeper.keep(&lead.writer, parts),
+                (Turn::Due, _) => {}
+            },
+        }
         let now = Now::read();
         for message in batch.drain(..) {
             teller.message(&message);
             state.take(message, now);
         }
-        // Another policy is another set of queries.
-        if let Some(monitoring) = &options.prometheus
-            && state.policies.is_loaded()
-        {
-            let wanted = monitoring.options(state.rules());
-            if asked.as_ref().is_none_or(|asked| asked.queries != wanted.queries) {
-                let mut tasks = JoinSet::new();
-                tasks.spawn(prometheus::poll(
-                    wanted.clone(),
-                    ctx.seed(),
-                    watches.events(),
-                    Message::Answered,
-                ));
-                (asking, asked) = (Some(tasks), Some(wanted));
-            }
+        if state.policies.is_loaded() {
+            asking.follow(state.rules(), &ctx, || watches.events());
         }
         if looks {
-            due = if state.is_ready() { state.due(now).into() } else { VecDeque::new() };
-            teller.state(&mut state, lead.leadership.may_write(), due.len(), now);
+            patches.set(if state.is_ready() { state.due(now) } else { Vec::new() });
+            teller.state(&mut state, lead.leadership.may_write(), patches.waiting(), now);
         }
-        wait = None;
-        while lead.leadership.may_write() && in_flight.len() < WRITES && !due.is_empty() {
-            if let Err(at) = pace.take(now.at) {
-                wait = Some(at);
-                break;
-            }
-            let Some(next) = due.pop_front() else { break };
-            state.sent(&next.node, now);
-            in_flight.spawn(patch(lead.writer.clone(), next));
-        }
+        patches.send(&mut state, now);
     }
     drop(asking);
     let goodbye = async {
-        while let Some(ended) = in_flight.join_next().await {
-            if let Ok(patched) = ended {
-                state.done(&patched.node.key, patched.wrote, Now::read());
-            }
-        }
-        if let (Some(history), Some(parts)) = (&options.history, state.history())
-            && lead.leadership.may_write()
-        {
-            state.kept(history::write(lead.writer.clone(), history.clone(), parts).await);
-        }
-        if options.taints.is_none() || !lead.leadership.may_write() {
-            return;
-        }
-        // Nobody is in a hurry to bring new load now: the rate is for those who stay.
-        let mut leaving = VecDeque::from(state.withdraw(Now::read()));
-        while !leaving.is_empty() || !in_flight.is_empty() {
-            while in_flight.len() < WRITES
-                && let Some(next) = leaving.pop_front()
-            {
-                in_flight.spawn(patch(lead.writer.clone(), next));
-            }
-            if let Some(Ok(patched)) = in_flight.join_next().await {
-                teller.patched(&patched, Now::read().clock);
-            }
-        }
+        let last = |state: &mut State| {
+            if options.taints.is_some() { state.withdraw(Now::read()) } else { Vec::new() }
+        };
+        patches.finish(&mut state, last, |patched| teller.patched(patched, Now::read().clock)).await;
+        keeper.finish(&lead.writer, state.history()).await;
     };
-    if tokio::time::timeout(GOODBYE, goodbye).await.is_err() {
+    if timeout(GOODBYE, goodbye).await.is_err() {
         tracing::warn!("some writes had not ended in time; taints that are left go with the next start");
     }
     lead.end().await;
@@ -301,36 +212,6 @@ async fn reread(path: PathBuf, events: mpsc::Sender<Message>) {
             return;
         }
     }
-}
-
-/// What came of a patch.
-struct Patched {
-    node: Meta,
-    urgency: publish::Urgency,
-    taint: Option<Tainting>,
-    wrote: Option<(Meta, Option<Box<Node>>)>,
-    problem: Option<String>,
-}
-
-/// One patch for everything that is due on a node.
-async fn patch(writer: Writer, due: Due) -> Patched {
-    let Due { node, update, taint } = due;
-    // Of another node of that name nothing is known: the uid makes sure that it is this one.
-    let mut change = json!({"metadata": {"uid": &*node.uid, "annotations": update.annotations}});
-    if let Some(taint) = &taint {
-        // The list is replaced: if it is not the one that was read, somebody else's taint would be lost.
-        change["metadata"]["resourceVersion"] = json!(node.revision.map(|revision| revision.to_string()));
-        change["spec"] = json!({"taints": taint.taints});
-    }
-    let answer = writer.patch(NODES.whole(), &node.key, Patch::Merge, &change).await;
-    let (wrote, problem) = match answer {
-        Ok(written) => (written.read::<Nodes>().map(|(meta, read)| (meta, read.ok())), None),
-        Err(failure) => {
-            let gone = matches!(failure.cause, Cause::NotFound | Cause::Conflict);
-            (None, (!gone).then_some(failure.message))
-        }
-    };
-    Patched { node, urgency: update.urgency, taint, wrote, problem }
 }
 
 /// About a node.

@@ -39,8 +39,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
-    Budgets, Claims, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes, Pods, PriorityClasses,
-    Recommendations, ReplicaSets, StatefulSets, StorageClasses, Volumes,
+    AdviceMessage, Budgets, Claims, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes, Pods,
+    PriorityClasses, Recommendations, ReplicaSets, StatefulSets, StorageClasses, Volumes,
 };
 
 /// What events and field managers call us.
@@ -179,11 +179,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.add::<CsiNodes>(Message::CsiNode);
     watches.add::<Budgets>(Message::Budget);
     if options.rules.is_some() {
-        watches.add::<Recommendations>(Message::Recommendation);
-        watches.add::<ReplicaSets>(Message::ReplicaSet);
-        watches.add::<Deployments>(Message::Deployment);
-        watches.add::<StatefulSets>(Message::StatefulSet);
-        watches.add::<Jobs>(Message::Job);
+        watches.add::<Recommendations>(|event| Message::Advice(AdviceMessage::Recommendation(event)));
+        watches.add::<ReplicaSets>(|event| Message::Advice(AdviceMessage::ReplicaSet(event)));
+        watches.add::<Deployments>(|event| Message::Advice(AdviceMessage::Deployment(event)));
+        watches.add::<StatefulSets>(|event| Message::Advice(AdviceMessage::StatefulSet(event)));
+        watches.add::<Jobs>(|event| Message::Advice(AdviceMessage::Job(event)));
     }
     let measure = options.measure;
     watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));

@@ -14,7 +14,8 @@ use loadline_core::object::Key;
 use serde_json::json;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 /// Bytes per object: as text a third more, and an object may have a mebibyte.
 pub(super) const PART: usize = 512 << 10;
@@ -89,7 +90,7 @@ async fn parts(writer: &Writer, options: &Options) -> Result<Vec<Vec<u8>>, Strin
 }
 
 /// Writes all parts; says what went wrong.
-pub(super) async fn write(writer: Writer, options: Options, parts: Vec<Vec<u8>>) -> Result<(), String> {
+async fn write(writer: Writer, options: Options, parts: Vec<Vec<u8>>) -> Result<(), String> {
     let count = parts.len().to_string();
     for (number, part) in parts.into_iter().enumerate() {
         let key = options.part(number);
@@ -105,4 +106,56 @@ pub(super) async fn write(writer: Writer, options: Options, parts: Vec<Vec<u8>>)
         written.map_err(|failure| format!("history cannot be written: {}", failure.message))?;
     }
     Ok(())
+}
+
+/// What is to be done about the past.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// It is time to write it.
+    Due,
+    /// It was written, or not.
+    Kept(Result<(), String>),
+}
+
+/// Writes the past now and then, one write at a time.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    options: Option<Options>,
+    ticks: Interval,
+    writing: JoinSet<Result<(), String>>,
+}
+
+impl Keeper {
+    pub fn new(options: Option<Options>) -> Self {
+        let mut ticks = interval(options.as_ref().map_or(Duration::MAX, |options| options.every));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { options, ticks, writing: JoinSet::new() }
+    }
+
+    /// Waits for the next.
+    pub async fn turn(&mut self) -> Turn {
+        loop {
+            tokio::select! {
+                _ = self.ticks.tick() => return Turn::Due,
+                Some(ended) = self.writing.join_next() => if let Ok(kept) = ended { return Turn::Kept(kept) },
+            }
+        }
+    }
+
+    /// Begins to write, unless it still writes.
+    pub fn keep(&mut self, writer: &Writer, parts: Vec<Vec<u8>>) {
+        if let Some(options) = self.options.clone().filter(|_| self.writing.is_empty()) {
+            self.writing.spawn(write(writer.clone(), options, parts));
+        }
+    }
+
+    /// Writes a last time.
+    pub async fn finish(mut self, writer: &Writer, parts: Option<Vec<Vec<u8>>>) {
+        while self.writing.join_next().await.is_some() {}
+        if let (Some(options), Some(parts)) = (self.options, parts)
+            && let Err(problem) = write(writer.clone(), options, parts).await
+        {
+            tracing::warn!(problem, "history is not kept");
+        }
+    }
 }

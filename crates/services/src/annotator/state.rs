@@ -1,6 +1,8 @@
 //! What is known of every node, and what should be written on it? Messages go in, patches come out; nothing waits here.
 
-use super::history;
+mod past;
+mod taints;
+
 use super::policy::Policies;
 use super::taint::{Tainted, Tainting};
 use super::watched::{Binding, Message, Node};
@@ -10,7 +12,6 @@ use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
 use crate::sources::prometheus::{self, Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
-use loadline_core::ledger::checkpoint::{self, Restored};
 use loadline_core::ledger::{self, Ledger, Uid};
 use loadline_core::load::Both;
 use loadline_core::load::estimate::nanocores;
@@ -18,10 +19,11 @@ use loadline_core::load::hot::Bindings;
 use loadline_core::load::join::{self, Joined, Names, Value};
 use loadline_core::load::policy::{NodeRules, Rules};
 use loadline_core::load::publish::{self, Known, Update, Urgency};
-use loadline_core::load::taints::{self, Heat, LoadTaint, NodeHeat};
+use loadline_core::load::taints::{Heat, Options as TaintOptions};
 use loadline_core::load::term::{Derived, RECENT};
 use loadline_core::object::{Key, Meta};
 use loadline_core::view::NodeId;
+use past::History;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,23 +118,13 @@ struct Monitored {
     joined: Option<Joined>,
 }
 
-/// What is kept of the past of nodes.
-#[derive(Debug, Default)]
-struct History {
-    /// Is it known what was kept?
-    read: bool,
-    /// Of nodes that have not come yet.
-    waiting: HashMap<String, Vec<u8>>,
-    problem: Option<String>,
-}
-
 /// Everything.
 #[derive(Debug)]
 pub(super) struct State {
     pub policies: Policies,
     options: publish::Options,
     /// By which lines nodes are tainted, if they are.
-    taints: Option<taints::Options>,
+    taints: Option<TaintOptions>,
     nodes: Informer<()>,
     pods: Informer<()>,
     entries: BTreeMap<Arc<str>, Entry>,
@@ -201,68 +193,6 @@ impl State {
             Message::Answered(answered) => self.take_answer(answered),
             Message::History(read) => self.take_history(read, now.clock),
         }
-    }
-
-    /// What is known of a node's past, for when it comes; those that are there have it at once.
-    fn take_history(&mut self, read: Result<Vec<Vec<u8>>, String>, now: Timestamp) {
-        let parts = match read {
-            Ok(parts) => parts,
-            Err(problem) => return self.kept(Err(problem)),
-        };
-        self.history.read = true;
-        for part in parts {
-            match checkpoint::decode(&part) {
-                Ok(nodes) => {
-                    let nodes = nodes.into_iter().map(|(name, bytes)| (name, bytes.to_vec()));
-                    self.history.waiting.extend(nodes);
-                }
-                Err(problem) => tracing::warn!(%problem, "history cannot be read; its nodes begin anew"),
-            }
-        }
-        let here: Vec<Arc<str>> = self.entries.keys().cloned().collect();
-        for name in here {
-            self.recall(&name, now);
-        }
-    }
-
-    fn recall(&mut self, name: &str, now: Timestamp) {
-        let Some(entry) = self.entries.get(name) else { return };
-        let Some(bytes) = self.history.waiting.remove(name) else { return };
-        match self.ledger.restore(entry.id, &bytes, now) {
-            Ok(Restored::Done) => {}
-            Ok(other) => tracing::debug!(node = name, ?other, "history of a node is of no use"),
-            Err(problem) => tracing::warn!(node = name, %problem, "history of a node cannot be read"),
-        }
-    }
-
-    /// The past of all nodes, to be kept; `None` as long as it is not known what is kept already.
-    pub fn history(&self) -> Option<Vec<Vec<u8>>> {
-        let known = self.history.read && self.is_ready();
-        let past =
-            |(name, entry): (&Arc<str>, &Entry)| Some((name.clone(), self.ledger.checkpoint(entry.id)?));
-        let encoded =
-            known.then(|| checkpoint::encode(self.entries.iter().filter_map(past), history::PART))?;
-        if encoded.left_out > 0 {
-            tracing::warn!(nodes = encoded.left_out, "history of nodes is too large to be kept");
-        }
-        Some(encoded.parts).filter(|parts| !parts.is_empty())
-    }
-
-    /// What came of keeping or reading it; told once as long as it is the same.
-    pub fn kept(&mut self, result: Result<(), String>) {
-        let problem = result.err();
-        if problem != self.history.problem {
-            match &problem {
-                Some(problem) => tracing::warn!(problem, "history is not kept"),
-                None => tracing::info!("history is kept again"),
-            }
-        }
-        self.history.problem = problem;
-    }
-
-    /// Why the past is not kept, if it is not.
-    pub fn not_kept(&self) -> Option<&str> {
-        self.history.problem.as_deref()
     }
 
     fn take_node(&mut self, change: Change<Box<Node>, ()>, now: Timestamp) {
@@ -439,53 +369,6 @@ impl State {
         self.taint(&mut due, now);
         due.sort_by_key(|due| due.update.urgency);
         due
-    }
-
-    /// Adds the taints that are to be written. Without lines to taint by, what an earlier run left behind goes.
-    fn taint(&mut self, due: &mut Vec<Due>, now: Now) {
-        let nodes = self.heats();
-        let changes = match &self.taints {
-            Some(options) => taints::decide(&nodes, options, now.clock),
-            None => taints::withdraw(&nodes, now.clock),
-        };
-        self.tainted = Tainted::count(&changes);
-        let others = due.len();
-        for change in changes.into_iter().filter(taints::Change::writes) {
-            let Some(entry) = self.entries.get(&change.node) else { continue };
-            let soon = entry.written.is_some_and(|at| now.at.duration_since(at) < APART[0]);
-            if entry.in_flight || soon || entry.not_before.is_some_and(|at| now.at < at) {
-                continue;
-            }
-            let tainting = Some(Tainting::new(change, &entry.node.facts.taints));
-            // By name, as the nodes are.
-            match due[..others].binary_search_by(|due| due.node.key.name.cmp(&entry.meta.key.name)) {
-                Ok(at) => (due[at].taint, due[at].update.urgency) = (tainting, Urgency::Now),
-                Err(_) => {
-                    due.push(Due { node: entry.meta.clone(), update: Update::nothing(), taint: tainting })
-                }
-            }
-        }
-    }
-
-    /// Takes all taints of ours away: nobody will when we are gone.
-    pub fn withdraw(&self, now: Now) -> Vec<Due> {
-        let changes = taints::withdraw(&self.heats(), now.clock);
-        let due = changes.into_iter().filter_map(|change| {
-            let entry = self.entries.get(&change.node)?;
-            let taint = Some(Tainting::new(change, &entry.node.facts.taints));
-            Some(Due { node: entry.meta.clone(), update: Update::nothing(), taint })
-        });
-        due.collect()
-    }
-
-    fn heats(&self) -> Vec<NodeHeat> {
-        let heat = |(name, entry): (&Arc<str>, &Entry)| NodeHeat {
-            name: name.clone(),
-            heat: entry.heat.clone(),
-            taint: LoadTaint::of(&entry.node.facts.taints),
-            takes_pods: super::taint::takes_pods(&entry.node.facts),
-        };
-        self.entries.iter().map(heat).collect()
     }
 
     fn join(&mut self) {

@@ -1,5 +1,6 @@
 //! How does a load taint get onto a node, and how many are there?
 
+use crate::cluster::events::{Happened, Severity};
 use loadline_core::load::taints::{Act, Change, Grade, KEY};
 use loadline_core::select::taint::Taint;
 use loadline_core::view::NodeFacts;
@@ -17,8 +18,8 @@ impl Tainting {
         Self { taints: change.apply(taints), change }
     }
 
-    /// Reason and note of the Event.
-    pub fn happened(&self) -> (&'static str, String) {
+    /// The Event about it.
+    pub fn happened(&self) -> Happened {
         let reason = match self.change.act {
             Act::Add => "LoadTaintAdded",
             Act::Raise => "LoadTaintRaised",
@@ -31,7 +32,7 @@ impl Tainting {
             Some(taint) => format!("{}: {because}", taint.taint()),
             None => because.to_string(),
         };
-        (reason, note)
+        Happened { severity: Severity::Normal, reason, action: "Tainting", note }
     }
 }
 

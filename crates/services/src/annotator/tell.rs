@@ -160,9 +160,8 @@ impl Teller {
     }
 
     fn tainted(&self, node: &Meta, taint: &Tainting, now: Timestamp) {
-        let (reason, note) = taint.happened();
-        tracing::info!(node = %node.key.name, reason, note, "load taint changed");
-        let happened = Happened { severity: Severity::Normal, reason, action: "Tainting", note };
+        let happened = taint.happened();
+        tracing::info!(node = %node.key.name, reason = happened.reason, note = happened.note, "load taint changed");
         self.events.record(regarding(node), happened, now);
     }
 

@@ -3,7 +3,7 @@
 //! None of this is needed: without the kind, or without leave to read it, pods count with what they request. A kind that
 //! is not there is asked for again, so one that comes later is noticed.
 
-use super::watched::Message;
+use super::watched::AdviceMessage;
 use crate::cluster::{Change, Event, Informer};
 use jiff::Timestamp;
 use loadline_api::owners::Workload;
@@ -39,32 +39,31 @@ impl Advice {
         }
     }
 
-    /// Takes a message in; says whether what pods are expected to use may be another. Gives back what is none of this.
-    pub fn take(&mut self, message: Message, cluster: &mut Cluster, now: Timestamp) -> Result<bool, Message> {
-        Ok(match message {
-            Message::Recommendation(event) => {
+    /// Takes a message in; says whether what pods are expected to use may be another.
+    pub fn take(&mut self, message: AdviceMessage, cluster: &mut Cluster, now: Timestamp) -> bool {
+        match message {
+            AdviceMessage::Recommendation(event) => {
                 let event = self.told("recommendations", event);
                 let change = self.recommendations.apply(event, now);
                 self.recommended(change, cluster)
             }
-            Message::ReplicaSet(event) => {
+            AdviceMessage::ReplicaSet(event) => {
                 let event = self.told("replicasets", event);
                 controlled(&mut self.replica_sets, event, cluster, now)
             }
-            Message::Deployment(event) => {
+            AdviceMessage::Deployment(event) => {
                 let event = self.told("deployments", event);
                 controlled(&mut self.deployments, event, cluster, now)
             }
-            Message::StatefulSet(event) => {
+            AdviceMessage::StatefulSet(event) => {
                 let event = self.told("statefulsets", event);
                 controlled(&mut self.stateful_sets, event, cluster, now)
             }
-            Message::Job(event) => {
+            AdviceMessage::Job(event) => {
                 let event = self.told("jobs", event);
                 controlled(&mut self.jobs, event, cluster, now)
             }
-            other => return Err(other),
-        })
+        }
     }
 
     fn recommended(

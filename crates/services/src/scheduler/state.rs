@@ -196,14 +196,14 @@ impl State {
                 self.take_pod(change, now);
             }
             Message::Measured(measurements) => self.take_measurements(measurements, now),
-            other => match self.advice.take(other, &mut self.cluster, now.clock) {
-                Ok(changed) => self.advised |= changed,
-                Err(other) => {
-                    if self.take_reference(other, now) {
-                        self.references_changed(now);
-                    }
+            Message::Advice(message) => {
+                self.advised |= self.advice.take(message, &mut self.cluster, now.clock);
+            }
+            other => {
+                if self.take_reference(other, now) {
+                    self.references_changed(now);
                 }
-            },
+            }
         }
     }
 

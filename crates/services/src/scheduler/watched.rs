@@ -26,12 +26,18 @@ pub(super) enum Message {
     StorageClass(Event<StorageClass>),
     CsiNode(Event<CsiNode>),
     Budget(Event<Budget>),
+    Advice(AdviceMessage),
+    Measured(Measurements),
+}
+
+/// What comes in about what is recommended for pods.
+#[derive(Debug)]
+pub(super) enum AdviceMessage {
     Recommendation(Event<Option<Recommendation>>),
     ReplicaSet(Event<Workload>),
     Deployment(Event<Workload>),
     StatefulSet(Event<Workload>),
     Job(Event<Workload>),
-    Measured(Measurements),
 }
 
 /// Of small objects only who set which field is long.
