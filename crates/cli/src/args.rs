@@ -476,6 +476,9 @@ pub struct Up {
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Leave components out, to start them yourself against this cluster; may be given several times
+    #[arg(long, value_name = "COMPONENT", value_delimiter = ',', conflicts_with = "compare")]
+    pub without: Vec<Component>,
     /// Start so many member clusters, each with its own API server and nodes, and one estimator for all of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub clusters: u16,
@@ -485,6 +488,15 @@ pub struct Up {
     /// How the comparison is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table", requires = "compare")]
     pub output: Output,
+}
+
+/// What `up` starts beside the API server, nodes and controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Component {
+    Scheduler,
+    Annotator,
+    Recommender,
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

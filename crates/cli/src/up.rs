@@ -2,10 +2,11 @@
 
 mod compare;
 mod estimator;
+mod exporter;
 mod news;
 mod site;
 
-use crate::args::{self, Up};
+use crate::args::{self, Component, Up};
 use crate::kubeconfig::Kubeconfig;
 use crate::out::{bold, dim, line};
 use crate::signal;
@@ -17,6 +18,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::quantity::Quantity;
 use loadline_manifests::{Manifests, PolicyInput};
 use loadline_sim::node::{Figures, Sink, Use};
+use loadline_sim::world::Scheduler;
 use loadline_sim::{Options, Scenario};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +35,15 @@ pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
         return compare::run(args).await;
     }
-    let options = Options { protect: Some(PROTECT_EVERY), annotate: true, ..options(args)? };
+    let with = |component| !args.without.contains(&component);
+    let usual = options(args)?;
+    let options = Options {
+        scheduler: if with(Component::Scheduler) { usual.scheduler } else { Scheduler::Other },
+        protect: with(Component::Agent).then_some(PROTECT_EVERY),
+        learn: usual.learn.filter(|_| with(Component::Recommender)),
+        annotate: with(Component::Annotator),
+        ..usual
+    };
     let started = Instant::now();
     let mut sites = Vec::new();
     for number in 0..args.clusters {
@@ -107,6 +117,12 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
         let name = if sites.len() > 1 { format!("  ({})", site.name) } else { String::new() };
         line(&format!("  API server  {}{name}", site.url));
     }
+    for site in sites {
+        line(&format!(
+            "  exporters   http://{}/targets, for the http_sd_configs of a Prometheus",
+            site.monitored_at
+        ));
+    }
     let each = if sites.len() > 1 { " in each cluster" } else { "" };
     line(&format!("  nodes       {}{each}, simulated", args.nodes));
     if let Some(workloads) = args.workloads {
@@ -122,6 +138,7 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
         None => {}
     }
     line(&match &args.policy {
+        _ if args.without.contains(&Component::Scheduler) => "  scheduler   none, as asked".to_owned(),
         Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),
         None => "  scheduler   load-aware, by crane's default policy".to_owned(),
     });

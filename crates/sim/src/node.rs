@@ -5,6 +5,7 @@
 
 mod address;
 mod burn;
+mod exporter;
 mod life;
 mod quota;
 mod run;
@@ -14,6 +15,7 @@ mod usage;
 
 pub(crate) use burn::USAGE_CPU;
 pub use burn::Use;
+pub use exporter::Exporters;
 pub use life::{Stage, next};
 pub use run::Kubelets;
 pub use shape::Shape;

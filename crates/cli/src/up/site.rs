@@ -1,11 +1,14 @@
 //! One cluster of `up`: an API server on a port of this machine, and the world behind it.
 
-use super::metrics;
+use super::{exporter, metrics};
 use crate::args::Up;
 use anyhow::{Context, Result};
 use loadline_apiserver::{ApiServer, Config, listen};
+use loadline_services::serve;
+use loadline_sim::node::Exporters;
 use loadline_sim::{Options, World};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,8 @@ pub struct Site {
     pub name: String,
     pub url: String,
     pub port: u16,
+    /// Where what nodes export can be scraped.
+    pub monitored_at: SocketAddr,
     pub server: ApiServer,
     pub world: World,
     serving: JoinHandle<Result<(), listen::Error>>,
@@ -41,9 +46,13 @@ impl Site {
         let serving = tokio::spawn(listening.serve(stop.clone().cancelled_owned()));
         let client = kube::Client::new(server.clone(), "default");
         let options = Options { seed: options.seed.wrapping_add(u64::from(number)), ..options.clone() };
-        let world =
-            World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")?;
-        Ok(Self { name, url, port, server, world, serving, stop })
+        let exporters = Arc::new(Exporters::new(options.nodes, options.seed));
+        let monitored = serve::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, false).await?;
+        let monitored_at = monitored.address();
+        tokio::spawn(serve::run(monitored, exporter::router(exporters.clone(), monitored_at), stop.clone()));
+        let sink = metrics(&server).and(move |figures| exporters.take(figures));
+        let world = World::start(client, &options, sink).await.context("cannot start the nodes")?;
+        Ok(Self { name, url, port, monitored_at, server, world, serving, stop })
     }
 
     /// Ends it. Whoever keeps a connection open does not keep us.

@@ -77,6 +77,15 @@ impl Sink {
         Self::new(|_| {})
     }
 
+    /// The same, and `take` as well.
+    #[must_use]
+    pub fn and(self, take: impl Fn(&Figures) + Send + Sync + 'static) -> Self {
+        Self::new(move |figures| {
+            self.take(figures);
+            take(figures);
+        })
+    }
+
     pub(crate) fn take(&self, figures: &Figures) {
         (self.0)(figures);
     }
