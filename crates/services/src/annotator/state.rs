@@ -344,9 +344,11 @@ impl State {
                 publish::choose(metric, derived.as_ref(), monitored, now.clock)
             }));
             entry.warming_up = known.iter().flatten().any(|known| known.warming_up);
-            let newest = derived.map(|derived| derived.at);
-            let quality =
-                quality(newest, known.iter().any(Option::is_some), self.resolution, now.clock, entry.quality);
+            let newest = Newest {
+                sample: derived.map(|derived| derived.at),
+                any: known.iter().flatten().map(|known| known.value.at).max(),
+            };
+            let quality = quality(newest, self.resolution, now.clock, entry.quality);
             self.happened.extend(news(entry, quality).map(|happened| (entry.meta.clone(), happened)));
             entry.quality = quality;
             entry.heat = Heat::of_known(&rules, &entry.rules, &known);
@@ -487,20 +489,27 @@ fn tell(metric: &str, series: usize, joined: &Joined) {
     }
 }
 
-fn quality(
-    newest: Option<Timestamp>,
-    known: bool,
-    resolution: SignedDuration,
-    now: Timestamp,
-    before: Quality,
-) -> Quality {
+/// When a node was last measured.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    /// By the metrics API.
+    sample: Option<Timestamp>,
+    /// By anybody.
+    any: Option<Timestamp>,
+}
+
+fn quality(newest: Newest, resolution: SignedDuration, now: Timestamp, before: Quality) -> Quality {
     let fresh = (resolution * 3).max(SignedDuration::from_secs(90));
-    match newest.map(|at| now.duration_since(at)) {
-        Some(age) if age <= fresh => Quality::Fresh,
-        Some(age) if age <= RECENT => Quality::Late,
-        _ if known => Quality::Late,
-        _ if before == Quality::Unknown => Quality::Unknown,
-        _ => Quality::Lost,
+    let within = |at: Option<Timestamp>, age| at.is_some_and(|at| now.duration_since(at) <= age);
+    if within(newest.sample, fresh) {
+        Quality::Fresh
+    } else if within(newest.sample.max(newest.any), RECENT) {
+        Quality::Late
+    } else if before == Quality::Unknown {
+        Quality::Unknown
+    } else {
+        // A day's maximum may be good for hours yet; of the load now nobody knows anything.
+        Quality::Lost
     }
 }
 
@@ -534,3 +543,6 @@ pub(super) fn label(urgency: Urgency) -> &'static str {
         Urgency::Changed => "changed",
     }
 }
+
+#[cfg(test)]
+mod tests;
