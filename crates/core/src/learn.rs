@@ -99,6 +99,8 @@ struct Workload {
     touched: bool,
     /// Was a container published that is not known, or not any more?
     outlived: bool,
+    /// The newest sample of what was last published.
+    kept: i64,
 }
 
 impl Workload {
@@ -116,8 +118,16 @@ impl Workload {
         &mut self.containers[place]
     }
 
-    /// Is what would be recommended far enough from what was published?
-    fn differs(&self, now: i64, rules: &Rules) -> bool {
+    fn newest(&self) -> Option<i64> {
+        self.containers.iter().map(|held| held.profile.newest).max()
+    }
+
+    /// Is what would be recommended far enough from what was published, or what was published too old?
+    fn differs(&self, name: &str, now: i64, rules: &Rules) -> bool {
+        // Between three and five quarters of the time, so that not all come at once.
+        let spread = i64::try_from(Uid::new(name).0 % 256).unwrap_or(0);
+        let refresh = rules.refresh / 4 * 3 + rules.refresh / 512 * spread;
+        let old = self.newest().is_some_and(|newest| newest.saturating_sub(self.kept) > refresh);
         let far = |new: Option<i64>, old: Option<i64>| match (new, old) {
             (Some(new), Some(old)) => new.abs_diff(old) > rules.tolerance.floor_of(old).max(0).unsigned_abs(),
             (new, old) => new != old,
@@ -126,11 +136,11 @@ impl Workload {
             let advice = held.profile.advice(now, rules);
             Metered::ALL.iter().any(|of| far(advice.get(*of), held.published.get(*of)))
         };
-        self.outlived || self.containers.iter().any(differs)
+        old || self.outlived || self.containers.iter().any(differs)
     }
 
     fn learned(&self, workload: &WorkloadRef, now: i64, rules: &Rules) -> Option<Learned> {
-        let newest = self.containers.iter().map(|held| held.profile.newest).max()?;
+        let newest = self.newest()?;
         let container = |held: &Container| (held.profile.name.clone(), held.profile.learned(now, rules));
         Some(Learned {
             workload: workload.clone(),
@@ -228,12 +238,12 @@ impl Learner {
     }
 
     /// The workloads whose recommendation differs by more than the tolerance from what was [published](Self::published),
-    /// by name. They are told until they are published.
+    /// or was published long ago, by name. They are told until they are published.
     pub fn changed(&mut self, now: Timestamp) -> Vec<Learned> {
         let (rules, now) = (self.rules, now.as_millisecond());
         let mut changed = Vec::new();
         for (workload, known) in self.workloads.iter_mut().filter(|(_, known)| known.touched) {
-            known.touched = known.differs(now, &rules);
+            known.touched = known.differs(&workload.key.name, now, &rules);
             if known.touched {
                 changed.extend(known.learned(workload, now, &rules));
             }
@@ -247,6 +257,7 @@ impl Learner {
         let Some(known) = self.workloads.get_mut(workload) else { return };
         known.outlived = containers.keys().any(|name| known.place(name).is_err());
         known.touched = true;
+        known.kept = known.newest().unwrap_or_default();
         for held in &mut known.containers {
             held.published = containers.get(&held.profile.name).copied().unwrap_or_default();
         }

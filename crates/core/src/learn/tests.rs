@@ -161,6 +161,26 @@ fn a_change_within_the_tolerance_is_not_told() {
 }
 
 #[test]
+fn what_was_learned_is_published_anew_every_hour_or_so_though_it_changes_nothing() {
+    let mut learner = learner();
+    learner.observe(&web(1), Uid(1), APP, sample(0, 200, 300));
+    let advice = learner.recommend(&web(1), t(0)).expect("known").advice();
+    learner.published(&web(1), &advice);
+    let mut told = Vec::new();
+    for second in (0..4 * 3600).step_by(15) {
+        learner.observe(&web(1), Uid(1), APP, sample(second, 200, 300));
+        for learned in learner.changed(t(second)) {
+            told.push(second);
+            learner.published(&web(1), &learned.advice());
+        }
+    }
+    let between: Vec<i64> = told.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(told.len() >= 3 && between.iter().all(|time| (2700..=4515).contains(time)), "{told:?}");
+    // Without samples there is nothing new to keep.
+    assert_eq!(learner.changed(t(10 * 3600)), []);
+}
+
+#[test]
 fn what_is_not_seen_for_two_weeks_is_forgotten() {
     let mut learner = learner();
     learner.observe(&web(1), Uid(1), APP, sample(0, 100, 100));

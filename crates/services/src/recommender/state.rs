@@ -57,7 +57,6 @@ pub(super) struct State {
     made: HashMap<WorkloadRef, Option<Owner>>,
     /// Pods whose workload is not known yet.
     lost: BTreeSet<Key>,
-    /// Kills that are known: told again with every change of their pod.
     in_flight: BTreeSet<Key>,
     pub measured: Option<Timestamp>,
     pub problem: Option<String>,
