@@ -11,12 +11,14 @@
 //! | one evicted | 72 % | 2 × 5 % | 82 % and daemons: nothing more may be taken |
 //! | calm again | 25 % | 2 × 5 % → 10 % | the rest comes back, then the node is open |
 //!
-//! **Underrated** is a workload that asks for a fifteenth of what it uses. One replica runs for a while; then there are
-//! many, all at once, long before any of the new ones can be measured. By what they ask for they would fit anywhere.
+//! **Underrated** is a workload that asks for a fifteenth of what it uses, in a world where every third node is busy. One
+//! replica runs for a while; then there are many, all at once, long before any of the new ones can be measured. By what they
+//! ask for they would fit anywhere.
 
 use crate::cluster::{Failure, Key, Patch, Writer, resource};
 use crate::node::{Shape, USAGE_CPU};
 use crate::tell::Teller;
+use crate::workloads::residents;
 use loadline_services::agent::watched::{ACTIONS, NODE_QOS, POD_QOS};
 use loadline_services::cluster::Resource;
 use serde_json::{Value, json};
@@ -59,7 +61,7 @@ pub(crate) async fn play(
     let story = async {
         match scenario {
             Scenario::Overload => overload(Shape::new(0, nodes, seed), &write, &tell).await,
-            Scenario::Underrated => underrated(nodes, &write, &tell).await,
+            Scenario::Underrated => underrated((nodes, seed), &write, &tell).await,
         }
     };
     tokio::select! {
@@ -91,9 +93,10 @@ async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Failur
     Ok(())
 }
 
-async fn underrated(nodes: usize, write: &Writer, tell: &Teller) -> Result<(), Failure> {
+async fn underrated((nodes, seed): (usize, u64), write: &Writer, tell: &Teller) -> Result<(), Failure> {
     let (asks, uses) = UNDERRATED;
     let replicas = 2 * nodes;
+    residents(nodes, seed, write).await;
     let object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "underrated"},
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "underrated"}}, "template": {

@@ -29,9 +29,7 @@ pub async fn create(count: usize, nodes: usize, seed: u64, write: Writer, stop: 
         return;
     }
     let all = async {
-        for index in (0..nodes).filter(|index| index % BUSY == BUSY - 1) {
-            put(&write, &resident(&Shape::new(index, nodes, seed))).await;
-        }
+        residents(nodes, seed, &write).await;
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + HEAD_START, EVERY);
         for index in 0..count {
             ticks.tick().await;
@@ -41,6 +39,13 @@ pub async fn create(count: usize, nodes: usize, seed: u64, write: Writer, stop: 
     tokio::select! {
         () = stop.cancelled() => {}
         () = all => {}
+    }
+}
+
+/// Makes every third node busy.
+pub(crate) async fn residents(nodes: usize, seed: u64, write: &Writer) {
+    for index in (0..nodes).filter(|index| index % BUSY == BUSY - 1) {
+        put(write, &resident(&Shape::new(index, nodes, seed))).await;
     }
 }
 

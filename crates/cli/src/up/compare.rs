@@ -1,6 +1,6 @@
 //! `loadline up --compare`: what does looking at load change? The same world twice, side by side.
 //!
-//! Both have the same nodes and get the same workloads at the same time; what their pods use follows from the same
+//! All have the same nodes and get the same workloads at the same time; what their pods use follows from the same
 //! seed. A third of the nodes is busy before the workloads come. One scheduler looks at load, the other at requests alone. Both are measured against the same targets.
 
 use super::{metrics, options, signal};
@@ -87,7 +87,19 @@ struct Comparison {
     workloads: u32,
     seed: u64,
     load_aware: Outcome,
+    /// The same without what was learned; only where that is what the scenario is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_learning: Option<Outcome>,
     requests_only: Outcome,
+}
+
+impl Comparison {
+    fn columns(&self) -> Vec<(&'static str, &Outcome)> {
+        let mut columns = vec![("LOAD-AWARE", &self.load_aware)];
+        columns.extend(self.not_learning.as_ref().map(|outcome| ("NOT LEARNING", outcome)));
+        columns.push(("REQUESTS ONLY", &self.requests_only));
+        columns
+    }
 }
 
 const ROWS: [&str; 6] = [
@@ -103,13 +115,19 @@ impl out::Answer for Comparison {
     const KIND: &'static str = "Comparison";
 
     fn table(&self, _: Detail) -> String {
-        let (aware, plain) = (self.load_aware.cells(), self.requests_only.cells());
-        let mut rows = vec![[String::new(), "LOAD-AWARE".to_owned(), "REQUESTS ONLY".to_owned()]];
-        rows.extend(ROWS.into_iter().zip(aware).zip(plain).map(|((name, a), p)| [name.to_owned(), a, p]));
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let (first, second) = (width(0), width(1));
-        let row = |[name, a, p]: &[String; 3]| format!("{name:<first$}  {a:<second$}  {p}");
-        rows.iter().map(row).collect::<Vec<_>>().join("\n") + "\n"
+        let columns: Vec<Vec<String>> = self
+            .columns()
+            .into_iter()
+            .map(|(title, outcome)| std::iter::once(title.to_owned()).chain(outcome.cells()).collect())
+            .collect();
+        let names: Vec<String> = std::iter::once("").chain(ROWS).map(str::to_owned).collect();
+        let width = |cells: &Vec<String>| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let row = |place: usize| {
+            let cells = std::iter::once(&names).chain(&columns);
+            let padded = cells.map(|cells| format!("{:<width$}", cells[place], width = width(cells)));
+            padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        };
+        (0..names.len()).map(row).collect::<Vec<_>>().join("\n") + "\n"
     }
 
     fn document(&self) -> impl Serialize {
@@ -126,45 +144,83 @@ pub async fn run(args: &Up) -> Result<()> {
     let usual = if args.scenario.is_some() { 0 } else { WORKLOADS };
     let args = Up { workloads: args.workloads.or(Some(usual)), ..args.clone() };
     let (time, quiet) = (args.time.unwrap_or(TIME), matches!(args.output, Output::Json | Output::Yaml));
-    let (aware, plain) = tokio::try_join!(start(&args, true), start(&args, false))?;
+    let learning = args.scenario == Some(Scenario::Underrated);
+    let mut worlds = Vec::new();
+    for kind in [Kind::LoadAware, Kind::NotLearning, Kind::RequestsOnly] {
+        if kind != Kind::NotLearning || learning {
+            worlds.push((kind, start(&args, kind).await?));
+        }
+    }
     let started = Instant::now();
     let workloads = args.workloads.unwrap_or_default();
     if !quiet {
-        line(&bold("The same world twice: one scheduler looks at load, the other at requests alone"));
+        let what = if learning {
+            "The same world three times: looking at load with what was learned, without it, and at requests alone"
+        } else {
+            "The same world twice: one scheduler looks at load, the other at requests alone"
+        };
+        line(&bold(what));
         line("");
         line(&format!("  nodes       {}, simulated, in each", args.nodes));
-        line(&format!("  workloads   {workloads}, coming one by one, the same in both"));
+        if workloads > 0 {
+            line(&format!("  workloads   {workloads}, coming one by one, the same in all"));
+        }
         line(&format!("  time        {time:?}, or until Ctrl-C"));
         line("");
     }
-    follow(&aware, &plain, time, quiet, started).await;
+    follow(&worlds, time, quiet, started).await;
+    let outcome = |kind: Kind| worlds.iter().find(|(k, _)| *k == kind).map(|(_, world)| Outcome::of(world));
     let comparison = Comparison {
         seconds: started.elapsed().as_secs(),
         nodes: args.nodes,
         workloads,
         seed: args.seed.unwrap_or(1),
-        load_aware: Outcome::of(&aware),
-        requests_only: Outcome::of(&plain),
+        load_aware: outcome(Kind::LoadAware).context("it was started")?,
+        not_learning: outcome(Kind::NotLearning),
+        requests_only: outcome(Kind::RequestsOnly).context("it was started")?,
     };
-    tokio::join!(aware.stop(), plain.stop());
+    for (_, world) in worlds {
+        world.stop().await;
+    }
     if !quiet {
         line("");
     }
     out::answer(&comparison, args.output)
 }
 
-async fn start(args: &Up, aware: bool) -> Result<World> {
+/// How pods get their nodes in one of the worlds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    LoadAware,
+    NotLearning,
+    RequestsOnly,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::LoadAware => "load-aware",
+            Self::NotLearning => "not learning",
+            Self::RequestsOnly => "requests only",
+        }
+    }
+}
+
+async fn start(args: &Up, kind: Kind) -> Result<World> {
     let server = ApiServer::new(Config { seed: Some(args.seed.unwrap_or(1)), ..Config::default() });
-    let scheduler = if aware { Scheduler::LoadAware } else { Scheduler::RequestsOnly };
+    let scheduler = match kind {
+        Kind::LoadAware | Kind::NotLearning => Scheduler::LoadAware,
+        Kind::RequestsOnly => Scheduler::RequestsOnly,
+    };
     let mut options = Options { scheduler, ..options(args)? };
     // Who goes by requests has no use for what is learned.
-    options.learn = options.learn.filter(|_| aware);
+    options.learn = options.learn.filter(|_| kind == Kind::LoadAware);
     let client = kube::Client::new(server.clone(), "default");
     World::start(client, &options, metrics(&server)).await.context("cannot start the nodes")
 }
 
 /// Until the time is over or somebody ends it.
-async fn follow(aware: &World, plain: &World, time: Duration, quiet: bool, started: Instant) {
+async fn follow(worlds: &[(Kind, World)], time: Duration, quiet: bool, started: Instant) {
     let over = tokio::time::sleep(time);
     tokio::pin!(over);
     let ended = signal::ended();
@@ -175,12 +231,12 @@ async fn follow(aware: &World, plain: &World, time: Duration, quiet: bool, start
             () = &mut over => return,
             _ = &mut ended => return,
             _ = pages.tick() => if !quiet {
-                let say = |world: &World| {
-                    let tally = world.tally();
-                    format!("{} running, {} pending, {} hot", world.running(), tally.pending, tally.hot)
+                let say = |(kind, world): &(Kind, World)| {
+                    let (tally, running) = (world.tally(), world.running());
+                    format!("{}: {running} running, {} pending, {} hot", kind.name(), tally.pending, tally.hot)
                 };
                 let stamp = dim(&format!("{:>6.1}s", started.elapsed().as_secs_f64()));
-                line(&format!("{stamp} load-aware: {}; requests only: {}", say(aware), say(plain)));
+                line(&format!("{stamp} {}", worlds.iter().map(say).collect::<Vec<_>>().join("; ")));
             }
         }
     }
@@ -210,6 +266,7 @@ mod tests {
             workloads: 16,
             seed: 1,
             load_aware: outcome(5, Some(("node-03", 0.71))),
+            not_learning: None,
             requests_only: outcome(340, None),
         };
         let expected = "
@@ -222,5 +279,10 @@ pods sent to hot nodes       0                 0
 evictions                    0                 0
 ";
         assert_eq!(format!("\n{}", out::Answer::table(&comparison, Detail::Brief)), expected);
+        let three = Comparison { not_learning: Some(outcome(70, None)), ..comparison };
+        let table = out::Answer::table(&three, Detail::Brief);
+        let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["LOAD-AWARE", "NOT", "LEARNING", "REQUESTS", "ONLY"]);
+        assert_eq!(rows[1][3..], ["5", "70", "340"], "in the order of the columns");
     }
 }
