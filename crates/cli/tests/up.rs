@@ -227,6 +227,17 @@ fn a_comparison_is_complete_and_looking_at_load_sends_no_pod_to_a_hot_node() {
 }
 
 #[test]
+fn what_was_learned_wins_where_pods_come_faster_than_they_can_be_measured() {
+    let text = answered(&["up", "--compare", "--scenario", "underrated", "--for", "60s", "-o", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let over = |world: &str| answer[world]["nodeSecondsOverTarget"].as_u64().unwrap();
+    assert_eq!(over("loadAware"), 0, "{text}");
+    assert!(over("notLearning") > 0 && over("requestsOnly") > 0, "or there was nothing to win: {text}");
+    let placed = |world: &str| answer[world]["podsPlaced"].as_u64().unwrap();
+    assert_eq!(placed("loadAware"), placed("requestsOnly"), "none was left out for that: {text}");
+}
+
+#[test]
 fn everything_wrong_with_a_policy_is_told_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.yaml");

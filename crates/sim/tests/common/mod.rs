@@ -4,7 +4,8 @@
 
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
-use loadline_sim::node::{Figures, Sink};
+use loadline_sim::node::{Figures, Sink, Use};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -24,17 +25,23 @@ pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, ask: impl Fn() 
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
-/// What nodes use goes to the server, which serves it as metrics.
+/// What nodes and pods use goes to the server, which serves it as metrics.
 pub fn metered(server: &ApiServer) -> Sink {
     let measured = server.clone();
     Sink::new(move |figures: &Figures| {
         let sample = Sample { at: figures.at, window: figures.window };
+        let usage = |used: Use| {
+            BTreeMap::from([
+                ("cpu".to_owned(), format!("{}m", used.cpu_milli)),
+                ("memory".to_owned(), used.memory_bytes.to_string()),
+            ])
+        };
         for node in &figures.nodes {
-            let usage = [
-                ("cpu".to_owned(), format!("{}m", node.used.cpu_milli)),
-                ("memory".to_owned(), node.used.memory_bytes.to_string()),
-            ];
-            measured.set_node_metrics(&node.name, &usage.into(), sample);
+            measured.set_node_metrics(&node.name, &usage(node.used), sample);
+        }
+        for pod in &figures.pods {
+            let containers = pod.containers.iter().map(|(name, used)| (name.clone(), usage(*used))).collect();
+            measured.set_pod_metrics(&pod.key.namespace, &pod.key.name, &containers, sample);
         }
     })
 }
