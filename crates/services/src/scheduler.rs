@@ -131,6 +131,8 @@ pub struct Metrics {
     pub pending: Gauge,
     /// Pods evicted for more important ones.
     pub preempted: Counter,
+    /// Nodes annotated by another policy than ours.
+    pub foreign: Gauge,
 }
 
 impl Metrics {
@@ -150,6 +152,11 @@ impl Metrics {
             );
             own.register("pending_pods", "Pods that wait because they fit nowhere", self.pending.clone());
             own.register("pods_preempted", "Pods evicted for more important ones", self.preempted.clone());
+            own.register(
+                "nodes_of_another_policy",
+                "Nodes whose annotations were written by another load policy than ours",
+                self.foreign.clone(),
+            );
         });
     }
 }
@@ -287,6 +294,7 @@ impl Teller {
 
     fn notices(&self, state: &mut State) {
         self.metrics.pending.set(i64::try_from(state.unschedulable()).unwrap_or(i64::MAX));
+        self.metrics.foreign.set(i64::try_from(state.foreign()).unwrap_or(i64::MAX));
         for (from, about, what) in state.notices() {
             self.notices.tell(from, about, what);
         }

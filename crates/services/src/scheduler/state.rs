@@ -19,6 +19,7 @@ use loadline_core::cluster::{Cluster, Decided, Options};
 use loadline_core::cycle::{Decision, Filter, Parts, Weights};
 use loadline_core::load::Metered;
 use loadline_core::load::policy::Rules;
+use loadline_core::load::publish;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
 use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
@@ -40,6 +41,8 @@ const WORDS_EVERY: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default)]
 struct NodeNote {
     cordoned: bool,
+    /// Was it annotated by another policy than ours?
+    foreign: bool,
     /// What it used when it was last measured.
     used: Option<(Timestamp, [i64; 2])>,
 }
@@ -115,6 +118,9 @@ pub(super) struct State {
     heat: Option<(Heat, Rules)>,
     notices: Vec<Notice>,
     quiet_until: Option<Instant>,
+    /// Short for our policy, as annotators write it; none without rules.
+    policy: Option<String>,
+    foreign: usize,
     advice: Advice,
     /// Is there a recommendation that pods on nodes have not been estimated by, and when were they last?
     advised: bool,
@@ -124,6 +130,7 @@ pub(super) struct State {
 impl State {
     /// Nothing is known yet; load counts if there are rules.
     pub fn new(names: Vec<String>, rules: Option<Rules>, now: Now) -> Self {
+        let policy = rules.as_ref().map(publish::fingerprint);
         Self {
             names,
             heat: rules.clone().map(|rules| (Heat::default(), rules)),
@@ -136,6 +143,8 @@ impl State {
             priorities: BTreeMap::new(),
             notices: Vec::new(),
             quiet_until: None,
+            policy,
+            foreign: 0,
             advice: Advice::new(),
             advised: false,
             reestimated: None,
@@ -145,6 +154,11 @@ impl State {
     /// What is worth telling since this was last asked.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// How many nodes are annotated by another policy than ours.
+    pub fn foreign(&self) -> usize {
+        self.foreign
     }
 
     /// How many pods have no node because they fitted nowhere.
@@ -209,7 +223,8 @@ impl State {
 
     fn take_node(&mut self, change: Change<NodeFacts, NodeNote>, now: Now) {
         let is_empty = change.is_empty();
-        for (meta, _) in &change.deleted {
+        for (meta, note) in &change.deleted {
+            self.foreign -= usize::from(note.foreign);
             self.cluster.remove_node(&meta.key.name);
             if let Some((heat, _)) = &mut self.heat {
                 heat.remove(&meta.key.name);
@@ -235,6 +250,19 @@ impl State {
             self.cluster.cool(&facts.name, until);
         }
         let Some(note) = self.informers.nodes.value_mut(&meta.key) else { return };
+        let theirs = facts.annotations.get(publish::POLICY);
+        let foreign = theirs.zip(self.policy.as_ref()).is_some_and(|(theirs, ours)| theirs != ours);
+        let known = std::mem::replace(&mut note.foreign, foreign);
+        if foreign && self.foreign == 0 {
+            let (node, policy) = (&facts.name, &self.policy);
+            tracing::warn!(
+                node,
+                theirs,
+                ours = policy,
+                "annotations of nodes were written by another policy than ours"
+            );
+        }
+        self.foreign = self.foreign + usize::from(foreign) - usize::from(known);
         let before = std::mem::replace(&mut note.cordoned, facts.unschedulable);
         match (before, facts.unschedulable) {
             (false, true) => self.notices.push(("node", facts.name, "cordoned".into())),

@@ -356,3 +356,31 @@ async fn a_mark_that_is_no_time_or_is_over_keeps_nobody_away() {
         assert_eq!(words(&mut state), ["a to n1"], "{mark}");
     }
 }
+
+#[test]
+fn annotations_of_another_policy_are_noticed() {
+    let mut state = State::new(vec!["default-scheduler".to_owned()], Some(Rules::default()), now(0));
+    let ours = publish::fingerprint(&Rules::default());
+    let annotated = |name: &str, revision: u64, policy: Option<&str>| {
+        let mut node = node(name, "4");
+        node["metadata"]["resourceVersion"] = json!(revision.to_string());
+        node["metadata"]["annotations"] = json!(policy.map(|text| json!({publish::POLICY: text})));
+        node
+    };
+    for (step, (value, foreign)) in [
+        (annotated("a", 1, None), 0),
+        (annotated("a", 2, Some(&ours)), 0),
+        (annotated("a", 3, Some("another")), 1),
+        (annotated("b", 4, Some("another")), 2),
+        (annotated("b", 5, Some("another")), 2),
+        (annotated("a", 6, Some(&ours)), 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        state.take(set_node(&value), now(1));
+        assert_eq!(state.foreign(), foreign, "step {step}");
+    }
+    state.take(Message::Node(Event::Deleted(meta(&annotated("b", 7, None)))), now(2));
+    assert_eq!(state.foreign(), 0, "it is gone");
+}
