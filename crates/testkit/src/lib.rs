@@ -51,6 +51,8 @@ pub mod http;
 #[cfg(feature = "control-plane")]
 pub mod karmada;
 #[cfg(feature = "control-plane")]
+pub mod node;
+#[cfg(feature = "control-plane")]
 pub mod ocm;
 #[cfg(feature = "control-plane")]
 pub mod running;
@@ -59,5 +61,7 @@ mod sources;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
+#[cfg(feature = "control-plane")]
+pub use node::{MetricsServer, RealNode};
 #[cfg(feature = "control-plane")]
 pub use running::Running;

@@ -437,6 +437,16 @@ pub fn find(name: &str) -> Result<PathBuf, Missing> {
     places.find(row).ok_or_else(missing)
 }
 
+/// [`find`] for several, so that all that are missing are told at once.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_all(names: &[&str]) -> Result<(), Missing> {
+    let missing = names.iter().filter_map(|name| find(name).err());
+    let names: Vec<String> = missing.flat_map(|missing| missing.names).collect();
+    if names.is_empty() { Ok(()) } else { Err(Missing { names }) }
+}
+
 /// [`find`] for a test: none means "return", and the reason has been printed.
 ///
 /// # Panics

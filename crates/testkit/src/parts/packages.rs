@@ -42,6 +42,13 @@ pub static PACKAGES: &[Package] = &[
     },
     Package { name: "ctr", group: Group::Node, package: "containerd", file: "usr/bin/ctr" },
     Package { name: "runc", group: Group::Node, package: "runc", file: "usr/sbin/runc" },
+    // The plugins a pod's network is made with are beside it.
+    Package {
+        name: "ptp",
+        group: Group::Node,
+        package: "containernetworking-plugins",
+        file: "usr/lib/cni/ptp",
+    },
 ];
 
 impl Package {
