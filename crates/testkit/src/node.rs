@@ -15,7 +15,7 @@ mod kubelet;
 mod metrics_server;
 
 pub use image::IMAGE;
-pub use metrics_server::MetricsServer;
+pub use metrics_server::{MetricsServer, Usage};
 
 use crate::ControlPlane;
 use crate::control_plane::{Error, or_skip};

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a helper fails its test")]
 
 use loadline_testkit::{ControlPlane, MetricsServer, RealNode};
-use serde_json::Value;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,20 +16,6 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(started.elapsed() < Duration::from_mins(3), "waited in vain until {what}");
         thread::sleep(Duration::from_millis(200));
     }
-}
-
-/// Thousandths of a core, of a quantity as metrics-server writes it.
-fn milli(quantity: &Value) -> Option<f64> {
-    let text = quantity.as_str()?;
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let scale = match unit {
-        "n" => 1e-6,
-        "u" => 1e-3,
-        "m" => 1.0,
-        "" => 1000.0,
-        _ => return None,
-    };
-    Some(digits.parse::<f64>().ok()? * scale)
 }
 
 /// The folders of that name in all hierarchies, however they are mounted.
@@ -66,19 +53,18 @@ fn a_node_runs_pods_whose_use_the_metrics_api_tells() {
     let metrics = MetricsServer::start(&plane, &node).unwrap();
 
     // Of an average over seconds on a machine with other work little can be said but which one it is.
-    let cpu = |pod: &str| milli(metrics.pod(pod)?.pointer("/containers/0/usage/cpu")?);
+    let cpu = |pod: &str| metrics.pod(pod).map(|usage| usage.cpu_milli);
     wait_until("the busy pod is measured near 500m", || {
-        cpu("busy").is_some_and(|cpu| (350.0..650.0).contains(&cpu))
+        cpu("busy").is_some_and(|milli| (350.0..650.0).contains(&milli))
     });
-    wait_until("the idle pod is measured near nothing", || cpu("idle").is_some_and(|cpu| cpu < 50.0));
-    let memory = metrics.pod("large").unwrap().pointer("/containers/0/usage/memory").cloned().unwrap();
-    let kib: u64 = memory.as_str().unwrap().trim_end_matches("Ki").parse().unwrap();
-    assert!((200 * 1024..400 * 1024).contains(&kib), "{memory}");
+    wait_until("the idle pod is measured near nothing", || cpu("idle").is_some_and(|milli| milli < 50.0));
+    let mib = metrics.pod("large").unwrap().memory_bytes / 1024.0 / 1024.0;
+    assert!((200.0..400.0).contains(&mib), "{mib}");
 
-    // What the node uses is what the machine does, the pod included.
-    let measured = metrics.node(&node).unwrap();
-    assert_eq!(measured["metadata"]["name"], node.name());
-    assert!(milli(&measured["usage"]["cpu"]).unwrap() > 350.0, "{measured}");
+    // What the node uses is what the machine does, the pods included; it measures itself a little later than them.
+    wait_until("the node is measured with its pods", || {
+        metrics.node(&node).is_some_and(|usage| usage.cpu_milli > 350.0)
+    });
 }
 
 #[test]
@@ -93,6 +79,25 @@ fn pods_end_when_they_are_deleted() {
     plane.delete(path).unwrap();
     wait_until("the pod is gone", || plane.request("GET", path, None).unwrap().status == 404);
     wait_until("its processes are gone", || count() == 0);
+}
+
+#[test]
+fn killing_our_process_ends_the_node_with_its_pods() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hold-node")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        assert!(child.wait().unwrap().success(), "it has not even skipped");
+        return;
+    }
+    let cgroup = line.trim();
+    let pids: Vec<String> = cgroups(cgroup).iter().flat_map(|cgroup| processes(cgroup)).collect();
+    assert!(pids.iter().any(|pid| is_running(pid)), "{line:?}");
+
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("its processes are gone", || !pids.iter().any(|pid| is_running(pid)));
+    wait_until("its cgroups are gone", || cgroups(cgroup).is_empty());
 }
 
 #[test]

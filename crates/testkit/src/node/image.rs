@@ -41,7 +41,7 @@ pub(super) fn import(folder: &Path) -> Result<(), Error> {
 fn archive(program: &[u8]) -> Vec<u8> {
     let layer = tar(&[("workload", 0o755, program)]);
     let digest = ring::digest::digest(&ring::digest::SHA256, &layer);
-    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let config = json!({
         "architecture": architecture(),
         "os": "linux",

@@ -17,6 +17,47 @@ const NAMESPACE: &str = "kube-system";
 /// The path of the API.
 const API: &str = "/apis/metrics.k8s.io/v1beta1";
 
+/// One measurement, as the metrics API tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// When it ended, as RFC 3339.
+    pub at: String,
+    /// How long it took, as Go writes it.
+    pub window: String,
+    /// Thousandths of a core.
+    pub cpu_milli: f64,
+    pub memory_bytes: f64,
+}
+
+impl Usage {
+    fn of<'v>(object: &Value, used: impl IntoIterator<Item = &'v Value>) -> Option<Self> {
+        let text = |key: &str| object[key].as_str().map(str::to_owned);
+        let mut sum =
+            Self { at: text("timestamp")?, window: text("window")?, cpu_milli: 0.0, memory_bytes: 0.0 };
+        for used in used {
+            sum.cpu_milli += 1000.0 * amount(used["cpu"].as_str()?)?;
+            sum.memory_bytes += amount(used["memory"].as_str()?)?;
+        }
+        Some(sum)
+    }
+}
+
+/// An amount in the forms metrics-server uses.
+fn amount(text: &str) -> Option<f64> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let scale = match unit {
+        "n" => 1e-9,
+        "u" => 1e-6,
+        "m" => 1e-3,
+        "" => 1.0,
+        "Ki" => 1024.0,
+        "Mi" => 1024.0 * 1024.0,
+        "Gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(digits.parse::<f64>().ok()? * scale)
+}
+
 /// A running metrics-server. It ends with the value.
 #[derive(Debug)]
 pub struct MetricsServer<'a> {
@@ -70,21 +111,38 @@ impl<'a> MetricsServer<'a> {
         self.plane.create("/apis/apiregistration.k8s.io/v1/apiservices", &api).map(drop)
     }
 
-    /// The newest measurement of the node, as the API has it; none while there is none.
+    /// The newest measurement of the node; none while there is none.
     #[must_use]
-    pub fn node(&self, node: &RealNode) -> Option<Value> {
-        self.plane.get(&format!("{API}/nodes/{}", node.name())).ok()
+    pub fn node(&self, node: &RealNode) -> Option<Usage> {
+        let measured = self.plane.get(&format!("{API}/nodes/{}", node.name())).ok()?;
+        Usage::of(&measured, [&measured["usage"]])
     }
 
-    /// The newest measurement of a pod in the default namespace.
+    /// The newest measurement of a pod in the default namespace, all its containers together.
     #[must_use]
-    pub fn pod(&self, name: &str) -> Option<Value> {
-        self.plane.get(&format!("{API}/namespaces/default/pods/{name}")).ok()
+    pub fn pod(&self, name: &str) -> Option<Usage> {
+        let measured = self.plane.get(&format!("{API}/namespaces/default/pods/{name}")).ok()?;
+        Usage::of(&measured, measured["containers"].as_array()?.iter().map(|container| &container["usage"]))
     }
 
     /// The process behind it.
     #[must_use]
     pub fn running(&self) -> &Running {
         &self.running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_containers_use_is_added_up() {
+        let (small, large) = (json!({"cpu": "1500u", "memory": "2Ki"}), json!({"cpu": "1", "memory": "1Mi"}));
+        let object = json!({"timestamp": "2026-01-05T10:00:00Z", "window": "10.1s"});
+        let usage = Usage::of(&object, [&small, &large]).unwrap();
+        assert_eq!((usage.cpu_milli.round(), usage.memory_bytes), (1002.0, 1_050_624.0));
+        assert_eq!(Usage::of(&object, [&json!({"cpu": "1x", "memory": "1"})]), None);
+        assert_eq!(Usage::of(&json!({}), [&small]), None);
     }
 }
