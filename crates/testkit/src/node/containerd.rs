@@ -15,6 +15,8 @@ const NAMESPACES: &[&str] = &["--mount", "--pid", "--net", "--fork", "--kill-chi
 /// `sh -c PREPARE sh CGROUP PROGRAM ARGS...`, within the namespaces: makes the cgroup in every hierarchy, and
 /// replaces what several nodes, or a node and the machine's own containerd, would otherwise share.
 ///
+/// Where there is one hierarchy for all controllers, a cgroup has those that the one above hands down, so all are.
+///
 /// kubelet sets a few of the kernel's values, which are those of the whole machine; here it finds files that have them.
 const PREPARE: &str = r#"
 set -eu
@@ -22,6 +24,9 @@ cgroup=$1
 shift
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
     mkdir "/sys/fs/cgroup/$cgroup"
+    for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
+        echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || true
+    done
 else
     for hierarchy in /sys/fs/cgroup/*/; do mkdir -p "$hierarchy$cgroup"; done
 fi
