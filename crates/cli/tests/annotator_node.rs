@@ -15,7 +15,6 @@ use monitoring::{Prometheus, annotation, exporter};
 use serde_json::Value;
 use service::{Service, until};
 use std::cell::RefCell;
-use std::thread;
 
 const SHORT: &str = "cpu_usage_avg_5m";
 const LONG: [&str; 2] = ["cpu_usage_max_avg_1h", "cpu_usage_max_avg_1d"];
@@ -107,21 +106,24 @@ fn with_busy_pod(plane: &ControlPlane, measured: &Measured) -> Value {
         measured.look();
         annotation(&object(plane, measured.node), SHORT)
     });
-    // Half of a core is less of a large machine; of all that, less than a point would not be written.
-    let pods = thread::available_parallelism().unwrap().get().div_ceil(4);
-    for pod in 0..pods {
-        // Not waited for here: no measurement may be missed.
-        let pod = measured.node.pod(&format!("busy-{pod}"), &["burn", BURN]);
-        plane.create("/api/v1/namespaces/default/pods", &pod).unwrap();
-    }
+    // Not waited for until they run: no measurement may be missed meanwhile.
+    let start = |name: &str, args: &[&str]| {
+        plane.create("/api/v1/namespaces/default/pods", &measured.node.pod(name, args)).unwrap();
+    };
+    start("busy", &["burn", BURN]);
     let busy = until("the pod in a measurement", || {
         measured.look();
-        measured.metrics.pod("busy-0").filter(|usage| usage.cpu_milli >= SEEN_MILLI)
+        measured.metrics.pod("busy").filter(|usage| usage.cpu_milli >= SEEN_MILLI)
     });
     let at = until("a measurement of the node from then on", || {
         measured.look();
         measured.after(moment(&busy.at))
     });
+    // Values that hardly move, as on a machine with much other work, are not written for minutes. That a node is hot is
+    // written at once, and with it everything that is newer.
+    for number in 0..4 {
+        start(&format!("new-{number}"), &["pause"]);
+    }
     until("the pod in the annotations", || {
         measured.look();
         let node = object(plane, measured.node);

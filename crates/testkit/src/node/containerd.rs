@@ -16,19 +16,24 @@ const NAMESPACES: &[&str] = &["--mount", "--pid", "--net", "--fork", "--kill-chi
 /// replaces what several nodes, or a node and the machine's own containerd, would otherwise share.
 ///
 /// Where there is one hierarchy for all controllers, a cgroup has those that the one above hands down, so all are.
+/// Pods come before the machine's other work, by the largest weight there is: tests ask what a pod uses, not what others
+/// have left for it.
 ///
 /// kubelet sets a few of the kernel's values, which are those of the whole machine; here it finds files that have them.
 const PREPARE: &str = r#"
 set -eu
 cgroup=$1
 shift
-if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-    mkdir "/sys/fs/cgroup/$cgroup"
-    for controller in $(cat /sys/fs/cgroup/cgroup.controllers); do
-        echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || true
+top=/sys/fs/cgroup
+if [ -e $top/cgroup.controllers ]; then
+    mkdir "$top/$cgroup"
+    for controller in $(cat $top/cgroup.controllers); do
+        echo "+$controller" >$top/cgroup.subtree_control || true
     done
+    echo 10000 >"$top/$cgroup/cpu.weight"
 else
-    for hierarchy in /sys/fs/cgroup/*/; do mkdir -p "$hierarchy$cgroup"; done
+    for hierarchy in $top/*/; do mkdir -p "$hierarchy$cgroup"; done
+    echo 262144 >"$top/cpu/$cgroup/cpu.shares"
 fi
 for path in /run/containerd /var/lib/cni /var/lib/kubelet /var/log/containers; do
     mkdir -p "$path"
