@@ -46,10 +46,11 @@ pub fn ensure(groups: &[Group]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches and unpacks the packages that are missing.
-pub fn unpack() -> Result<()> {
+/// Fetches and unpacks the packages of these groups that are missing.
+pub fn unpack(groups: &[Group]) -> Result<()> {
     let places = Places::from_env();
-    for package in PACKAGES.iter().filter(|package| package.find(&places).is_none()) {
+    let wanted = || PACKAGES.iter().filter(|package| groups.contains(&package.group));
+    for package in wanted().filter(|package| package.find(&places).is_none()) {
         let folder =
             package.folder(&places).context("no folder for the parts: set HOME or XDG_CACHE_HOME")?;
         let fetched = folder.with_extension(format!("{}", std::process::id()));
@@ -80,7 +81,7 @@ pub fn unpack() -> Result<()> {
         }
         fs::remove_dir_all(&fetched).with_context(|| format!("cannot remove {}", fetched.display()))?;
     }
-    let missing: Vec<_> = PACKAGES.iter().filter(|package| package.find(&places).is_none()).collect();
+    let missing: Vec<_> = wanted().filter(|package| package.find(&places).is_none()).collect();
     if missing.is_empty() { Ok(()) } else { bail!("{}", Missing::packages(&missing)) }
 }
 

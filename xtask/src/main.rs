@@ -53,8 +53,8 @@ enum Chore {
     /// Check everything: format, layers, lints, tests, documentation
     ///
     /// Tests against a real control plane run if `cargo xtask control-plane` has put its programs in place; what did
-    /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs, peers included, are built first, and
-    /// a test that cannot have them fails.
+    /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs of all kinds are fetched and built
+    /// first, and a test that cannot have them fails.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test quantity\n  \
                             LOADLINE_REQUIRE_REAL=1 cargo xtask test")]
     Test {
@@ -74,6 +74,7 @@ enum Chore {
     /// karmada-scheduler-estimator, in the two minor versions that differ in their wire form, and Open Cluster
     /// Management's placement controller.
     #[command(after_help = "Examples:\n  cargo xtask control-plane\n  cargo xtask control-plane --peers\n  \
+                            cargo xtask control-plane --node\n  \
                             PATH=$(cargo xtask control-plane --dir):$PATH kubectl version --client")]
     ControlPlane {
         /// Build nothing; print where the programs are, or fail if some are missing
@@ -85,6 +86,10 @@ enum Chore {
         /// Prometheus and node-exporter as well: packages of Debian, unpacked and not installed
         #[arg(long)]
         monitoring: bool,
+        /// What a real node needs as well: kubelet, metrics-server and what its pods run are built, containerd and runc
+        /// are packages of Debian, unpacked and not installed
+        #[arg(long)]
+        node: bool,
     },
     /// Fail if a crate depends on one it must not know
     ///
@@ -114,11 +119,17 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Chore::Up { args } => return code(shell::up(&args)),
         Chore::Test { no_real, filter } => test::run(no_real, filter.as_deref()),
-        Chore::ControlPlane { dir, peers, monitoring } => {
-            let groups = if peers { Group::ALL } else { &[Group::ControlPlane] };
-            let built = if dir { Ok(()) } else { control_plane::ensure(groups) };
-            let unpacked = if monitoring && !dir { control_plane::unpack() } else { Ok(()) };
-            built.and(unpacked).and_then(|()| control_plane::print(groups))
+        Chore::ControlPlane { dir, peers, monitoring, node } => {
+            let mut groups = vec![Group::ControlPlane];
+            groups.extend(peers.then_some(Group::Peers));
+            groups.extend(monitoring.then_some(Group::Monitoring));
+            groups.extend(node.then_some(Group::Node));
+            let ready = if dir {
+                Ok(())
+            } else {
+                control_plane::ensure(&groups).and_then(|()| control_plane::unpack(&groups))
+            };
+            ready.and_then(|()| control_plane::print(&groups))
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),

@@ -74,7 +74,7 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
     }
     if policy == Policy::Required {
         steps.push(here("real parts", || {
-            control_plane::ensure(Group::ALL).and_then(|()| control_plane::unpack())
+            control_plane::ensure(Group::ALL).and_then(|()| control_plane::unpack(Group::ALL))
         }));
     }
     steps.push(tests(policy, filter));
@@ -164,9 +164,9 @@ mod tests {
         }
         let line = not_run(Policy::IfThere, &places).unwrap();
         assert!(line.starts_with("not run: tests that need etcd, kube-apiserver"), "{line}");
-        assert!(line.ends_with("(get them: cargo xtask control-plane --peers)"), "{line}");
+        assert!(line.ends_with("(get them: cargo xtask control-plane --peers --node)"), "{line}");
         let place = |group: Group| {
-            for row in parts::COMPONENTS.iter().filter(|row| row.module.group == group) {
+            for row in parts::COMPONENTS.iter().filter(|row| row.group == group) {
                 fs::write(temp.path().join(row.name), "").unwrap();
             }
         };
@@ -174,6 +174,12 @@ mod tests {
         let line = not_run(Policy::IfThere, &places).unwrap();
         assert!(line.starts_with("not run: tests that need karmada-scheduler-1.17, "), "{line}");
         place(Group::Peers);
+        let line = not_run(Policy::IfThere, &places).unwrap();
+        assert!(
+            line.ends_with("kubelet, metrics-server, workload (get them: cargo xtask control-plane --node)"),
+            "{line}"
+        );
+        place(Group::Node);
         assert_eq!(not_run(Policy::IfThere, &places), None);
         assert!(not_run(Policy::Never, &places).unwrap().contains("--no-real"));
     }

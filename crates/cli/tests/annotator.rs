@@ -2,19 +2,18 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+#[path = "common/monitoring.rs"]
+mod monitoring;
 #[path = "common/service.rs"]
 mod service;
 
+use loadline_testkit::ControlPlane;
 use loadline_testkit::parts::find_or_skip;
-use loadline_testkit::{ControlPlane, Running};
+use monitoring::{Busy, Prometheus, exporter};
 use serde_json::json;
 use service::{Service, until};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::path::Path;
+use std::process::Command;
 
 const NODE: &str = "this-machine";
 const SHORT: &str = "cpu_usage_avg_5m";
@@ -26,98 +25,6 @@ const METRICS: [&str; 6] = [
     "mem_usage_max_avg_1h",
     "mem_usage_max_avg_1d",
 ];
-
-/// A Prometheus that can be stopped and killed and started again on the same port with the same data.
-struct Prometheus {
-    program: PathBuf,
-    folder: tempfile::TempDir,
-    port: u16,
-    child: Child,
-}
-
-impl Prometheus {
-    /// Scrapes these targets every second, by our rules, which are evaluated every second here: a test cannot wait for a
-    /// minute to be over.
-    fn start(program: PathBuf, targets: &[String], rules: bool) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/rules.yaml");
-        let text = std::fs::read_to_string(shipped).unwrap();
-        let quick = text.replace("interval: 15s", "interval: 1s").replace("interval: 1m", "interval: 1s");
-        assert_eq!(quick.matches("interval: 1s").count(), 3, "every group is made quick");
-        std::fs::write(folder.path().join("rules.yaml"), quick).unwrap();
-        let config = json!({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": if rules { json!(["rules.yaml"]) } else { json!([]) },
-            "scrape_configs": [{"job_name": "node", "static_configs": [{"targets": targets, "labels": {"cluster": "a"}}]}],
-        });
-        std::fs::write(folder.path().join("prometheus.yml"), config.to_string()).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Self::spawn(&program, folder.path(), port);
-        let prometheus = Self { program, folder, port, child };
-        prometheus.wait();
-        prometheus
-    }
-
-    fn spawn(program: &Path, folder: &Path, port: u16) -> Child {
-        Command::new(program)
-            .current_dir(folder)
-            .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=error"])
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
-    }
-
-    fn wait(&self) {
-        until("prometheus", || std::net::TcpStream::connect(("127.0.0.1", self.port)).ok());
-    }
-
-    fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    fn restart(&mut self) {
-        let _ = self.child.wait();
-        self.child = Self::spawn(&self.program, self.folder.path(), self.port);
-        self.wait();
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Keeps all cores busy while it lives.
-struct Busy(Arc<AtomicBool>);
-
-impl Busy {
-    fn start() -> Self {
-        let on = Arc::new(AtomicBool::new(true));
-        for _ in 0..thread::available_parallelism().unwrap().get() {
-            let on = on.clone();
-            thread::spawn(move || {
-                while on.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        Self(on)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
 
 /// Idle time and all time of this machine since it started, as the kernel counts.
 fn ticks() -> [f64; 2] {
@@ -141,8 +48,7 @@ fn memory() -> f64 {
 /// The value and the stamp of an annotation.
 fn annotation(plane: &ControlPlane, key: &str) -> Option<(f64, String)> {
     let node = plane.get(&format!("/api/v1/nodes/{NODE}")).unwrap();
-    let (value, stamp) = node["metadata"]["annotations"][key].as_str()?.split_once(',')?;
-    Some((value.parse().unwrap(), stamp.to_owned()))
+    monitoring::annotation(&node, key)
 }
 
 fn annotator(plane: &ControlPlane, more: &[&str]) -> Service {
@@ -163,17 +69,6 @@ fn plane() -> Option<ControlPlane> {
         .patch(&format!("/api/v1/nodes/{NODE}/status"), &json!({"status": {"addresses": addresses}}))
         .unwrap();
     Some(plane)
-}
-
-fn exporter() -> Option<Running> {
-    let program = find_or_skip("prometheus-node-exporter")?;
-    let flags = |port: u16| {
-        let only = ["--collector.disable-defaults", "--collector.cpu", "--collector.meminfo"];
-        let mut flags: Vec<String> = only.map(str::to_owned).into();
-        flags.push(format!("--web.listen-address=127.0.0.1:{port}"));
-        flags
-    };
-    Some(Running::start("node-exporter", &program, flags).unwrap())
 }
 
 fn bind(plane: &ControlPlane, pod: &str) {

@@ -3,7 +3,7 @@
 //! etcd and kube-apiserver, on request kube-controller-manager and kube-scheduler, on free loopback ports and in a
 //! temporary folder. Everything ends with the value, or with the process if that comes first (see [`crate::guard`]).
 
-use crate::certs::Certs;
+use crate::certs::{Certs, FRONT_PROXY};
 use crate::guard::Guard;
 use crate::http::{Client, Events, Reply};
 use crate::parts::{self, Missing};
@@ -35,6 +35,9 @@ pub enum Error {
     /// A program is not on this machine.
     #[error(transparent)]
     Missing(#[from] Missing),
+    /// The parts are there, but not what they need of this machine.
+    #[error("needs {0}")]
+    Machine(&'static str),
     /// A server did not get ready.
     #[error("{name} {what}; its last lines:\n{lines}")]
     NotReady {
@@ -81,6 +84,22 @@ impl Error {
 
     pub(crate) fn is_port_taken(&self) -> bool {
         matches!(self, Self::NotReady { lines, .. } if lines.contains("address already in use"))
+    }
+}
+
+/// What was started, for a test: none means "return", and the reason has been printed.
+///
+/// # Panics
+/// When the parts are there and do not start, or are missing though `LOADLINE_REQUIRE_REAL=1`.
+#[expect(clippy::panic, reason = "a part that does not start fails the calling test")]
+pub(crate) fn or_skip<T>(started: Result<T, Error>) -> Option<T> {
+    match started {
+        Ok(started) => Some(started),
+        Err(error @ (Error::Missing(_) | Error::Machine(_))) => {
+            parts::skip(&error);
+            None
+        }
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -132,11 +151,7 @@ impl Setup {
     /// # Errors
     /// When a part is missing or a server does not get ready; the message shows the end of its log.
     pub fn start(&self) -> Result<ControlPlane, Error> {
-        let missing = self.needs().into_iter().filter_map(|name| parts::find(name).err());
-        let names: Vec<String> = missing.flat_map(|missing| missing.names).collect();
-        if !names.is_empty() {
-            return Err(Missing { names }.into());
-        }
+        parts::find_all(&self.needs())?;
         running::with_free_ports(|| ControlPlane::try_start(self))
     }
 
@@ -145,16 +160,8 @@ impl Setup {
     /// # Panics
     /// When the parts are there and do not start, or are missing though `LOADLINE_REQUIRE_REAL=1`.
     #[must_use]
-    #[expect(clippy::panic, reason = "a control plane that does not start fails the calling test")]
     pub fn start_or_skip(&self) -> Option<ControlPlane> {
-        match self.start() {
-            Ok(plane) => Some(plane),
-            Err(Error::Missing(missing)) => {
-                parts::skip(&missing);
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        or_skip(self.start())
     }
 }
 
@@ -456,6 +463,8 @@ impl Files {
             ("ca.crt", certs.authority.as_str()),
             ("serving.crt", &certs.serving),
             ("serving.key", &certs.serving_key),
+            ("front-proxy.crt", &certs.proxy),
+            ("front-proxy.key", &certs.proxy_key),
             ("accounts.pub", &certs.accounts_public),
             ("accounts.key", &certs.accounts_private),
             ("tokens.csv", &tokens),
@@ -507,6 +516,14 @@ fn apiserver_flags(files: &Files, etcd: u16, port: u16) -> Vec<String> {
         "--service-cluster-ip-range=10.96.0.0/16".into(),
         "--authorization-mode=RBAC".into(),
         "--allow-privileged=true".into(),
+        // Aggregated APIs: who asks for them is told by us, and believed because of the certificate.
+        files.flag("requestheader-client-ca-file", "ca.crt"),
+        format!("--requestheader-allowed-names={FRONT_PROXY}"),
+        "--requestheader-username-headers=X-Remote-User".into(),
+        "--requestheader-group-headers=X-Remote-Group".into(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
+        files.flag("proxy-client-cert-file", "front-proxy.crt"),
+        files.flag("proxy-client-key-file", "front-proxy.key"),
         // Pods need no service account, and fresh nodes are not tainted: nobody here would lift the taint.
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
     ]);

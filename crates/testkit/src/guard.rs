@@ -12,14 +12,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// `sh -c SCRIPT sh FOLDER PID-FILE EXIT-FILE PROGRAM ARGS...`, standard input being the pipe.
+/// `sh -c SCRIPT sh FOLDER PID-FILE EXIT-FILE AFTERWARDS PROGRAM ARGS...`, standard input being the pipe.
 ///
 /// The shell stays until the end of the pipe even when the program ends first: the folder may only go when nobody
 /// reads logs in it any more. With several guards on one folder each tries to remove it after its own program's
 /// end, so the last one finds no writer left.
 const SCRIPT: &str = r#"
-folder=$1 pid_file=$2 exit_file=$3
-shift 3
+folder=$1 pid_file=$2 exit_file=$3 afterwards=$4
+shift 4
 exec 3<&0 </dev/null
 "$@" 3<&- &
 child=$!
@@ -28,6 +28,7 @@ echo "$child" >"$pid_file"
 wait "$child"
 echo "$?" >"$exit_file"
 read -r _ <&3
+sh -c "$afterwards"
 rm -rf "$folder"
 "#;
 
@@ -46,11 +47,26 @@ impl Guard {
     /// # Errors
     /// When the log cannot be made or `sh` cannot be started. A program that does not exist shows in [`Guard::ended`].
     pub fn start<A: AsRef<OsStr>>(name: &str, folder: &Path, program: &Path, args: &[A]) -> io::Result<Self> {
+        Self::start_with_afterwards(name, folder, program, args, "")
+    }
+
+    /// The same for a program that leaves more behind than its folder: `afterwards` is what a shell does about it once
+    /// the program has ended and we are gone.
+    ///
+    /// # Errors
+    /// As [`Guard::start`].
+    pub fn start_with_afterwards<A: AsRef<OsStr>>(
+        name: &str,
+        folder: &Path,
+        program: &Path,
+        args: &[A],
+        afterwards: &str,
+    ) -> io::Result<Self> {
         let log = File::create(folder.join(format!("{name}.log")))?;
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT, "sh"]).arg(folder);
         shell.arg(folder.join(format!("{name}.pid"))).arg(folder.join(format!("{name}.exit")));
-        shell.arg(program).args(args);
+        shell.arg(afterwards).arg(program).args(args);
         shell.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0);
         Ok(Self { name: name.to_owned(), folder: folder.to_owned(), shell: shell.spawn()? })
     }

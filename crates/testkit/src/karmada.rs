@@ -12,7 +12,7 @@ pub use batch::{Batch, Decided};
 
 use crate::ControlPlane;
 use crate::control_plane::Error;
-use crate::parts::{self, KARMADA_1_17, KARMADA_1_18, Missing, Module};
+use crate::parts::{self, KARMADA_1_17, KARMADA_1_18, Module};
 use crate::running::{PATIENCE, Running};
 use crate::sources;
 use serde_json::{Value, json};
@@ -116,13 +116,8 @@ impl Pair {
 #[must_use]
 pub fn plane_or_skip() -> Option<ControlPlane> {
     let rows = Version::ALL.iter().flat_map(|version| [version.scheduler(), version.estimator()]);
-    let names: Vec<String> =
-        rows.filter_map(|row| parts::find(row).err()).flat_map(|row| row.names).collect();
-    if names.is_empty() {
-        return ControlPlane::start_or_skip();
-    }
-    parts::skip(&Missing { names });
-    None
+    parts::find_all(&rows.collect::<Vec<_>>()).map_err(|missing| parts::skip(&missing)).ok()?;
+    ControlPlane::start_or_skip()
 }
 
 /// Starts Karmada's estimator for the cluster `name` behind `kubeconfig`, and waits until it listens.

@@ -5,6 +5,7 @@
 //! | which real programs are there, and where? | [`parts`] |
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
 //! | how do I get one server of its own for this test? | `running` |
+//! | how do I get a node that runs pods, and what they use? | `node` |
 //! | how do I get Karmada's scheduler and estimator? | `karmada` |
 //! | how do I get Open Cluster Management's placement controller? | `ocm` |
 //! | where are the sources of another project? | `sources` |
@@ -37,6 +38,21 @@
 //! let Some(plane) = PLANE.as_ref() else { return };
 //! # }
 //! ```
+//!
+//! A node that runs pods, and the metrics API with what they use:
+//!
+//! ```no_run
+//! use loadline_testkit::{ControlPlane, MetricsServer, RealNode};
+//!
+//! # fn test() -> Result<(), loadline_testkit::Error> {
+//! let Some(plane) = ControlPlane::start_or_skip() else { return Ok(()) };
+//! let Some(node) = RealNode::start_or_skip(&plane) else { return Ok(()) };
+//! node.run("busy", &["burn", "500"])?;
+//! let metrics = MetricsServer::start(&plane, &node)?;
+//! assert!(metrics.node(&node).is_some_and(|usage| usage.cpu_milli > 0.0));
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod parts;
 
@@ -51,6 +67,8 @@ pub mod http;
 #[cfg(feature = "control-plane")]
 pub mod karmada;
 #[cfg(feature = "control-plane")]
+pub mod node;
+#[cfg(feature = "control-plane")]
 pub mod ocm;
 #[cfg(feature = "control-plane")]
 pub mod running;
@@ -59,5 +77,7 @@ mod sources;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
+#[cfg(feature = "control-plane")]
+pub use node::{MetricsServer, RealNode};
 #[cfg(feature = "control-plane")]
 pub use running::Running;

@@ -1,15 +1,19 @@
 //! Which real programs exist for tests, where do they come from, and where do they live on this machine?
 //!
-//! The table here is the only list of them: `cargo xtask control-plane` builds its rows, tests look them up. A control
-//! plane is what most tests need; the peers, other projects' programs that ours are compared with or talk to, are a
-//! [`Group`] of their own, so that nobody builds them by the way.
+//! [`COMPONENTS`] and [`PACKAGES`] are the only lists of them: `cargo xtask control-plane` builds the ones and unpacks the
+//! others, tests look them up. A control plane is what most tests need; what only some need, such as other projects'
+//! programs that ours are compared with, is in a [`Group`] of its own, so that nobody builds it by the way.
 //!
 //! Programs are sought in `KUBEBUILDER_ASSETS` first and then in the user's cache, in a folder whose name changes
 //! with everything that goes into the build. Nothing here starts or builds anything.
 
+mod group;
 mod packages;
+mod table;
 
+pub use group::Group;
 pub use packages::{PACKAGES, Package};
+pub use table::{COMPONENTS, KARMADA_1_17, KARMADA_1_18, KUBERNETES, METRICS_SERVER, OCM, WORKLOAD};
 
 use std::env;
 use std::fmt;
@@ -22,29 +26,6 @@ pub const REQUIRE: &str = "LOADLINE_REQUIRE_REAL";
 /// When set to 1, tests behave as if no part were there.
 pub const AVOID: &str = "LOADLINE_NO_REAL";
 
-/// Programs that are asked for together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// Kubernetes and its store.
-    ControlPlane,
-    /// Programs of other projects that ours stand beside.
-    Peers,
-}
-
-impl Group {
-    /// All of them.
-    pub const ALL: &[Self] = &[Self::ControlPlane, Self::Peers];
-
-    /// What a developer types to get the programs of this group. That of a later group gets the earlier ones too.
-    #[must_use]
-    pub fn command(self) -> &'static str {
-        match self {
-            Self::ControlPlane => "cargo xtask control-plane",
-            Self::Peers => "cargo xtask control-plane --peers",
-        }
-    }
-}
-
 /// A Go module of ours under `xtask/control-plane` that pins one upstream with everything it needs.
 ///
 /// Upstreams pin different Kubernetes versions, hence one module for each.
@@ -52,8 +33,6 @@ impl Group {
 pub struct Module {
     /// Folder name under `xtask/control-plane`.
     pub folder: &'static str,
-    /// What its programs belong to.
-    pub group: Group,
     /// The required module whose version names the build.
     pub upstream: &'static str,
     /// Go package whose `gitVersion`, `gitMajor` and `gitMinor` are set at link time: without them the servers
@@ -63,6 +42,7 @@ pub struct Module {
     pub tags: &'static [&'static str],
     go_mod: &'static str,
     go_sum: &'static str,
+    /// The names of its programs, or the program itself.
     tools: &'static str,
 }
 
@@ -73,108 +53,11 @@ pub struct Component {
     pub name: &'static str,
     /// The module that pins it.
     pub module: &'static Module,
+    /// What it belongs to.
+    pub group: Group,
     /// Its Go package.
     pub package: &'static str,
 }
-
-/// Kubernetes itself, with the etcd it asks for.
-pub static KUBERNETES: Module = Module {
-    folder: "kubernetes",
-    group: Group::ControlPlane,
-    upstream: "k8s.io/kubernetes",
-    stamp: Some("k8s.io/component-base/version"),
-    tags: &[],
-    go_mod: include_str!("../../../xtask/control-plane/kubernetes/go.mod"),
-    go_sum: include_str!("../../../xtask/control-plane/kubernetes/go.sum"),
-    tools: include_str!("../../../xtask/control-plane/kubernetes/tools.go"),
-};
-
-/// Karmada of the last minor that speaks only the older of two wire forms.
-pub static KARMADA_1_17: Module = Module {
-    folder: "karmada-1.17",
-    group: Group::Peers,
-    upstream: KARMADA,
-    stamp: None,
-    tags: KARMADA_TAGS,
-    go_mod: include_str!("../../../xtask/control-plane/karmada-1.17/go.mod"),
-    go_sum: include_str!("../../../xtask/control-plane/karmada-1.17/go.sum"),
-    tools: include_str!("../../../xtask/control-plane/karmada-1.17/tools.go"),
-};
-
-/// Karmada of the minor that speaks both wire forms.
-pub static KARMADA_1_18: Module = Module {
-    folder: "karmada-1.18",
-    group: Group::Peers,
-    upstream: KARMADA,
-    stamp: None,
-    tags: KARMADA_TAGS,
-    go_mod: include_str!("../../../xtask/control-plane/karmada-1.18/go.mod"),
-    go_sum: include_str!("../../../xtask/control-plane/karmada-1.18/go.sum"),
-    tools: include_str!("../../../xtask/control-plane/karmada-1.18/tools.go"),
-};
-
-const KARMADA: &str = "github.com/karmada-io/karmada";
-
-/// Without it the programs start and panic at the first estimate: Kubernetes' types are then no protobuf messages.
-const KARMADA_TAGS: &[&str] = &["kubernetes_protomessage_one_more_release"];
-
-/// Open Cluster Management.
-pub static OCM: Module = Module {
-    folder: "ocm",
-    group: Group::Peers,
-    upstream: "open-cluster-management.io/ocm",
-    stamp: None,
-    tags: &[],
-    go_mod: include_str!("../../../xtask/control-plane/ocm/go.mod"),
-    go_sum: include_str!("../../../xtask/control-plane/ocm/go.sum"),
-    tools: include_str!("../../../xtask/control-plane/ocm/tools.go"),
-};
-
-/// Every program that can be had, in the order in which they are built.
-pub static COMPONENTS: &[Component] = &[
-    Component { name: "etcd", module: &KUBERNETES, package: "go.etcd.io/etcd/server/v3" },
-    Component {
-        name: "kube-apiserver",
-        module: &KUBERNETES,
-        package: "k8s.io/kubernetes/cmd/kube-apiserver",
-    },
-    Component { name: "kubectl", module: &KUBERNETES, package: "k8s.io/kubernetes/cmd/kubectl" },
-    Component {
-        name: "kube-scheduler",
-        module: &KUBERNETES,
-        package: "k8s.io/kubernetes/cmd/kube-scheduler",
-    },
-    Component {
-        name: "kube-controller-manager",
-        module: &KUBERNETES,
-        package: "k8s.io/kubernetes/cmd/kube-controller-manager",
-    },
-    Component {
-        name: "karmada-scheduler-1.17",
-        module: &KARMADA_1_17,
-        package: "github.com/karmada-io/karmada/cmd/scheduler",
-    },
-    Component {
-        name: "karmada-scheduler-estimator-1.17",
-        module: &KARMADA_1_17,
-        package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
-    },
-    Component {
-        name: "karmada-scheduler-1.18",
-        module: &KARMADA_1_18,
-        package: "github.com/karmada-io/karmada/cmd/scheduler",
-    },
-    Component {
-        name: "karmada-scheduler-estimator-1.18",
-        module: &KARMADA_1_18,
-        package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
-    },
-    Component {
-        name: "ocm-placement",
-        module: &OCM,
-        package: "open-cluster-management.io/ocm/cmd/placement",
-    },
-];
 
 impl Module {
     /// The upstream's version as `go.mod` requires it, such as `v1.36.3`.
@@ -183,7 +66,8 @@ impl Module {
         self.version_of(self.upstream)
     }
 
-    /// The required version of the module that holds `package`: the one with the longest name it starts with.
+    /// The required version of the module that holds `package`: the one with the longest name it starts with. A package
+    /// of the module itself has the version of this repository.
     fn version_of(&self, package: &str) -> &'static str {
         let required = self.go_mod.lines().filter_map(|line| {
             let mut words = line.trim_start().trim_start_matches("require ").split_whitespace();
@@ -192,7 +76,11 @@ impl Module {
         let holds = |name: &str| {
             package.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let holder = required.filter(|(name, _)| holds(name)).max_by_key(|(name, _)| name.len());
+        let own = self
+            .go_mod
+            .lines()
+            .filter_map(|line| Some((line.strip_prefix("module ")?, "of-this-repository")));
+        let holder = required.chain(own).filter(|(name, _)| holds(name)).max_by_key(|(name, _)| name.len());
         holder.map_or("unknown", |(_, version)| version)
     }
 
@@ -315,7 +203,7 @@ impl Places {
 }
 
 fn of(groups: &[Group]) -> impl Iterator<Item = &'static Component> {
-    COMPONENTS.iter().filter(|row| groups.contains(&row.module.group))
+    COMPONENTS.iter().filter(|row| groups.contains(&row.group))
 }
 
 /// Whether tests may, must or must not use real parts.
@@ -365,12 +253,11 @@ impl Missing {
 
     /// What a developer types to get all of them.
     #[must_use]
-    pub fn command(&self) -> &'static str {
-        if self.names.iter().any(|name| PACKAGES.iter().any(|package| package.name == name)) {
-            return Package::COMMAND;
-        }
-        let named = COMPONENTS.iter().filter(|row| self.names.iter().any(|name| name == row.name));
-        named.map(|row| row.module.group).max().unwrap_or(Group::ControlPlane).command()
+    pub fn command(&self) -> String {
+        let rows = COMPONENTS.iter().map(|row| (row.name, row.group));
+        let packages = PACKAGES.iter().map(|package| (package.name, package.group));
+        let named = rows.chain(packages).filter(|(name, _)| self.names.iter().any(|missing| missing == name));
+        Group::command(&named.map(|(_, group)| group).collect::<Vec<_>>())
     }
 }
 
@@ -399,6 +286,16 @@ pub fn find(name: &str) -> Result<PathBuf, Missing> {
     places.find(row).ok_or_else(missing)
 }
 
+/// [`find`] for several, so that all that are missing are told at once.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_all(names: &[&str]) -> Result<(), Missing> {
+    let missing = names.iter().filter_map(|name| find(name).err());
+    let names: Vec<String> = missing.flat_map(|missing| missing.names).collect();
+    if names.is_empty() { Ok(()) } else { Err(Missing { names }) }
+}
+
 /// [`find`] for a test: none means "return", and the reason has been printed.
 ///
 /// # Panics
@@ -412,7 +309,7 @@ pub fn find_or_skip(name: &str) -> Option<PathBuf> {
 ///
 /// # Panics
 /// When real parts are required: then a skipped test would hide that something was not tested.
-pub fn skip(missing: &Missing) {
+pub fn skip(missing: &dyn fmt::Display) {
     assert!(Policy::from_env() != Policy::Required, "{missing}, and {REQUIRE}=1 forbids skipping");
     // Not `eprintln`, which the test harness swallows for tests that pass. A closed stderr is no reason to fail.
     let _ = writeln!(io::stderr(), "skipped: {missing}");
@@ -431,8 +328,13 @@ mod tests {
     fn versions_are_read_from_go_mod() {
         assert!(KUBERNETES.go().starts_with("1."), "{}", KUBERNETES.go());
         for row in COMPONENTS {
-            let major = if row.name == "etcd" { "v3." } else { "v1." };
-            assert!(row.version().starts_with(major), "{} {}", row.name, row.version());
+            let start = match row.name {
+                "etcd" => "v3.",
+                "metrics-server" => "v0.",
+                "workload" => "of-this-repository",
+                _ => "v1.",
+            };
+            assert!(row.version().starts_with(start), "{} {}", row.name, row.version());
         }
         let text = "require a.b/c v1.2.3\nrequire (\n\ta.b/c/d v4.5.6 // indirect\n)\nreplace a.b/e => a.b/f v7.0.0\n";
         let module = Module { go_mod: text, ..KUBERNETES };
@@ -470,7 +372,7 @@ mod tests {
 
     #[test]
     fn every_program_is_named_in_its_modules_tools_file() {
-        for row in COMPONENTS {
+        for row in COMPONENTS.iter().filter(|row| row.package != row.module.upstream) {
             let import = format!("_ \"{}\"", row.package);
             assert!(row.module.tools.contains(&import), "{} is not pinned: no {import}", row.name);
         }
@@ -518,7 +420,7 @@ mod tests {
     fn a_group_is_missing_without_the_others() {
         let temp = tempfile::tempdir().unwrap();
         let places = Places { assets: Some(temp.path().to_owned()), cache: None };
-        for row in COMPONENTS.iter().filter(|row| row.module.group == Group::ControlPlane) {
+        for row in COMPONENTS.iter().filter(|row| row.group == Group::ControlPlane) {
             fs::write(temp.path().join(row.name), "").unwrap();
         }
         assert_eq!(places.missing(&[Group::ControlPlane]).len(), 0);
@@ -531,16 +433,19 @@ mod tests {
             "ocm-placement",
         ];
         assert_eq!(names(&[Group::Peers]), peers);
-        assert_eq!(names(Group::ALL), peers);
+        let node = ["kubelet", "metrics-server", "workload"];
+        assert_eq!(names(&[Group::Node]), node);
+        assert_eq!(names(Group::ALL), [&peers[..], &node].concat());
         assert_eq!(places.folders(&[Group::Peers]), [] as [PathBuf; 0]);
     }
 
     #[test]
     fn no_two_programs_have_one_name() {
-        let mut names: Vec<_> = COMPONENTS.iter().map(|row| row.name).collect();
+        let packaged = PACKAGES.iter().map(|package| package.name);
+        let mut names: Vec<_> = COMPONENTS.iter().map(|row| row.name).chain(packaged).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), COMPONENTS.len());
+        assert_eq!(names.len(), COMPONENTS.len() + PACKAGES.len());
     }
 
     #[test]
@@ -554,6 +459,10 @@ mod tests {
             (
                 vec!["karmada-scheduler-1.17", "etcd"],
                 "needs karmada-scheduler-1.17, etcd (cargo xtask control-plane --peers)",
+            ),
+            (
+                vec!["containerd", "kubelet", "prometheus"],
+                "needs containerd, kubelet, prometheus (cargo xtask control-plane --monitoring --node)",
             ),
         ];
         for (names, expected) in cases {

@@ -1,7 +1,7 @@
 //! Which programs come as packages of Debian? They are unpacked in the user's cache, not installed: nothing is started,
 //! and no rights are needed.
 
-use super::Places;
+use super::{Group, Places};
 use std::env;
 use std::path::PathBuf;
 
@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct Package {
     /// What tests call it.
     pub name: &'static str,
+    /// What it belongs to.
+    pub group: Group,
     /// The package.
     pub package: &'static str,
     /// Where it is in the package.
@@ -18,19 +20,38 @@ pub struct Package {
 
 /// Every program that comes as a package.
 pub static PACKAGES: &[Package] = &[
-    Package { name: "prometheus", package: "prometheus", file: "usr/bin/prometheus" },
-    Package { name: "promtool", package: "prometheus", file: "usr/bin/promtool" },
+    Package {
+        name: "prometheus",
+        group: Group::Monitoring,
+        package: "prometheus",
+        file: "usr/bin/prometheus",
+    },
+    Package { name: "promtool", group: Group::Monitoring, package: "prometheus", file: "usr/bin/promtool" },
     Package {
         name: "prometheus-node-exporter",
+        group: Group::Monitoring,
         package: "prometheus-node-exporter",
         file: "usr/bin/prometheus-node-exporter",
+    },
+    Package { name: "containerd", group: Group::Node, package: "containerd", file: "usr/bin/containerd" },
+    Package {
+        name: "containerd-shim-runc-v2",
+        group: Group::Node,
+        package: "containerd",
+        file: "usr/bin/containerd-shim-runc-v2",
+    },
+    Package { name: "ctr", group: Group::Node, package: "containerd", file: "usr/bin/ctr" },
+    Package { name: "runc", group: Group::Node, package: "runc", file: "usr/sbin/runc" },
+    // The plugins a pod's network is made with are beside it.
+    Package {
+        name: "ptp",
+        group: Group::Node,
+        package: "containernetworking-plugins",
+        file: "usr/lib/cni/ptp",
     },
 ];
 
 impl Package {
-    /// What a developer types to get them.
-    pub const COMMAND: &str = "cargo xtask control-plane --monitoring";
-
     /// Where the package is unpacked; none without a home folder.
     #[must_use]
     pub fn folder(&self, places: &Places) -> Option<PathBuf> {
