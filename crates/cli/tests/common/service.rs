@@ -1,5 +1,7 @@
 //! A running service of ours: started, asked how it is, stopped, ended.
 
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -89,6 +91,14 @@ impl Service {
             assert!(begun.elapsed() < PATIENCE, "waited too long for {what:?}: {}", self.get("/readyz"));
             thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Memory it has, in KiB.
+    #[cfg(target_os = "linux")]
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     pub fn signal(&self, name: &str) {
