@@ -20,13 +20,6 @@ const NODES: usize = 5_000;
 /// What the daemons of a simulated node use: thousandths of a CPU, and bytes.
 const DAEMONS: (f64, f64) = (60.0, (400 << 20) as f64);
 
-/// The text after a word of the greeting, up to the next blank or comma.
-fn said(up: &Up, what: &str) -> String {
-    let line = up.greeting.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
-    let text = line.trim_start()[what.len()..].trim_start();
-    text.split([' ', ',']).next().unwrap().to_owned()
-}
-
 /// What is served there, as a document.
 fn get(url: &str, path: &str) -> Value {
     let address = url.trim_start_matches("http://");
@@ -51,7 +44,7 @@ fn five_thousand_exporters_are_scraped_and_every_node_gets_its_own_values() {
     let nodes = NODES.to_string();
     let without = "annotator,agent,recommender,scheduler";
     let up = Up::start(&["--nodes", &nodes, "--without", without, "--for", "1h"]);
-    let found = json!({"http_sd_configs": [{"url": said(&up, "exporters"), "refresh_interval": "1m"}]});
+    let found = json!({"http_sd_configs": [{"url": up.said("exporters"), "refresh_interval": "1m"}]});
     let prometheus = Prometheus::start_every("15s", program, found, true);
     let kubeconfig = up.kubeconfig();
     let address = prometheus.url();
@@ -69,7 +62,7 @@ fn five_thousand_exporters_are_scraped_and_every_node_gets_its_own_values() {
     ]);
     annotator.until(&format!("nodes: {NODES} late"));
     let metrics = ["cpu_usage_avg_5m", "mem_usage_avg_5m", "cpu_usage_max_avg_1d", "mem_usage_max_avg_1d"];
-    let server = said(&up, "API server");
+    let server = up.said("API server");
     let list = until("every node to be annotated", || {
         let list = get(&server, "/api/v1/nodes");
         let all = list["items"].as_array().unwrap();

@@ -101,6 +101,23 @@ impl Service {
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    /// CPU time it has used, in seconds.
+    #[cfg(target_os = "linux")]
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The name, in brackets, may have blanks; after it the 12th and 13th are time of its own and of the kernel for it.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum();
+        ticks / 100.0
+    }
+
+    /// The sum of a metric over all its labels.
+    pub fn sum(&self, metric: &str) -> f64 {
+        let text = self.get("/metrics");
+        let lines = text.lines().filter(|line| line.starts_with(metric));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    }
+
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
