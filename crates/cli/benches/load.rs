@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use common::Up;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
 use loadline_apiserver::ApiServer;
@@ -140,21 +140,19 @@ fn name(workload: usize) -> String {
 /// Replica sets, each of a Deployment, with their pods.
 async fn fill(server: &ApiServer, workloads: usize) -> Result<()> {
     let client = kube::Client::new(server.clone(), "default");
-    let (sets, pods): (Api<ReplicaSet>, Api<Pod>) =
-        (Api::default_namespaced(client.clone()), Api::default_namespaced(client));
-    let (sets, pods) = (&sets, &pods);
+    let deployments: &Api<Deployment> = &Api::default_namespaced(client.clone());
+    let (sets, pods): (&Api<ReplicaSet>, &Api<Pod>) =
+        (&Api::default_namespaced(client.clone()), &Api::default_namespaced(client));
     let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
     let make = |workload: usize| async move {
         let labels = json!({"app": format!("web-{workload}")});
         let spec = json!({"containers": [{"name": "app", "image": "i"}]});
         let template = json!({"metadata": {"labels": labels}, "spec": spec});
-        let owners = owner(
-            "Deployment",
-            &format!("web-{workload}"),
-            &format!("00000000-0000-4000-8000-{workload:012}"),
-        );
-        let set = json!({"metadata": {"name": name(workload), "ownerReferences": owners},
-            "spec": {"selector": {"matchLabels": labels}, "template": template}});
+        let spec_of = json!({"selector": {"matchLabels": labels}, "template": template});
+        let deployment = json!({"metadata": {"name": format!("web-{workload}")}, "spec": spec_of});
+        let made = deployments.create(&PostParams::default(), &from_value(deployment)?).await?;
+        let owners = owner("Deployment", &format!("web-{workload}"), &made.metadata.uid.unwrap_or_default());
+        let set = json!({"metadata": {"name": name(workload), "ownerReferences": owners}, "spec": spec_of});
         let made = sets.create(&PostParams::default(), &from_value(set)?).await?;
         let owners = owner("ReplicaSet", &name(workload), &made.metadata.uid.unwrap_or_default());
         for pod in 0..PODS {
