@@ -16,7 +16,7 @@ use service::{Service, until};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-const NODES: usize = 5_000;
+const NODES: u32 = 5_000;
 /// What the daemons of a simulated node use: thousandths of a CPU, and bytes.
 const DAEMONS: (f64, f64) = (60.0, (400 << 20) as f64);
 
@@ -67,7 +67,7 @@ fn five_thousand_exporters_are_scraped_and_every_node_gets_its_own_values() {
         let list = get(&server, "/api/v1/nodes");
         let all = list["items"].as_array().unwrap();
         let done = all.iter().all(|node| metrics.iter().all(|metric| annotation(node, metric).is_some()));
-        (all.len() == NODES && done).then_some(list)
+        (all.len() == NODES as usize && done).then_some(list)
     });
     for node in list["items"].as_array().unwrap() {
         let has = |what: &str| node["status"]["capacity"][what].as_str().unwrap();
@@ -85,8 +85,8 @@ fn five_thousand_exporters_are_scraped_and_every_node_gets_its_own_values() {
         counted(&annotator, "loadline_annotator_queries_total{source=\"prometheus\",outcome=\"answered\"}");
     let patches =
         counted(&annotator, "loadline_annotator_patches_total{urgency=\"now\",outcome=\"written\"}");
-    assert!(asked >= 6.0 && asked <= NODES as f64 / 10.0, "{asked} questions");
-    assert!(patches >= NODES as f64, "{patches} patches");
+    assert!(asked >= 6.0 && asked <= f64::from(NODES) / 10.0, "{asked} questions");
+    assert!(patches >= f64::from(NODES), "{patches} patches");
     let resident = annotator.resident_kib() / 1024;
     assert!(resident <= 80, "{resident} MiB resident");
     println!("{asked} questions, {patches} patches, {resident} MiB resident");

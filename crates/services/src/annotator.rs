@@ -23,7 +23,7 @@ mod tell;
 mod watched;
 
 pub use monitoring::Monitoring;
-pub use tell::{ByOutcome, Metrics, Status};
+pub use tell::{ByOutcome, Metrics};
 
 use crate::cluster::events::Regarding;
 use crate::cluster::leading::Leading;
@@ -32,6 +32,7 @@ use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection};
 use crate::ctx::{Ctx, Now};
+use crate::serve::probes::Status;
 use crate::sources::metrics_api;
 use history::{Keeper, Turn};
 use loadline_core::load::{publish, taints};

@@ -9,27 +9,14 @@ use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::CONFIG_MAPS;
 use crate::cluster::{Connection, Recorder};
 use crate::ctx::{Ctx, Now};
-use crate::serve::probes::Readiness;
-use arc_swap::ArcSwap;
+use crate::serve::probes::{Readiness, Status};
 use jiff::Timestamp;
 use loadline_core::object::Meta;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// Is it ready, and how old is what? Whoever has a clone can ask.
-#[derive(Clone, Debug, Default)]
-pub struct Status(Arc<ArcSwap<Readiness>>);
-
-impl Status {
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        Readiness::clone(&self.0.load())
-    }
-}
 
 /// By where data come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -205,7 +192,7 @@ impl Teller {
             let happened = Happened { severity, reason, action: "Loading", note };
             self.events.record(Regarding::new(CONFIG_MAPS, &map), happened, now.clock);
         }
-        self.status.0.store(Arc::new(readiness(state, leads, waiting, now.clock)));
+        self.status.set(readiness(state, leads, waiting, now.clock));
     }
 }
 
