@@ -60,10 +60,10 @@ fn annotator(plane: &ControlPlane, more: &[&str]) -> Service {
 }
 
 fn plane() -> Option<ControlPlane> {
-    with_node(ControlPlane::start_or_skip()?)
+    Some(with_node(ControlPlane::start_or_skip()?))
 }
 
-fn with_node(plane: ControlPlane) -> Option<ControlPlane> {
+fn with_node(plane: ControlPlane) -> ControlPlane {
     let room = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
     plane.add_node(NODE, &json!({}), &room).unwrap();
     let addresses =
@@ -71,7 +71,7 @@ fn with_node(plane: ControlPlane) -> Option<ControlPlane> {
     plane
         .patch(&format!("/api/v1/nodes/{NODE}/status"), &json!({"status": {"addresses": addresses}}))
         .unwrap();
-    Some(plane)
+    plane
 }
 
 fn bind(plane: &ControlPlane, pod: &str) {
@@ -176,7 +176,7 @@ spec:
 fn a_stock_scheduler_avoids_a_node_that_is_tainted_for_its_load() {
     let Some(program) = find_or_skip("prometheus") else { return };
     let Some(exporter) = exporter() else { return };
-    let Some(plane) = ControlPlane::setup().scheduler(&[]).start_or_skip().and_then(with_node) else {
+    let Some(plane) = ControlPlane::setup().scheduler(&[]).start_or_skip().map(with_node) else {
         return;
     };
     plane.add_node("calm", &json!({}), &json!({"cpu": "4", "memory": "8Gi", "pods": "110"})).unwrap();
