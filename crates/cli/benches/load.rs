@@ -4,7 +4,11 @@
 //! after the nodes of a `loadline up`, measured by the metrics API and, where it is there, by a real Prometheus that scrapes
 //! their exporters. The recommender reads an in-memory API server of this process with workloads of two pods each, whose
 //! figures change every 15 seconds. `-- NODES WORKLOADS` measures at other sizes than 5 000 and 10 000.
-#![allow(clippy::unwrap_used, reason = "a benchmark that fails ends")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    reason = "a benchmark that fails ends; counts are small"
+)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
