@@ -12,7 +12,6 @@ use loadline_core::view::Owner;
 pub struct Workload {
     /// Which one.
     pub target: WorkloadRef,
-    /// Its identity.
     pub uid: String,
     /// Who made it.
     pub controller: Option<Owner>,

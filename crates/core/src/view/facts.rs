@@ -19,7 +19,6 @@ pub struct Owner {
     /// `ReplicaSet`, `DaemonSet`, `Job`, …
     pub kind: Arc<str>,
     pub name: Arc<str>,
-    /// Its identity.
     pub uid: Arc<str>,
 }
 
@@ -206,7 +205,6 @@ pub struct PodFacts {
     pub priority: i32,
     /// May lower ones be evicted for it?
     pub preempts: bool,
-    /// Its controller.
     pub owner: Option<Owner>,
     /// Does a `DaemonSet` own it?
     pub daemon: bool,
