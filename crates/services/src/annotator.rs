@@ -116,7 +116,7 @@ pub struct Error(String);
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
-    options.metrics.register(&ctx, &connection);
+    options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
     watches.add::<Nodes>(Message::Node);

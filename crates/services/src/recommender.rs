@@ -87,7 +87,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    fn register(&self, ctx: &Ctx, connection: &Connection) {
+    fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
             let own = registry.sub_registry_with_prefix("loadline_recommender");
             own.register("workloads", "Workloads something is known of", self.workloads.clone());
@@ -98,7 +98,6 @@ impl Metrics {
                 self.failures.clone(),
             );
             own.register("source_age_seconds", "Time since the metrics API last answered", self.age.clone());
-            own.register_collector(Box::new(connection.calls().clone()));
         });
     }
 }
@@ -115,7 +114,7 @@ pub struct Error(String);
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
-    options.metrics.register(&ctx, &connection);
+    options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
     watches.add::<Pods>(Message::Pod);

@@ -5,9 +5,9 @@ use super::regarding;
 use super::state::{Heard, Quality, State, label};
 use super::taint::{Tainted, Tainting};
 use super::watched::Message;
+use crate::cluster::Recorder;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::CONFIG_MAPS;
-use crate::cluster::{Connection, Recorder};
 use crate::ctx::{Ctx, Now};
 use crate::serve::probes::{Readiness, Status};
 use jiff::Timestamp;
@@ -73,7 +73,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn register(&self, ctx: &Ctx, connection: &Connection) {
+    pub(super) fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
             let own = registry.sub_registry_with_prefix("loadline_annotator");
             own.register("source_age_seconds", "Time since a source last answered", self.age.clone());
@@ -97,7 +97,6 @@ impl Metrics {
             );
             own.register("nodes_tainted", "Nodes by what their load taint says", self.tainted.clone());
             own.register("policy_failures", "Policies that could not be used", self.policy_failures.clone());
-            own.register_collector(Box::new(connection.calls().clone()));
         });
     }
 }
