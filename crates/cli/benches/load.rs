@@ -3,7 +3,7 @@
 //! Both are processes of their own, asked for their CPU time and memory by what the kernel says of them. The annotator looks
 //! after the nodes of a `loadline up`, measured by the metrics API and, where it is there, by a real Prometheus that scrapes
 //! their exporters. The recommender reads an in-memory API server of this process with workloads of two pods each, whose
-//! figures change every 15 seconds. `-- NODES WORKLOADS` measures at other sizes than 5 000 and 10 000.
+//! figures change every 15 seconds. `-- NODES WORKLOADS` measures at other sizes than 5 000 and 10 000; 0 leaves one out.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -47,8 +47,13 @@ fn main() -> Result<()> {
         args.map(|arg| arg.parse().context("sizes are numbers")).collect::<Result<_>>()?;
     let (nodes, workloads) =
         (sizes.first().copied().unwrap_or(5_000), sizes.get(1).copied().unwrap_or(10_000));
-    annotator(nodes);
-    recommender(workloads)
+    if nodes > 0 {
+        annotator(nodes);
+    }
+    if workloads > 0 {
+        recommender(workloads)?;
+    }
+    Ok(())
 }
 
 /// CPU time over a while, in seconds.
@@ -120,7 +125,9 @@ fn recommender(workloads: usize) -> Result<()> {
         }
     });
     sleep(EVERY);
+    let before = service.sum("loadline_recommender_published_total");
     let cpu = spent(&service);
+    let published = service.sum("loadline_recommender_published_total") - before;
     let ready = service.get("/readyz");
     let bytes: f64 = ready
         .split("bytes ")
@@ -128,9 +135,10 @@ fn recommender(workloads: usize) -> Result<()> {
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
         .context("readyz says how many bytes")?;
     println!(
-        "recommender  {workloads} workloads, {} pods: {:.2} % of a core, {:.0} bytes a workload, {} MB resident",
+        "recommender  {workloads} workloads, {} pods: {:.2} % of a core, {:.1} published/s, {:.0} bytes a workload, {} MB resident",
         workloads * PODS,
         cpu / TIME.as_secs_f64() * 100.0,
+        published / TIME.as_secs_f64(),
         bytes / workloads as f64,
         service.resident_kib() * 1024 / 1_000_000,
     );
