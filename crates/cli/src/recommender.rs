@@ -21,6 +21,7 @@ pub async fn run(args: &Recommender) -> Result<()> {
     let options = Options {
         learn: learn::Options { like, ..learn::Options::default() },
         every: args.metrics_interval,
+        rate: args.publish_qps,
         define: args.create_definition,
         lease,
         ..Options::new(cluster)

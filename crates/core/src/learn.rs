@@ -90,6 +90,33 @@ impl Container {
     }
 }
 
+/// How far is a recommendation from what was published?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Differs {
+    No,
+    /// Far enough, but what was published is too new.
+    Later,
+    Some,
+    /// It was not published at all, or is far too small.
+    Much,
+}
+
+impl Differs {
+    fn of(new: Option<i64>, old: Option<i64>, rules: &Rules) -> Self {
+        let (Some(new), Some(old)) = (new, old) else {
+            return if new == old { Self::No } else { Self::Much };
+        };
+        let tolerated = rules.tolerance.floor_of(old).max(0);
+        if new.saturating_sub(old) > tolerated.saturating_mul(4) {
+            Self::Much
+        } else if new.abs_diff(old) > tolerated.unsigned_abs() {
+            Self::Some
+        } else {
+            Self::No
+        }
+    }
+}
+
 /// One workload.
 #[derive(Clone, Debug, Default)]
 struct Workload {
@@ -123,20 +150,20 @@ impl Workload {
     }
 
     /// Is what would be recommended far enough from what was published, or what was published too old?
-    fn differs(&self, name: &str, now: i64, rules: &Rules) -> bool {
+    fn differs(&self, name: &str, now: i64, rules: &Rules) -> Differs {
+        let unpublished = self.newest().map_or(0, |newest| newest.saturating_sub(self.kept));
         // Between three and five quarters of the time, so that not all come at once.
         let spread = i64::try_from(Uid::new(name).0 % 256).unwrap_or(0);
-        let refresh = rules.refresh / 4 * 3 + rules.refresh / 512 * spread;
-        let old = self.newest().is_some_and(|newest| newest.saturating_sub(self.kept) > refresh);
-        let far = |new: Option<i64>, old: Option<i64>| match (new, old) {
-            (Some(new), Some(old)) => new.abs_diff(old) > rules.tolerance.floor_of(old).max(0).unsigned_abs(),
-            (new, old) => new != old,
-        };
-        let differs = |held: &Container| {
+        let old = unpublished > rules.refresh / 4 * 3 + rules.refresh / 512 * spread;
+        let mut differs = if old || self.outlived { Differs::Much } else { Differs::No };
+        for held in &self.containers {
             let advice = held.profile.advice(now, rules);
-            Metered::ALL.iter().any(|of| far(advice.get(*of), held.published.get(*of)))
-        };
-        old || self.outlived || self.containers.iter().any(differs)
+            for of in Metered::ALL {
+                differs = differs.max(Differs::of(advice.get(of), held.published.get(of), rules));
+            }
+        }
+        // Who is told a little too much can wait; a newcomer that is told far too little cannot.
+        if differs == Differs::Some && unpublished < rules.pause { Differs::Later } else { differs }
     }
 
     fn learned(&self, workload: &WorkloadRef, now: i64, rules: &Rules) -> Option<Learned> {
@@ -243,8 +270,9 @@ impl Learner {
         let (rules, now) = (self.rules, now.as_millisecond());
         let mut changed = Vec::new();
         for (workload, known) in self.workloads.iter_mut().filter(|(_, known)| known.touched) {
-            known.touched = known.differs(&workload.key.name, now, &rules);
-            if known.touched {
+            let differs = known.differs(&workload.key.name, now, &rules);
+            known.touched = differs != Differs::No;
+            if differs > Differs::Later {
                 changed.extend(known.learned(workload, now, &rules));
             }
         }

@@ -14,7 +14,6 @@
 
 pub mod history;
 mod monitoring;
-mod pace;
 mod patches;
 pub mod policy;
 mod state;

@@ -25,6 +25,7 @@ pub mod events;
 pub mod informer;
 pub mod leading;
 pub mod lease;
+pub mod pace;
 pub mod queue;
 pub mod resource;
 pub mod shared;

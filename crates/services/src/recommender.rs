@@ -18,6 +18,7 @@ mod watched;
 use crate::cluster::connection::Cause;
 use crate::cluster::leading::Leading;
 use crate::cluster::lease;
+use crate::cluster::pace::Pace;
 use crate::cluster::resource::RECOMMENDATIONS;
 use crate::cluster::watch::Watches;
 use crate::cluster::write::Patch;
@@ -35,7 +36,7 @@ use state::{Due, State};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use watched::{Jobs, Message, Pods, Recommendations, ReplicaSets};
 
 const COMPONENT: &str = "loadline-recommender";
@@ -53,6 +54,8 @@ pub struct Options {
     pub learn: learn::Options,
     /// How often the metrics API is asked, and what is new is published.
     pub every: Duration,
+    /// Objects written per second, on average.
+    pub rate: f64,
     /// Create the kind of the objects if the cluster does not know it?
     pub define: bool,
     /// By which lease one of several is chosen; without, this is the only one.
@@ -68,6 +71,7 @@ impl Options {
             cluster,
             learn: learn::Options::default(),
             every: metrics_api::Options::default().every,
+            rate: 25.0,
             define: false,
             lease: None,
             metrics: Metrics::default(),
@@ -132,6 +136,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (mut batch, mut due) = (Vec::new(), VecDeque::new());
     let mut in_flight: JoinSet<Written> = JoinSet::new();
     let mut defined = !options.define;
+    let mut pace = Pace::new(options.rate, Now::read().at);
+    let mut wait = None;
     loop {
         let looks = tokio::select! {
             () = ctx.stop.cancelled() => break,
@@ -148,8 +154,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                 }
                 false
             }
+            () = sleep_until(wait.unwrap_or_else(|| Now::read().at)), if wait.is_some() => false,
         };
-        let now = Now::read().clock;
+        let Now { clock: now, at } = Now::read();
         for message in batch.drain(..) {
             state.take(message, now);
         }
@@ -163,9 +170,13 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             options.metrics.age.set(state.measured.map_or(-1, |at| now.duration_since(at).as_secs()));
             options.status.set(readiness(&state, leads, due.len(), now));
         }
-        while in_flight.len() < WRITES
-            && let Some(next) = due.pop_front()
-        {
+        wait = None;
+        while leads && in_flight.len() < WRITES && !due.is_empty() {
+            if let Err(later) = pace.take(at) {
+                wait = Some(later);
+                break;
+            }
+            let Some(next) = due.pop_front() else { break };
             state.sent(next.key());
             in_flight.spawn(write(lead.writer.clone(), next, now));
         }

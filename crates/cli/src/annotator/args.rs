@@ -226,7 +226,7 @@ fn ratio(text: &str) -> Result<Ratio, String> {
     number.and_then(Ratio::from_f64).ok_or_else(|| "expected a ratio such as 0.9".to_owned())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+pub fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
     if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 1000".to_owned()) }
 }

@@ -36,6 +36,9 @@ pub struct Recommender {
     /// How often the metrics API is asked; more often than the metrics server measures is useless
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = crate::args::duration)]
     pub metrics_interval: Duration,
+    /// Recommendations written per second, on average
+    #[arg(long, value_name = "N", default_value_t = 25.0, value_parser = crate::annotator::args::rate)]
+    pub publish_qps: f64,
     /// Whose arithmetic
     #[arg(long, value_name = "WHOSE", default_value = "loadline")]
     pub like: Like,

@@ -27,6 +27,8 @@ pub struct Options {
     pub oom_memory: SignedDuration,
     /// By how much, of what was published, a recommendation has to change to be published again.
     pub tolerance: Ratio,
+    /// How long a recommendation that was published stays, unless it is far too small.
+    pub pause: SignedDuration,
     /// How long what was learned may go unpublished though it changes nothing: so much may a restart forget.
     pub refresh: SignedDuration,
     /// How long a workload, a container, or an hour of the day that is not seen is remembered.
@@ -45,6 +47,7 @@ impl Default for Options {
             wide_margin: Ratio::from_nano(300_000_000),
             oom_memory: SignedDuration::from_hours(7 * 24),
             tolerance: Ratio::from_nano(50_000_000),
+            pause: SignedDuration::from_mins(5),
             refresh: SignedDuration::from_hours(1),
             expiry: SignedDuration::from_hours(14 * 24),
             like: Like::Loadline,

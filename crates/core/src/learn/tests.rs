@@ -128,10 +128,9 @@ fn what_changed_is_told_until_it_is_published() {
     assert_eq!(names(&learner.changed(t(0))), both[..1]);
     learner.published(&web(1), &changed[0].advice());
     assert_eq!(learner.changed(t(0)), [], "all is written");
-    // Two edges on: 205.94m × 1.05² = 227.05m.
-    learner.observe(&web(2), Uid(2), APP, sample(15, 225, 300));
+    learner.observe(&web(2), Uid(2), APP, sample(15, 300, 300));
     learner.observe(&web(1), Uid(2), APP, sample(15, 200, 300));
-    assert_eq!(names(&learner.changed(t(15))), both[1..], "10 % more is told, the same is not");
+    assert_eq!(names(&learner.changed(t(15))), both[1..], "half more is told at once, the same is not");
     learner.published(&web(9), &changed[0].advice());
     assert_eq!(learner.workloads().len(), 2, "publishing teaches nothing");
 }
@@ -150,14 +149,39 @@ fn a_change_within_the_tolerance_is_not_told() {
         (Advice { memory_bytes: Some(300 << 20), ..now }, true, "memory alone"),
         (Advice { memory_bytes: None, ..now }, true, "something instead of nothing"),
     ];
-    for (published, told, why) in cases {
+    for (place, (published, told, why)) in (1..).zip(cases) {
         learner.published(&web(1), &[(APP.into(), published)].into());
-        assert_eq!(!learner.changed(t(0)).is_empty(), told, "{why}");
+        // Five minutes later, so that it is not too soon.
+        learner.observe(&web(1), Uid(1), APP, sample(300 * place, 200, 300));
+        assert_eq!(!learner.changed(t(300 * place)).is_empty(), told, "{why}");
     }
     learner.published(&web(1), &[(APP.into(), now), ("old".into(), now)].into());
     assert_eq!(learner.changed(t(0)).len(), 1, "a container was published that is not known");
     learner.published(&web(1), &BTreeMap::new());
     assert_eq!(learner.changed(t(0)).len(), 1, "what was published is gone");
+}
+
+#[test]
+fn a_change_is_told_five_minutes_after_the_last_unless_far_too_little_was_published() {
+    let now = Advice { cpu_nano: Some(268_000_000), memory_bytes: Some(396 << 20) };
+    let cases = [
+        (Advice { cpu_nano: Some(300_000_000), ..now }, 300, "11 % too much can wait"),
+        (Advice { cpu_nano: Some(900_000_000), ..now }, 300, "so can three times as much"),
+        (Advice { cpu_nano: Some(240_000_000), ..now }, 300, "28 of 240 is 11.7 % too little"),
+        (Advice { cpu_nano: Some(220_000_000), ..now }, 15, "48 of 220 is 21.8 % too little"),
+        (Advice { memory_bytes: Some(300 << 20), ..now }, 15, "as is 32 % of memory"),
+        (Advice::default(), 15, "nothing was published"),
+    ];
+    for (published, after, why) in cases {
+        let mut learner = learner();
+        learner.observe(&web(1), Uid(1), APP, sample(0, 200, 300));
+        learner.published(&web(1), &[(APP.into(), published)].into());
+        let told = (1..=20).map(|n| 15 * n).find(|second| {
+            learner.observe(&web(1), Uid(1), APP, sample(*second, 200, 300));
+            !learner.changed(t(*second)).is_empty()
+        });
+        assert_eq!(told, Some(after), "{why}");
+    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! How do patches get to nodes? The most urgent first, a few at a time, at a limited rate, and only from who leads.
 
-use super::pace::Pace;
 use super::state::{Due, State};
 use super::taint::Tainting;
 use super::watched::{Node, Nodes};
@@ -8,6 +7,7 @@ use crate::cluster::Writer;
 use crate::cluster::connection::Cause;
 use crate::cluster::leading::Leading;
 use crate::cluster::lease::Leadership;
+use crate::cluster::pace::Pace;
 use crate::cluster::resource::NODES;
 use crate::cluster::write::Patch;
 use crate::ctx::Now;

@@ -229,6 +229,12 @@ impl State {
             });
         }
         due.retain(|due| !self.in_flight.contains(&due.key()));
+        // Of whom nobody knows anything comes first, what nobody misses last.
+        due.sort_by_key(|due| match due {
+            Due::Create(..) => 0,
+            Due::Patch(..) => 1,
+            Due::Delete(_) => 2,
+        });
         due
     }
 

@@ -1,9 +1,9 @@
 //! What is written over hours, on a clock that the test moves.
 
 use super::*;
-use crate::annotator::pace::Pace;
 use crate::annotator::watched::{Nodes, Pods};
 use crate::annotator::{Options, history};
+use crate::cluster::pace::Pace;
 use crate::cluster::{Access, Watched};
 use crate::sources::metrics_api::Measured;
 use loadline_api::json::Tree;

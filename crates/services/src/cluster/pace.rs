@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 /// A bucket that fills steadily: each write takes one out, and what is empty must be waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct Pace {
     /// Between two writes, on average.
     apart: Duration,
     /// How far writes may run ahead of that.
@@ -16,12 +16,16 @@ pub(super) struct Pace {
 
 impl Pace {
     /// So many a second, and up to that many at once after a pause.
+    #[must_use]
     pub fn new(per_second: f64, now: Instant) -> Self {
         let apart = Duration::from_secs_f64(1.0 / per_second.clamp(0.01, 10_000.0));
         Self { apart, ahead: Duration::from_secs(1), next: now }
     }
 
-    /// When one may be sent; counts it if that is now.
+    /// Counts one that is sent now.
+    ///
+    /// # Errors
+    /// When it may be sent, if that is not now.
     pub fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let from = self.next.checked_sub(self.ahead).unwrap_or(self.next);
         if now < from {
