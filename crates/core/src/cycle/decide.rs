@@ -78,30 +78,43 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
     out.feasible = u32::try_from(feasible.len()).unwrap_or(u32::MAX);
 
     let together = Together::new(input, pod, ready, places, feasible);
-    let mut best: Option<(i64, u32, NodeId)> = None;
-    for node in feasible.iter() {
-        let at = *node as usize;
-        let total = shape.alone[at] + together.as_ref().map_or(0, |t| t.total(input, ready, at));
-        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
-            let id = NodeId(*node);
-            let rank = input.cluster.rank(id);
-            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
-                best = Some((total, rank, id));
-            }
-        }
-    }
-    if let Some((score, _, node)) = best {
+    let images = &shape.images;
+    let best = if together.is_none() && images.is_empty() {
+        best(input.cluster, feasible, |at| shape.alone[at])
+    } else {
+        best(input.cluster, feasible, |at| {
+            let more = together.as_ref().map_or(0, |t| t.total(input, ready, at));
+            shape.alone[at] + more + images.score(at).unwrap_or(0) * input.weights.images
+        })
+    };
+    if let Some((score, node)) = best {
         out.node = Some(node);
         out.score = score;
     }
     out
 }
 
+/// The best of these nodes by their totals, among equals the first by name.
+fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> Option<(i64, NodeId)> {
+    let mut best: Option<(i64, u32, NodeId)> = None;
+    for node in nodes {
+        let total = total(*node as usize);
+        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
+            let id = NodeId(*node);
+            let rank = at.rank(id);
+            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
+                best = Some((total, rank, id));
+            }
+        }
+    }
+    best.map(|(score, _, node)| (score, node))
+}
+
 /// Brings the answers every node gives alone up to date; says where in the memo they are.
 pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
     let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load: input.board.is_some() };
     let present = input.cluster.labels().present();
-    match memo.find(&look, input.changes) {
+    let at = match memo.find(&look, input.changes) {
         Known::Changed(at, changed) => {
             for node in changed.iter().map(|n| n.index()).filter(|n| present.contains(*n)) {
                 let shape = &mut memo.shapes[at];
@@ -123,7 +136,9 @@ pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) ->
             }
             at
         }
-    }
+    };
+    memo.shapes[at].images.refresh(input.cluster, pod);
+    at
 }
 
 fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Option<Filter>, i64) {
