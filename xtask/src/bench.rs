@@ -61,6 +61,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline", "--bench", "estimator"],
     },
     Bench {
+        name: "load",
+        about: "CPU time and memory of the annotator at 5 000 nodes and the recommender at 10 000 workloads",
+        cargo: &["bench", "--package", "loadline", "--bench", "load"],
+    },
+    Bench {
         name: "input",
         about: "seconds from text to a decision, by our YAML reader and by the complete parser",
         cargo: &["bench", "--package", "loadline-manifests", "--bench", "input"],

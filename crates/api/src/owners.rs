@@ -25,7 +25,6 @@ pub const SKIP_SELECTOR: Skip =
 pub struct Workload {
     /// Which one.
     pub target: WorkloadRef,
-    /// Its identity.
     pub uid: String,
     /// Who made it.
     pub controller: Option<Owner>,

@@ -2,20 +2,16 @@
 
 pub mod args;
 
-use crate::signal;
+use crate::component;
 use crate::up::load_rules;
 use anyhow::{Context, Result};
 use args::Annotator;
 use loadline_core::load::policy::Rules;
 use loadline_manifests::{Manifests, PolicyInput};
-use loadline_services::Ctx;
 use loadline_services::annotator::policy::Source;
 use loadline_services::annotator::{self, Options, history};
-use loadline_services::cluster::{Access, lease};
-use loadline_services::serve;
-use loadline_services::serve::probes;
+use loadline_services::cluster::lease;
 use loadline_services::sources::metrics_api;
-use tokio_util::sync::CancellationToken;
 
 pub async fn run(args: &Annotator) -> Result<()> {
     let policy = match (&args.policy, &args.policy_configmap) {
@@ -31,9 +27,7 @@ pub async fn run(args: &Annotator) -> Result<()> {
     let lease = args.election.lease("loadline-annotator", &identity)?;
     let taints = args.taints.options()?;
     let prometheus = args.prometheus.monitoring().await?;
-    let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
-    let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
-    cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
+    let cluster = component::access(args.kubeconfig.as_deref()).await?;
     let measure = metrics_api::Options { every: args.metrics_interval, of: metrics_api::Of::Nodes };
     let options = Options {
         policy,
@@ -46,16 +40,9 @@ pub async fn run(args: &Annotator) -> Result<()> {
         lease,
         ..Options::new(cluster)
     };
-    let stop = CancellationToken::new();
-    let ctx = Ctx::new(&identity, stop.clone());
-    if let Some(address) = args.http_bind_address {
-        let http = serve::listen(address, None, true).await?;
-        tracing::info!(http = %http.address(), "listening");
-        let status = options.status.clone();
-        let router = probes::router(move || status.readiness(), ctx.metrics.clone());
-        tokio::spawn(serve::run(http, router, ctx.stop.clone()));
-    }
-    signal::until_ended(Box::pin(annotator::run(ctx, options)), &stop).await
+    let status = options.status.clone();
+    let start = |ctx| annotator::run(ctx, options);
+    component::run(&identity, args.http_bind_address, move || status.readiness(), start).await
 }
 
 /// The rules a text comes to, or everything that is wrong with it.

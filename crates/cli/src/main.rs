@@ -3,6 +3,7 @@
 mod annotator;
 mod apiserver;
 mod args;
+mod component;
 mod estimator;
 mod kubeconfig;
 mod leader_election;

@@ -2,18 +2,15 @@
 
 pub mod args;
 
-use crate::signal;
+use crate::component;
 use crate::up::load_rules;
 use anyhow::{Context, Result};
 use args::Scheduler;
 use loadline_core::load::policy::Rules;
-use loadline_services::Ctx;
-use loadline_services::cluster::{Access, lease};
+use loadline_services::cluster::lease;
 use loadline_services::scheduler::{self, Options, Phase, Status};
-use loadline_services::serve::probes::{self, Readiness};
-use loadline_services::serve::{self, Listening};
+use loadline_services::serve::probes::Readiness;
 use loadline_services::sources::metrics_api;
-use tokio_util::sync::CancellationToken;
 
 pub async fn run(args: &Scheduler) -> Result<()> {
     let rules = match (&args.policy, args.requests_only) {
@@ -23,9 +20,7 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     };
     let identity = lease::identity().context("this machine has no name")?;
     let lease = args.election.lease("loadline-scheduler", &identity)?;
-    let cluster = args.kubeconfig.clone().map_or(Access::InCluster, Access::Kubeconfig);
-    let hint = if args.kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
-    cluster.connect().await.map_err(|problem| anyhow::anyhow!("{problem}{hint}"))?;
+    let cluster = component::access(args.kubeconfig.as_deref()).await?;
     let options = Options {
         names: args.names.clone(),
         rules,
@@ -33,24 +28,16 @@ pub async fn run(args: &Scheduler) -> Result<()> {
         lease,
         ..Options::new(cluster)
     };
-    let stop = CancellationToken::new();
-    let ctx = Ctx::new(&identity, stop.clone());
-    let http = match args.http_bind_address {
-        Some(address) => Some(serve::listen(address, None, true).await?),
-        None => None,
-    };
-    if let Some(http) = http {
-        tokio::spawn(serve_probes(http, options.status.clone(), ctx.clone()));
-    }
-    signal::until_ended(scheduler::run(ctx, options), &stop).await
+    let status = options.status.clone();
+    let start = |ctx| scheduler::run(ctx, options);
+    component::run(&identity, args.http_bind_address, move || readiness(&status), start).await
 }
 
-async fn serve_probes(http: Listening, status: Status, ctx: Ctx) {
-    tracing::info!(http = %http.address(), "listening");
-    let readiness = move || match status.phase() {
-        Phase::Reading => Readiness { ready: false, progress: "reading the cluster\n".to_owned() },
-        Phase::Standby => Readiness { ready: true, progress: "standing by: another one leads\n".to_owned() },
-        Phase::Active => Readiness { ready: true, progress: "active\n".to_owned() },
+fn readiness(status: &Status) -> Readiness {
+    let (ready, progress) = match status.phase() {
+        Phase::Reading => (false, "reading the cluster\n"),
+        Phase::Standby => (true, "standing by: another one leads\n"),
+        Phase::Active => (true, "active\n"),
     };
-    serve::run(http, probes::router(readiness, ctx.metrics.clone()), ctx.stop.clone()).await;
+    Readiness { ready, progress: progress.to_owned() }
 }

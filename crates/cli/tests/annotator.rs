@@ -60,7 +60,10 @@ fn annotator(plane: &ControlPlane, more: &[&str]) -> Service {
 }
 
 fn plane() -> Option<ControlPlane> {
-    let plane = ControlPlane::start_or_skip()?;
+    Some(with_node(ControlPlane::start_or_skip()?))
+}
+
+fn with_node(plane: ControlPlane) -> ControlPlane {
     let room = json!({"cpu": "4", "memory": "8Gi", "pods": "110"});
     plane.add_node(NODE, &json!({}), &room).unwrap();
     let addresses =
@@ -68,7 +71,7 @@ fn plane() -> Option<ControlPlane> {
     plane
         .patch(&format!("/api/v1/nodes/{NODE}/status"), &json!({"status": {"addresses": addresses}}))
         .unwrap();
-    Some(plane)
+    plane
 }
 
 fn bind(plane: &ControlPlane, pod: &str) {
@@ -159,6 +162,68 @@ fn expressions_of_ones_own_need_no_rules() {
     annotator.until("mem_usage_avg_5m: the query is refused: invalid parameter \"query\"");
     assert_eq!(annotation(&plane, "mem_usage_avg_5m"), None);
     assert!(annotator.ends());
+}
+
+/// Memory of this machine is always used: by this policy it has too much of it.
+const TINY: &str = "apiVersion: scheduler.policy.crane.io/v1alpha1
+kind: DynamicSchedulerPolicy
+spec:
+  syncPolicy: [{name: mem_usage_avg_5m, period: 3m}]
+  predicate: [{name: mem_usage_avg_5m, maxLimitPecent: 0.001}]
+";
+
+#[test]
+fn a_stock_scheduler_avoids_a_node_that_is_tainted_for_its_load() {
+    let Some(program) = find_or_skip("prometheus") else { return };
+    let Some(exporter) = exporter() else { return };
+    let Some(plane) = ControlPlane::setup().scheduler(&[]).start_or_skip().map(with_node) else {
+        return;
+    };
+    plane.add_node("calm", &json!({}), &json!({"cpu": "4", "memory": "8Gi", "pods": "110"})).unwrap();
+    let prometheus = Prometheus::start(program, &[format!("127.0.0.1:{}", exporter.port())], true);
+    let policy = plane.folder().join("tiny.yaml");
+    std::fs::write(&policy, TINY).unwrap();
+    let url = prometheus.url();
+    let more = [
+        "--prometheus-address",
+        &url,
+        "--policy",
+        policy.to_str().unwrap(),
+        "--taints",
+        "--taint-share",
+        "1",
+    ];
+    let annotator = annotator(&plane, &more);
+    let taints = |node: &str| {
+        let node = plane.get(&format!("/api/v1/nodes/{node}")).unwrap();
+        let all = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        all.iter()
+            .map(|taint| format!("{}={}", taint["key"].as_str().unwrap(), taint["value"]))
+            .collect::<Vec<_>>()
+    };
+    until("the taint", || (taints(NODE) == ["loadline.dev/load=\"over\""]).then_some(()));
+    assert!(taints("calm").is_empty(), "nothing is known of it");
+
+    let node_of = |pod: &str| {
+        let pods = "/api/v1/namespaces/default/pods";
+        let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+        plane
+            .create(
+                pods,
+                &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec}),
+            )
+            .unwrap();
+        until("a node", || {
+            plane.get(&format!("{pods}/{pod}")).unwrap()["spec"]["nodeName"].as_str().map(str::to_owned)
+        })
+    };
+    for pod in ["p1", "p2", "p3", "p4"] {
+        assert_eq!(node_of(pod), "calm");
+    }
+    // A clean end opens the node again, and the stock scheduler goes there: it is empty.
+    assert!(annotator.ends());
+    assert!(taints(NODE).is_empty());
+    assert_eq!(node_of("p5"), NODE);
 }
 
 #[test]

@@ -328,3 +328,45 @@ fn shaped(kind: usize, i: usize) -> PodFacts {
     }
     facts
 }
+
+/// Load of a node that steps from 30 to 90 % of its CPU, as a metrics server shows it: the mean of the last 15 s.
+fn shown(second: i64, step: i64) -> i64 {
+    let high = (second - step).clamp(0, 15);
+    (30 * (15 - high) + 90 * high) / 15
+}
+
+#[test]
+fn a_step_in_load_is_seen_with_the_first_measurement_that_shows_it() {
+    let (resolution, poll) = (15, 15);
+    let mut seen = Vec::new();
+    for step in 0..resolution {
+        for phase in 0..poll {
+            let rules = rules(0.65, Missing::Estimate);
+            let mut cluster = Cluster::new(Options { rules: Some(rules), ..Options::default() }, at(-60));
+            cluster.set_node(&sized(0, 10, 10).facts());
+            let small = cluster.set_pod(&asking("p", 1, 1).facts());
+            let mut refused = None;
+            // The server measures every 15 s from 0 on, and is asked every 15 s from `phase` on.
+            for second in -60..90 {
+                cluster.advance(at(second));
+                if (second - phase).rem_euclid(poll) == 0 {
+                    let measured = second.div_euclid(resolution) * resolution;
+                    let usage = Load::new(10 * shown(measured, step) * 10_000_000, GI);
+                    let window = SignedDuration::from_secs(resolution);
+                    cluster.sample("n0", Sample { at: at(measured), window, usage });
+                }
+                let fits = cluster.decide(&small).node().is_some();
+                if second < step {
+                    assert!(fits, "30 % leaves room");
+                } else if !fits {
+                    refused = refused.or(Some(second - step));
+                }
+            }
+            seen.push(refused.expect("90 % does not"));
+        }
+    }
+    // A window that is more than 35/60 high shows it: at best that is the one under way, at worst the next.
+    assert!(seen.iter().all(|after| *after <= 2 * resolution + poll), "{:?}", seen.iter().max());
+    let soon = seen.iter().filter(|after| **after <= resolution + poll).count();
+    assert!(soon * 2 > seen.len(), "most within one measurement and one poll: {soon} of {}", seen.len());
+}

@@ -23,7 +23,7 @@ mod tell;
 mod watched;
 
 pub use monitoring::Monitoring;
-pub use tell::{ByOutcome, Metrics, Status};
+pub use tell::{ByOutcome, Metrics};
 
 use crate::cluster::events::Regarding;
 use crate::cluster::leading::Leading;
@@ -32,6 +32,7 @@ use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection};
 use crate::ctx::{Ctx, Now};
+use crate::serve::probes::Status;
 use crate::sources::metrics_api;
 use history::{Keeper, Turn};
 use loadline_core::load::{publish, taints};
@@ -115,7 +116,7 @@ pub struct Error(String);
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
-    options.metrics.register(&ctx, &connection);
+    options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
     watches.add::<Nodes>(Message::Node);

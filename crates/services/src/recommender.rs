@@ -23,9 +23,8 @@ use crate::cluster::watch::Watches;
 use crate::cluster::write::Patch;
 use crate::cluster::{Access, Connection, Writer};
 use crate::ctx::{Ctx, Now};
-use crate::serve::probes::Readiness;
+use crate::serve::probes::{Readiness, Status};
 use crate::sources::metrics_api;
-use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use loadline_api::recommendation::{self, Learned as Write};
 use loadline_core::learn::{self, Learned};
@@ -34,7 +33,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use state::{Due, State};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -78,17 +76,6 @@ impl Options {
     }
 }
 
-/// Is it ready, and how old is what? Whoever has a clone can ask.
-#[derive(Clone, Debug, Default)]
-pub struct Status(Arc<ArcSwap<Readiness>>);
-
-impl Status {
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        Readiness::clone(&self.0.load())
-    }
-}
-
 /// What is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
@@ -100,7 +87,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    fn register(&self, ctx: &Ctx, connection: &Connection) {
+    fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
             let own = registry.sub_registry_with_prefix("loadline_recommender");
             own.register("workloads", "Workloads something is known of", self.workloads.clone());
@@ -111,7 +98,6 @@ impl Metrics {
                 self.failures.clone(),
             );
             own.register("source_age_seconds", "Time since the metrics API last answered", self.age.clone());
-            own.register_collector(Box::new(connection.calls().clone()));
         });
     }
 }
@@ -128,7 +114,7 @@ pub struct Error(String);
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
-    options.metrics.register(&ctx, &connection);
+    options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
     watches.add::<Pods>(Message::Pod);
@@ -175,7 +161,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             due = if leads && state.is_ready() { state.due(now).into() } else { VecDeque::new() };
             options.metrics.workloads.set(i64::try_from(state.counts()[0].1).unwrap_or(i64::MAX));
             options.metrics.age.set(state.measured.map_or(-1, |at| now.duration_since(at).as_secs()));
-            options.status.0.store(Arc::new(readiness(&state, leads, due.len(), now)));
+            options.status.set(readiness(&state, leads, due.len(), now));
         }
         while in_flight.len() < WRITES
             && let Some(next) = due.pop_front()

@@ -200,11 +200,6 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
 
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
-    ctx.metrics.register(|registry| {
-        let own = registry.sub_registry_with_prefix("loadline_scheduler");
-        own.register_collector(Box::new(connection.calls().clone()));
-        lead.events.counts().register(own);
-    });
     let executor = Executor { writer: lead.writer.clone(), metrics: options.metrics.clone() };
     let teller =
         Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };

@@ -169,6 +169,15 @@ async fn the_first_leads_and_writes_the_record_that_client_go_writes() {
     assert_eq!(Some(&*change.lease.uid), lease(&server).await["metadata"]["uid"].as_str());
     let figures = one.leadership.figures().unwrap();
     assert_eq!((figures.name.as_str(), figures.master_status, figures.slowpath_total), ("loadline", 1, 0));
+    let metrics = loadline_services::ctx::Metrics::default();
+    metrics.register(|registry| registry.register_collector(Box::new(one.leadership.clone())));
+    let text = metrics.text().unwrap();
+    for line in [
+        "leader_election_master_status{name=\"loadline\"} 1",
+        "leader_election_slowpath_total{name=\"loadline\"} 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

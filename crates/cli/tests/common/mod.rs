@@ -45,6 +45,13 @@ impl Up {
         line
     }
 
+    /// The text after a word of its greeting, up to the next blank or comma.
+    pub fn said(&self, what: &str) -> String {
+        let line = self.greeting.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
+        let text = line.trim_start()[what.len()..].trim_start();
+        text.split([' ', ',']).next().unwrap().to_owned()
+    }
+
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }

@@ -25,16 +25,24 @@ impl Prometheus {
     /// Scrapes these targets every second, by our rules, which are evaluated every second here: a test cannot wait for a
     /// minute to be over.
     pub fn start(program: PathBuf, targets: &[String], rules: bool) -> Self {
+        let found = json!({"static_configs": [{"targets": targets, "labels": {"cluster": "a"}}]});
+        Self::start_every("1s", program, found, rules)
+    }
+
+    /// The same so often, with targets found that way.
+    pub fn start_every(every: &str, program: PathBuf, mut found: Value, rules: bool) -> Self {
+        found["job_name"] = json!("node");
         let folder = tempfile::tempdir().unwrap();
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/rules.yaml");
         let text = std::fs::read_to_string(shipped).unwrap();
-        let quick = text.replace("interval: 15s", "interval: 1s").replace("interval: 1m", "interval: 1s");
-        assert_eq!(quick.matches("interval: 1s").count(), 3, "every group is made quick");
+        let interval = format!("interval: {every}");
+        let quick = text.replace("interval: 15s", &interval).replace("interval: 1m", &interval);
+        assert_eq!(quick.matches(&interval).count(), 3, "every group is made quick");
         std::fs::write(folder.path().join("rules.yaml"), quick).unwrap();
         let config = json!({
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "global": {"scrape_interval": every, "evaluation_interval": every},
             "rule_files": if rules { json!(["rules.yaml"]) } else { json!([]) },
-            "scrape_configs": [{"job_name": "node", "static_configs": [{"targets": targets, "labels": {"cluster": "a"}}]}],
+            "scrape_configs": [found],
         });
         std::fs::write(folder.path().join("prometheus.yml"), config.to_string()).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

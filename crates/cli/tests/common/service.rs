@@ -1,5 +1,7 @@
 //! A running service of ours: started, asked how it is, stopped, ended.
 
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -89,6 +91,31 @@ impl Service {
             assert!(begun.elapsed() < PATIENCE, "waited too long for {what:?}: {}", self.get("/readyz"));
             thread::sleep(Duration::from_millis(100));
         }
+    }
+
+    /// Memory it has, in KiB.
+    #[cfg(target_os = "linux")]
+    pub fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// CPU time it has used, in seconds.
+    #[cfg(target_os = "linux")]
+    pub fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The name, in brackets, may have blanks; after it the 12th and 13th are time of its own and of the kernel for it.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum();
+        ticks / 100.0
+    }
+
+    /// The sum of a metric over all its labels.
+    pub fn sum(&self, metric: &str) -> f64 {
+        let text = self.get("/metrics");
+        let lines = text.lines().filter(|line| line.starts_with(metric));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     pub fn signal(&self, name: &str) {

@@ -34,7 +34,6 @@ pub struct Resource {
 /// Everything about one node.
 #[derive(Clone, Debug)]
 pub struct NodeReport {
-    /// Its number.
     pub node: NodeId,
     pub name: Arc<str>,
     /// Would it do?

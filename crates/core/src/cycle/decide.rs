@@ -34,7 +34,6 @@ impl<'a> Input<'a> {
 pub struct Decision {
     /// The node; `None` if none will do.
     pub node: Option<NodeId>,
-    /// Its total score.
     pub score: i64,
     /// How many nodes would do.
     pub feasible: u32,

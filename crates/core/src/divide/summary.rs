@@ -90,7 +90,6 @@ pub struct Summary {
 /// Nodes of one size: at least that much of each resource is free there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    /// Its number.
     pub grade: i64,
     /// The least free.
     pub least: Stock,

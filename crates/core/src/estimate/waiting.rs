@@ -17,7 +17,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
     pub key: Key,
-    /// Its identity.
     pub uid: Arc<str>,
     /// Which pods are its own.
     pub selector: Selector,
@@ -29,7 +28,6 @@ pub struct Deployment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
     pub key: Key,
-    /// Its identity.
     pub uid: Arc<str>,
     /// The identity of its controller.
     pub owner: Option<Arc<str>>,
@@ -43,7 +41,6 @@ pub struct ReplicaSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unplaced {
     pub namespace: Arc<str>,
-    /// Its identity.
     pub uid: Arc<str>,
     /// The identity of its controller.
     pub owner: Arc<str>,

@@ -97,7 +97,6 @@ pub enum Reserved {
 /// What is known of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Its newest sample.
     pub newest: Option<Sample>,
     /// What the measurement cannot contain yet.
     pub pending: Load,

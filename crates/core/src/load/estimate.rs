@@ -47,7 +47,6 @@ impl ContainerAsk {
 /// What a pod asks for, as far as its load can be foretold from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asks {
-    /// Its regular containers.
     pub containers: Vec<ContainerAsk>,
     /// What its sidecars ask for together.
     pub sidecars: Load,

@@ -27,9 +27,7 @@ use std::sync::Arc;
 /// A selected cluster and its points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its name.
     pub cluster: Arc<str>,
-    /// Its points.
     pub total: i64,
 }
 

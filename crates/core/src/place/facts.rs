@@ -163,7 +163,6 @@ impl Slice {
 /// One selected cluster as published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
     pub cluster: Arc<str>,
     /// Its total; 0 where totals are not published.
     pub score: i64,

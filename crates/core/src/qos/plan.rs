@@ -80,7 +80,6 @@ pub struct Write {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     pub pod: Key,
-    /// Its identity, if known.
     pub uid: Arc<str>,
     pub metric: &'static str,
     pub rule: Arc<RuleName>,
@@ -174,7 +173,6 @@ pub struct RuleReport {
     pub rule: Arc<RuleName>,
     /// What it watches.
     pub metric: &'static str,
-    /// Its line.
     pub value: Level,
     pub unit: &'static str,
     /// What it does.

@@ -72,7 +72,6 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
     pub pod: Key,
-    /// Its identity, if known.
     pub uid: Arc<str>,
     /// When.
     pub at: Timestamp,

@@ -20,7 +20,6 @@ pub struct Owner {
     /// `ReplicaSet`, `DaemonSet`, `Job`, …
     pub kind: Arc<str>,
     pub name: Arc<str>,
-    /// Its identity.
     pub uid: Arc<str>,
 }
 
@@ -211,7 +210,6 @@ pub struct PodFacts {
     pub priority: i32,
     /// May lower ones be evicted for it?
     pub preempts: bool,
-    /// Its controller.
     pub owner: Option<Owner>,
     /// Does a `DaemonSet` own it?
     pub daemon: bool,

@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// A node as decisions see it.
 #[derive(Clone, Debug)]
 pub struct NodeView {
-    /// Its number.
     pub id: NodeId,
     pub name: Arc<str>,
     /// Is it there? Pods may be on a node nobody has told us of yet, or any more; nothing new goes there.

@@ -5,31 +5,18 @@ use super::regarding;
 use super::state::{Heard, Quality, State, label};
 use super::taint::{Tainted, Tainting};
 use super::watched::Message;
+use crate::cluster::Recorder;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::CONFIG_MAPS;
-use crate::cluster::{Connection, Recorder};
 use crate::ctx::{Ctx, Now};
-use crate::serve::probes::Readiness;
-use arc_swap::ArcSwap;
+use crate::serve::probes::{Readiness, Status};
 use jiff::Timestamp;
 use loadline_core::object::Meta;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-
-/// Is it ready, and how old is what? Whoever has a clone can ask.
-#[derive(Clone, Debug, Default)]
-pub struct Status(Arc<ArcSwap<Readiness>>);
-
-impl Status {
-    #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        Readiness::clone(&self.0.load())
-    }
-}
 
 /// By where data come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -86,7 +73,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn register(&self, ctx: &Ctx, connection: &Connection) {
+    pub(super) fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
             let own = registry.sub_registry_with_prefix("loadline_annotator");
             own.register("source_age_seconds", "Time since a source last answered", self.age.clone());
@@ -110,7 +97,6 @@ impl Metrics {
             );
             own.register("nodes_tainted", "Nodes by what their load taint says", self.tainted.clone());
             own.register("policy_failures", "Policies that could not be used", self.policy_failures.clone());
-            own.register_collector(Box::new(connection.calls().clone()));
         });
     }
 }
@@ -205,7 +191,7 @@ impl Teller {
             let happened = Happened { severity, reason, action: "Loading", note };
             self.events.record(Regarding::new(CONFIG_MAPS, &map), happened, now.clock);
         }
-        self.status.0.store(Arc::new(readiness(state, leads, waiting, now.clock)));
+        self.status.set(readiness(state, leads, waiting, now.clock));
     }
 }
 

@@ -1,4 +1,5 @@
-//! What does a component need that writes while it leads? Its writer, its Events, and an order in which to end.
+//! What does a component need that writes while it leads? Its writer, its Events, what is counted of both, and an order in
+//! which to end.
 
 use crate::cluster::lease::{Checked, Election, Leadership};
 use crate::cluster::{Connection, Recorder, Writer};
@@ -36,6 +37,12 @@ impl Leading {
         };
         let writer = Writer::new(connection.clone(), component).permitted(leadership.permit());
         let (events, recording) = Recorder::new(writer.clone(), component, &ctx.identity, ctx.stop.clone());
+        ctx.metrics.register(|registry| {
+            registry.register_collector(Box::new(leadership.clone()));
+            let own = registry.sub_registry_with_prefix(component.replace('-', "_"));
+            own.register_collector(Box::new(connection.calls().clone()));
+            events.counts().register(own);
+        });
         let release = CancellationToken::new();
         let electing = election.map(|election| {
             let recorder = events.clone();

@@ -258,11 +258,10 @@ impl State {
         let foreign = theirs.zip(self.policy.as_ref()).is_some_and(|(theirs, ours)| theirs != ours);
         let known = std::mem::replace(&mut note.foreign, foreign);
         if foreign && self.foreign == 0 {
-            let (node, policy) = (&facts.name, &self.policy);
             tracing::warn!(
-                node,
+                node = facts.name,
                 theirs,
-                ours = policy,
+                ours = self.policy,
                 "annotations of nodes were written by another policy than ours"
             );
         }

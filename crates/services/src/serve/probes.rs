@@ -1,6 +1,7 @@
 //! Is a process alive, is it ready, and what does it count? `/healthz`, `/readyz` and `/metrics`, the same everywhere.
 
 use crate::ctx::Metrics;
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -13,6 +14,21 @@ pub struct Readiness {
     pub ready: bool,
     /// For people, in lines.
     pub progress: String,
+}
+
+/// How a component is, for whoever has a clone to ask.
+#[derive(Clone, Debug, Default)]
+pub struct Status(Arc<ArcSwap<Readiness>>);
+
+impl Status {
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        Readiness::clone(&self.0.load())
+    }
+
+    pub(crate) fn set(&self, readiness: Readiness) {
+        self.0.store(Arc::new(readiness));
+    }
 }
 
 /// Serves the three; `readiness` is asked each time.

@@ -39,7 +39,6 @@ pub struct Container {
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
-    /// Its metadata.
     pub meta: ObjectMeta,
     /// The node it is bound to.
     pub node: Option<String>,
@@ -63,7 +62,6 @@ pub struct Pod {
     pub ready: Option<Timestamp>,
     /// Since when its node runs it.
     pub started: Option<Timestamp>,
-    /// Its address.
     pub ip: Option<String>,
     /// Why it is not bound, as last told.
     pub unschedulable: Option<String>,
@@ -189,7 +187,6 @@ impl Pod {
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// Its metadata.
     pub meta: ObjectMeta,
     /// Marks that keep pods away.
     pub taints: Vec<Taint>,

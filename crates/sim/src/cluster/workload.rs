@@ -87,7 +87,6 @@ pub struct ReplicaSetStatus {
 /// A replica set.
 #[derive(Clone, Debug, Default)]
 pub struct ReplicaSet {
-    /// Its metadata.
     pub meta: ObjectMeta,
     /// How many pods it wants.
     pub replicas: i64,
@@ -145,7 +144,6 @@ pub struct DeploymentStatus {
 /// A Deployment.
 #[derive(Clone, Debug, Default)]
 pub struct Deployment {
-    /// Its metadata.
     pub meta: ObjectMeta,
     /// How many pods it wants.
     pub replicas: i64,
@@ -251,7 +249,6 @@ impl Watched for Deployment {
 /// A disruption budget.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Its metadata.
     pub meta: ObjectMeta,
     /// Which pods it protects.
     pub selector: Selector,

@@ -19,7 +19,6 @@ pub struct Shape {
     /// Its number, which its addresses come from.
     pub index: usize,
     pub zone: &'static str,
-    /// Its kind of machine.
     pub machine: &'static str,
     pub cpus: i64,
     /// Memory in GiB.
@@ -38,7 +37,6 @@ impl Shape {
         Self { name, index, zone: ZONES[index % ZONES.len()], machine, cpus, gibibytes, seed }
     }
 
-    /// Its address.
     #[must_use]
     pub fn ip(&self) -> String {
         format!("172.18.{}.{}", self.index >> 8 & 255, self.index & 255)

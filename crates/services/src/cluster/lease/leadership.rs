@@ -4,6 +4,12 @@ use crate::cluster::write::Permit;
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use loadline_core::lease::{Reading, Right};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -177,5 +183,21 @@ impl Published {
             term.number += u64::from(news && term.leads);
             news
         })
+    }
+}
+
+impl Collector for Leadership {
+    /// Under client-go's names.
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(Figures { name, master_status, slowpath_total }) = self.figures() else { return Ok(()) };
+        let labels = [("name", name.as_str())];
+        let help = "Whether this process leads: 1, or stands by: 0";
+        let mut status =
+            encoder.encode_descriptor("leader_election_master_status", help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::from(master_status)).encode(status.encode_family(&labels)?)?;
+        let help = "Renewals of the lease for which it had to be read first";
+        let mut slow =
+            encoder.encode_descriptor("leader_election_slowpath", help, None, MetricType::Counter)?;
+        ConstCounter::new(slowpath_total).encode(slow.encode_family(&labels)?)
     }
 }

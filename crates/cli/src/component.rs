@@ -1,0 +1,47 @@
+//! What do all components need of the command line? A way to their cluster, and somewhere to say how they are.
+
+use crate::signal;
+use anyhow::{Result, anyhow};
+use loadline_services::Ctx;
+use loadline_services::cluster::Access;
+use loadline_services::serve;
+use loadline_services::serve::probes::{self, Readiness};
+use std::net::SocketAddr;
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// How the cluster is reached.
+///
+/// # Errors
+/// When there is no way: a kubeconfig that cannot be read, or none outside of a cluster.
+pub async fn access(kubeconfig: Option<&Path>) -> Result<Access> {
+    let access = kubeconfig.map_or(Access::InCluster, |file| Access::Kubeconfig(file.to_owned()));
+    let hint = if kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
+    access.connect().await.map_err(|problem| anyhow!("{problem}{hint}"))?;
+    Ok(access)
+}
+
+/// Runs a component until it is told to end, with `/healthz`, `/readyz` and `/metrics` at an address if there is one.
+///
+/// # Errors
+/// When the address cannot be had, or the component ends by itself.
+pub async fn run<E, F>(
+    identity: &str,
+    address: Option<SocketAddr>,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+    component: impl FnOnce(Ctx) -> F,
+) -> Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>>,
+{
+    let stop = CancellationToken::new();
+    let ctx = Ctx::new(identity, stop.clone());
+    if let Some(address) = address {
+        let http = serve::listen(address, None, true).await?;
+        tracing::info!(http = %http.address(), "listening");
+        let router = probes::router(readiness, ctx.metrics.clone());
+        tokio::spawn(serve::run(http, router, ctx.stop.clone()));
+    }
+    signal::until_ended(Box::pin(component(ctx)), &stop).await
+}
