@@ -1,5 +1,12 @@
 //! What counts though the pod does not speak of it: images that are there already, and pods that belong with it.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "the worlds are small"
+)]
+
 use loadline_core::cycle::{Examined, Input, examine};
 use loadline_core::object::Key;
 use loadline_core::select::{LabelSelector, Selector};
@@ -24,10 +31,13 @@ fn selector(text: &str) -> Selector {
     serde_json::from_str::<LabelSelector>(text).expect("JSON").selector().expect("a valid selector")
 }
 
+/// Why, images of `a` and `b` with their sizes in megabytes, images of the pod, scores.
+type Case<'a> = (&'a str, &'a [(&'a str, i64)], &'a [(&'a str, i64)], &'a [&'a str], Option<[i64; 4]>);
+
 #[test]
 fn images_count_by_size_and_by_how_many_nodes_have_them() {
     // Four nodes; `a` and `b` have some images.
-    let cases: [(&str, &[(&str, i64)], &[(&str, i64)], &[&str], Option<[i64; 4]>); 10] = [
+    let cases: [Case<'_>; 10] = [
         ("nobody has it", &[("db:1", 900)], &[], &["web:1"], None),
         // 300 × 2/4 = 150; 100 × (150 - 23) ÷ (1000 - 23) = 12.99
         ("on two of four", &[("web:1", 300)], &[("web:1", 300)], &["web:1"], Some([12, 12, 0, 0])),
@@ -116,10 +126,13 @@ fn pods_of_a_service_are_spread_over_hosts_and_zones() {
     );
 }
 
+/// The labels a service asks for.
+type Asked<'a> = &'a [(&'a str, &'a str)];
+
 #[test]
 fn pods_belong_together_by_services_and_by_who_made_them() {
     let made = |kind: &str, name: &str| web("p").label("tier", "front").label("rev", "7").owner(kind, name);
-    let cases: [(&str, &[&[(&str, &str)]], Pod, Option<&str>); 10] = [
+    let cases: [(&str, &[Asked<'_>], Pod, Option<&str>); 10] = [
         ("nobody selects it", &[], web("p"), None),
         ("a service", &[&[("app", "web")]], web("p"), Some("app=web")),
         ("a service for others", &[&[("app", "db")]], web("p"), None),

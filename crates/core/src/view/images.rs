@@ -72,6 +72,7 @@ impl Image {
     }
 
     /// Which nodes have it, and how large it is there.
+    #[must_use]
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, i64)> {
         self.nodes.iter().map(|node| (*node as usize, self.size_on(*node)))
     }

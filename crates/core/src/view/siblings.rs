@@ -39,12 +39,15 @@ pub struct Siblings {
     spaces: FxHashMap<Arc<str>, Space>,
 }
 
+/// A key and a value.
+type Label = (Arc<str>, Arc<str>);
+
 /// One namespace.
 #[derive(Clone, Debug, Default)]
 struct Space {
     services: BTreeMap<Arc<str>, Labels>,
     /// Names of services by the first label they ask for: a pod has few labels, a namespace may have many services.
-    by_label: FxHashMap<(Arc<str>, Arc<str>), Vec<Arc<str>>>,
+    by_label: FxHashMap<Label, Vec<Arc<str>>>,
     workloads: FxHashMap<(Maker, Arc<str>), Selector>,
 }
 
