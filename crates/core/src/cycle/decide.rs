@@ -162,7 +162,16 @@ pub(super) struct Together {
     discouraging: Option<u32>,
     liking: Option<i64>,
     affinity: Option<(apart::Soft, i64, i64)>,
-    spread: Option<(spread::Soft, i64, i64)>,
+    spread: Option<Spread>,
+}
+
+/// The soft constraints and what nodes that pass have by them.
+struct Spread {
+    soft: spread::Soft,
+    /// By node; nothing where the node does not pass, or is no place at all.
+    raw: Vec<Option<i64>>,
+    least: i64,
+    most: i64,
 }
 
 impl Together {
@@ -183,8 +192,10 @@ impl Together {
             (soft, least, most)
         });
         let spread = spread::Soft::new(input, pod, ready, places, feasible).map(|soft| {
-            let (least, most) = bounds(nodes().filter_map(|n| soft.raw(n)));
-            (soft, least, most.max(0))
+            let mut raw = vec![None; input.cluster.width()];
+            nodes().for_each(|n| raw[n] = soft.raw(n));
+            let (least, most) = bounds(nodes().filter_map(|n| raw[n]));
+            Spread { soft, raw, least, most: most.max(0) }
         });
         let liking = (!ready.liking.is_empty()).then(|| nodes().map(|n| ready.liking[n]).max().unwrap_or(0));
         let out = Self { discouraging: most(ready.discouraged), liking, affinity, spread };
@@ -195,25 +206,48 @@ impl Together {
         (!nothing).then_some(out)
     }
 
+    /// Each score of any node, for people.
     pub fn parts(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> Parts {
-        let class = input.cluster.columns().taints[node] as usize;
-        let share = |part: i64, most: i64| if most == 0 { 0 } else { 100 * part / most };
         Parts {
-            taints: self.discouraging.map(|m| 100 - share(ready.discouraging[class].into(), m.into())),
+            taints: self.discouraging.map(|most| taints(input, ready, most, node)),
             liking: self.liking.map(|most| share(ready.liking[node], most)),
             affinity: self
                 .affinity
                 .as_ref()
                 .map(|(s, least, most)| apart::normal(s.raw(node), *least, *most)),
-            spread: self.spread.as_ref().map(|(s, least, most)| spread::normal(s.raw(node), *least, *most)),
+            spread: self.spread.as_ref().map(|s| spread::normal(s.soft.raw(node), s.least, s.most)),
             ..Parts::default()
         }
     }
 
+    /// The weighted sum of the same, of a node that passes. Asked of every one, so it is added up as it comes.
     fn total(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> i64 {
-        // `least` is not among them: it is zero here.
-        self.parts(input, ready, node).total(&input.weights)
+        let weights = &input.weights;
+        let mut sum = 0;
+        if let Some(most) = self.discouraging {
+            sum += taints(input, ready, most, node) * weights.taints;
+        }
+        if let Some(most) = self.liking {
+            sum += share(ready.liking[node], most) * weights.liking;
+        }
+        if let Some((soft, least, most)) = &self.affinity {
+            sum += apart::normal(soft.raw(node), *least, *most) * weights.affinity;
+        }
+        if let Some(s) = &self.spread {
+            sum += spread::normal(s.raw[node], s.least, s.most) * weights.spread;
+        }
+        sum
     }
+}
+
+/// `100 × part ÷ most`, cut.
+fn share(part: i64, most: i64) -> i64 {
+    if most == 0 { 0 } else { 100 * part / most }
+}
+
+fn taints(input: &Input<'_>, ready: &Prepared, most: u32, node: usize) -> i64 {
+    let class = input.cluster.columns().taints[node] as usize;
+    100 - share(ready.discouraging[class].into(), most.into())
 }
 
 fn bounds(values: impl Iterator<Item = i64>) -> (i64, i64) {

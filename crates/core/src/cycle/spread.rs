@@ -247,7 +247,7 @@ impl Soft {
         let scored = || feasible.iter().map(|n| *n as usize).filter(|n| whole(*n));
         let weigh = |(constraint, places): (&Spread, &Arc<Domains>)| {
             let size = if &*constraint.topology_key == HOSTNAME {
-                scored().count()
+                if strict { scored().count() } else { feasible.len() }
             } else {
                 // Nodes without the label are one place together.
                 let mut seen = vec![false; places.count + 1];
@@ -289,9 +289,15 @@ fn term(pods: i64, weight: f64, max_skew: i64) -> f64 {
     pods as f64 * weight + (max_skew - 1) as f64
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "there are not that many pods")]
+/// To the nearest, halves up. Quicker than what the library has, which also knows what is below zero.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "there are not that many pods"
+)]
 fn rounded(score: f64) -> i64 {
-    score.round() as i64
+    let whole = score as i64;
+    whole + i64::from(score - whole as f64 >= 0.5)
 }
 
 /// From "fewer is better" to 0..100, as kube-scheduler does it. `None` where the node lacks a label: 0.
