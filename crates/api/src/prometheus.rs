@@ -5,10 +5,11 @@
 
 use jiff::Timestamp;
 use loadline_core::load::join::Series;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::fmt;
 
 /// Marks the series that are times.
 const STAMP: &str = "loadline_stamp";
@@ -87,7 +88,52 @@ enum Data<'a> {
     String(IgnoredAny),
 }
 
-type Labels<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
+/// By name. There are ten thousand of these at a time, of four labels or so.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Labels<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Labels<'a> {
+    fn get(&self, name: &str) -> Option<&Cow<'a, str>> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, text)| text)
+    }
+
+    /// Takes it out; says whether it was there.
+    fn remove(&mut self, name: &str) -> bool {
+        let count = self.0.len();
+        self.0.retain(|(key, _)| key != name);
+        self.0.len() < count
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Vec<(Cow<'de, str>, Cow<'de, str>)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("labels")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::with_capacity(4);
+                while let Some((Text(name), Text(text))) = map.next_entry()? {
+                    pairs.push((name, text));
+                }
+                Ok(pairs)
+            }
+        }
+
+        let mut pairs = deserializer.deserialize_map(Pairs)?;
+        pairs.sort_unstable();
+        Ok(Self(pairs))
+    }
+}
+
+/// Borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct Element<'a> {
@@ -126,7 +172,7 @@ pub fn read(body: &[u8], label: Option<&str>) -> Result<Answer, Refused> {
     let mut values = Vec::with_capacity(elements.len());
     for Element { mut metric, value } in elements {
         metric.remove("__name__");
-        let stamped = metric.remove(STAMP).is_some();
+        let stamped = metric.remove(STAMP);
         let Some((evaluated, text)) = value else { continue };
         if !stamped {
             values.push((metric, evaluated, text));

@@ -13,8 +13,6 @@ use crate::sources::metrics_api::Measurements;
 use crate::sources::prometheus::{self, Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::ledger::{self, Ledger, Uid};
-use loadline_core::load::Both;
-use loadline_core::load::estimate::nanocores;
 use loadline_core::load::hot::Bindings;
 use loadline_core::load::join::{self, Joined, Names, Value};
 use loadline_core::load::policy::{NodeRules, Rules};
@@ -200,7 +198,7 @@ impl State {
             self.remove(&meta.key.name);
         }
         let Some((meta, Some(node))) = change.applied else { return };
-        let (rules, warnings) = self.policies.rules().node(&node.facts.labels, &node.facts.annotations);
+        let (rules, warnings) = self.policies.rules().node(&node.labels, &node.annotations);
         for warning in warnings {
             tracing::debug!(node = %meta.key.name, warning, "annotation of a node has a problem");
         }
@@ -307,7 +305,7 @@ impl State {
     fn reread(&mut self) {
         let rules = self.policies.rules().clone();
         for entry in self.entries.values_mut() {
-            entry.rules = rules.node(&entry.node.facts.labels, &entry.node.facts.annotations).0;
+            entry.rules = rules.node(&entry.node.labels, &entry.node.annotations).0;
         }
         self.monitored.retain(|metric, _| rules.metrics().iter().any(|known| known.name == *metric));
     }
@@ -337,7 +335,7 @@ impl State {
         let mut due = Vec::new();
         let mut known: Vec<Option<Known>> = Vec::new();
         for (place, (name, entry)) in self.entries.iter_mut().enumerate() {
-            let derived = self.ledger.history(entry.id).map(|h| Derived::new(&h, capacity(&entry.node)));
+            let derived = self.ledger.history(entry.id).map(|h| Derived::new(&h, entry.node.capacity));
             known.clear();
             known.extend(rules.metrics().iter().zip(&columns).map(|(metric, column)| {
                 let monitored: Option<Value> = column.and_then(|joined| *joined.values.get(place)?);
@@ -358,7 +356,7 @@ impl State {
             let node = publish::Node {
                 name,
                 rules: &entry.rules,
-                annotations: &entry.node.facts.annotations,
+                annotations: &entry.node.annotations,
                 known: &known,
                 hot: self.bindings.hot(entry.id, now.clock, &rules.policy().hot),
             };
@@ -457,14 +455,6 @@ impl State {
 
 /// How far ahead of us a sample may be.
 const AHEAD: SignedDuration = loadline_core::load::term::AHEAD;
-
-fn capacity(node: &Node) -> Both<Option<i64>> {
-    let capacity = &node.facts.capacity;
-    Both {
-        cpu: capacity.get("cpu").map(nanocores),
-        memory: capacity.get("memory").map(loadline_core::quantity::Quantity::value),
-    }
-}
 
 /// What is worth telling about the series of a metric.
 fn tell(metric: &str, series: usize, joined: &Joined) {

@@ -1,9 +1,9 @@
 //! How does a load taint get onto a node, and how many are there?
 
+use super::watched::Node;
 use crate::cluster::events::{Happened, Severity};
 use loadline_core::load::taints::{Act, Change, Grade, KEY};
 use loadline_core::select::taint::Taint;
-use loadline_core::view::NodeFacts;
 
 /// A change of a node's taints to be written.
 #[derive(Clone, Debug)]
@@ -56,6 +56,6 @@ impl Tainted {
 }
 
 /// May ordinary pods come, but for what we say ourselves?
-pub(super) fn takes_pods(node: &NodeFacts) -> bool {
+pub(super) fn takes_pods(node: &Node) -> bool {
     !node.unschedulable && !node.taints.iter().any(|taint| taint.effect.repels() && taint.key != KEY)
 }

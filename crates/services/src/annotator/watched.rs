@@ -8,6 +8,10 @@ use crate::sources::prometheus::Answered;
 use jiff::Timestamp;
 use loadline_api as api;
 use loadline_api::json::Skip;
+use loadline_core::load::Both;
+use loadline_core::load::estimate::nanocores;
+use loadline_core::quantity::Quantity;
+use loadline_core::select::taint::Taint;
 use loadline_core::view::NodeFacts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +30,30 @@ pub(super) enum Message {
     History(Result<Vec<Vec<u8>>, String>),
 }
 
-/// A node, and by what else monitoring may name it.
+/// What is kept of a node: there are thousands.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub facts: NodeFacts,
+    pub labels: BTreeMap<String, String>,
+    /// Those that may be metrics, and ours.
+    pub annotations: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    pub unschedulable: bool,
+    /// Billionths of a CPU, and bytes.
+    pub capacity: Both<Option<i64>>,
+    /// By what else monitoring may name it.
     pub addresses: Vec<Arc<str>>,
+}
+
+impl Node {
+    fn new(facts: NodeFacts, addresses: Vec<Arc<str>>) -> Self {
+        let NodeFacts { labels, mut annotations, taints, unschedulable, capacity, .. } = facts;
+        annotations.retain(|key, _| !key.contains('/') || key.starts_with("loadline.dev/"));
+        let capacity = Both {
+            cpu: capacity.get("cpu").map(nanocores),
+            memory: capacity.get("memory").map(Quantity::value),
+        };
+        Self { labels, annotations, taints, unschedulable, capacity, addresses }
+    }
 }
 
 /// Where a pod was sent, and when.
@@ -42,7 +65,7 @@ pub(super) struct Binding {
 
 watched!(Nodes: NODES, skip api::node::SKIP_BUT_ADDRESSES, Box<Node>, |o| {
     let facts = api::node::facts(o).map(logged)?;
-    Ok(Box::new(Node { facts, addresses: api::node::addresses(o) }))
+    Ok(Box::new(Node::new(facts, api::node::addresses(o))))
 });
 watched!(Pods: PODS, skip api::pod::SKIP_BUT_BINDING, Option<Binding>, |o| {
     Ok(api::pod::bound(o).map(|(node, at)| Binding { node, at }))

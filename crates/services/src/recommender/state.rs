@@ -166,14 +166,13 @@ impl State {
         let Some(Some(own)) = read else { return };
         let target = own.recommendation.target;
         // What was learned here since is worth more than what was written.
-        if self.learner.recommend(&target, now).is_none() {
-            match self.learner.restore(&target, &own.checkpoint) {
-                Ok(()) => self.learner.published(&target, &own.recommendation.containers),
-                Err(problem) => {
-                    tracing::warn!(workload = %target, %problem, "what was learned cannot be read; learning anew");
-                }
-            }
+        if self.learner.recommend(&target, now).is_none()
+            && let Err(problem) = self.learner.restore(&target, &own.checkpoint)
+        {
+            tracing::warn!(workload = %target, %problem, "what was learned cannot be read; learning anew");
         }
+        // Whoever wrote it: one that takes over from another leader has nothing to write for that alone.
+        self.learner.published(&target, &own.recommendation.containers);
     }
 
     fn take_samples(&mut self, measurements: Measurements, now: Timestamp) {
@@ -259,3 +258,6 @@ impl State {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,7 @@ use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
 use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,6 +42,8 @@ const WORDS_EVERY: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default)]
 struct NodeNote {
     cordoned: bool,
+    /// A hash of everything but its annotations.
+    looks: Option<u64>,
     /// Was it annotated by another policy than ours?
     foreign: bool,
     /// What it used when it was last measured.
@@ -102,6 +105,30 @@ impl Informers {
         // Who may not read services goes without.
         is(&self.nodes) && is(&self.pods) && others.into_iter().all(is) && answered(&self.services)
     }
+}
+
+/// A hash of what pods look for on a node, its annotations aside.
+fn looks(facts: &NodeFacts) -> u64 {
+    let NodeFacts {
+        name: _,
+        labels,
+        annotations: _,
+        taints,
+        unschedulable,
+        allocatable,
+        capacity,
+        attach_limits,
+        // No pod waits for an image.
+        images: _,
+    } = facts;
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((
+        labels,
+        taints,
+        unschedulable,
+        allocatable,
+        capacity,
+        attach_limits,
+    ))
 }
 
 /// Everything the scheduler knows.
@@ -226,7 +253,8 @@ impl State {
     }
 
     fn take_node(&mut self, change: Change<NodeFacts, NodeNote>, now: Now) {
-        let is_empty = change.is_empty();
+        // Pods are spread over fewer nodes when one goes, which may let some in.
+        let mut helps = (!change.is_empty()).then_some(Helps::ANY);
         for (meta, note) in &change.deleted {
             self.foreign -= usize::from(note.foreign);
             self.cluster.remove_node(&meta.key.name);
@@ -234,16 +262,21 @@ impl State {
                 heat.remove(&meta.key.name);
             }
         }
+        let gone = !change.deleted.is_empty();
         if let Some((meta, Some(facts))) = change.applied {
-            self.set_node(&meta, facts, now);
+            let same = self.set_node(&meta, facts, now);
+            // Annotators write on every node all the time: that changes load at most.
+            if same && !gone {
+                helps = Some(Helps::LOAD);
+            }
         }
-        // Pods are spread over fewer nodes when one goes, which may let some in.
-        if !is_empty {
-            self.queue.requeue(Helps::ANY, now.at);
+        if let Some(helps) = helps {
+            self.queue.requeue(helps, now.at);
         }
     }
 
-    fn set_node(&mut self, meta: &Meta, mut facts: NodeFacts, now: Now) {
+    /// Says whether only its annotations are others than before.
+    fn set_node(&mut self, meta: &Meta, mut facts: NodeFacts, now: Now) -> bool {
         self.context.complete(&mut facts);
         self.cluster.set_node(&facts);
         if let Some((heat, rules)) = &mut self.heat {
@@ -253,7 +286,9 @@ impl State {
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
             self.cluster.cool(&facts.name, until);
         }
-        let Some(note) = self.informers.nodes.value_mut(&meta.key) else { return };
+        let Some(note) = self.informers.nodes.value_mut(&meta.key) else { return false };
+        let looks = looks(&facts);
+        let same = note.looks.replace(looks) == Some(looks);
         let theirs = facts.annotations.get(publish::POLICY);
         let foreign = theirs.zip(self.policy.as_ref()).is_some_and(|(theirs, ours)| theirs != ours);
         let known = std::mem::replace(&mut note.foreign, foreign);
@@ -272,6 +307,7 @@ impl State {
             (true, false) => self.notices.push(("node", facts.name, "uncordoned".into())),
             _ => {}
         }
+        same
     }
 
     fn take_pod(&mut self, change: Change<Box<Pod>, PodNote>, now: Now) {

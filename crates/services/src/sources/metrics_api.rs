@@ -9,6 +9,8 @@ use loadline_api::json::Tree;
 use loadline_api::{Error, metrics};
 use loadline_core::ledger::Sample;
 use loadline_core::object::Key;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -97,15 +99,107 @@ async fn list<T>(
     let failed = |why: &dyn std::fmt::Display| format!("measurements of {}: {why}", of.plural);
     let ask = Ask::read(Verb::List, of, of.collection(""));
     let text = connection.call(ask, timeout).await.map_err(|failure| failed(&failure.message))?;
-    let list: List<'_> = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
     let sample = |value: &Tree<'_>| {
         read(value).inspect_err(|error| tracing::debug!(%error, "measurement cannot be read")).ok()
     };
-    Ok(list.items.iter().flatten().filter_map(sample).collect())
+    let mut reader = serde_json::Deserializer::from_slice(&text);
+    let items = List(&sample).deserialize(&mut reader).map_err(|error| failed(&error))?;
+    reader.end().map_err(|error| failed(&error))?;
+    Ok(items)
 }
 
-#[derive(serde::Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    items: Option<Vec<Tree<'a>>>,
+/// Reads the items of a list one by one: no more than one of thousands is in memory as a tree.
+struct List<'r, F>(&'r F);
+
+/// The items themselves.
+struct Items<'r, F>(&'r F);
+
+impl<'de, T, F: Fn(&Tree<'_>) -> Option<T>> DeserializeSeed<'de> for List<'_, F> {
+    type Value = Vec<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T, F: Fn(&Tree<'_>) -> Option<T>> Visitor<'de> for List<'_, F> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(field) = map.next_key::<String>()? {
+            if field == "items" {
+                items = map.next_value_seed(Items(self.0))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(items)
+    }
+}
+
+impl<'de, T, F: Fn(&Tree<'_>) -> Option<T>> DeserializeSeed<'de> for Items<'_, F> {
+    type Value = Vec<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T, F: Fn(&Tree<'_>) -> Option<T>> Visitor<'de> for Items<'_, F> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("items")
+    }
+
+    fn visit_unit<E>(self) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+        let mut out = Vec::new();
+        while let Some(item) = items.next_element::<Tree<'de>>()? {
+            out.extend((self.0)(&item));
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_item_by_item_and_what_is_none_is_told() {
+        let name = |tree: &Tree<'_>| tree.get("n").and_then(Tree::as_str).map(str::to_owned);
+        let read = |text: &str| {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let items = List(&name).deserialize(&mut reader)?;
+            reader.end().map(|()| items)
+        };
+        for (text, want) in [
+            (
+                r#"{"kind": "L", "items": [{"n": "a"}, {"x": 1}, {"n": "b"}], "metadata": {}}"#,
+                Some(vec!["a", "b"]),
+            ),
+            (r#"{"items": null}"#, Some(vec![])),
+            (r#"{"kind": "L"}"#, Some(vec![])),
+            (r#"{"items": {"n": "a"}}"#, None),
+            (r#"{"items": [{"n": "a"}"#, None),
+            (r#"{"items": []} more"#, None),
+            ("<html>", None),
+            ("[]", None),
+        ] {
+            assert_eq!(
+                read(text).ok(),
+                want.map(|all| all.into_iter().map(str::to_owned).collect()),
+                "{text}"
+            );
+        }
+    }
 }

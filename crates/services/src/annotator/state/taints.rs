@@ -23,7 +23,7 @@ impl State {
             if entry.in_flight || soon || entry.not_before.is_some_and(|at| now.at < at) {
                 continue;
             }
-            let tainting = Some(Tainting::new(change, &entry.node.facts.taints));
+            let tainting = Some(Tainting::new(change, &entry.node.taints));
             // By name, as the nodes are.
             let at = due[..others].binary_search_by(|due| due.node.key.name.cmp(&entry.meta.key.name));
             if let Ok(at) = at {
@@ -40,7 +40,7 @@ impl State {
         let changes = taints::withdraw(&self.heats(), now.clock);
         let due = changes.into_iter().filter_map(|change| {
             let entry = self.entries.get(&change.node)?;
-            let taint = Some(Tainting::new(change, &entry.node.facts.taints));
+            let taint = Some(Tainting::new(change, &entry.node.taints));
             Some(Due { node: entry.meta.clone(), update: Update::nothing(), taint })
         });
         due.collect()
@@ -50,8 +50,8 @@ impl State {
         let heat = |(name, entry): (&Arc<str>, &Entry)| NodeHeat {
             name: name.clone(),
             heat: entry.heat.clone(),
-            taint: LoadTaint::of(&entry.node.facts.taints),
-            takes_pods: takes_pods(&entry.node.facts),
+            taint: LoadTaint::of(&entry.node.taints),
+            takes_pods: takes_pods(&entry.node),
         };
         self.entries.iter().map(heat).collect()
     }

@@ -144,11 +144,12 @@ fn hour(count: u32, per_second: f64) -> (usize, usize, usize) {
         let (mut sends, end) = (now.at, now.at + Duration::from_secs(5));
         for due in state.due(now) {
             // As the service does: waits for the rate, until it looks again.
-            while let Err(at) = pace.take(sends) {
+            if let Err(at) = pace.take(sends) {
+                if at >= end {
+                    break;
+                }
                 sends = at;
-            }
-            if sends >= end {
-                break;
+                pace.take(sends).expect("its time has come");
             }
             let at: usize = due.node.key.name[1..].parse().expect("its number");
             write(&mut state, &mut nodes[at], &due, now);

@@ -489,3 +489,24 @@ fn annotations_of_another_policy_are_noticed() {
     state.take(Message::Node(Event::Deleted(meta(&annotated("b", 7, None)))), now(2));
     assert_eq!(state.foreign(), 0, "it is gone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_only_annotated_wakes_nobody_but_those_who_wait_for_load() {
+    // Too large for the node, whatever its load.
+    let large = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}});
+    let mut state = state(&[node("n", "1")], &[pod("large", 5, large)]);
+    let Some((_, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("refused")
+    };
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    let mut annotated = node("n", "1");
+    annotated["metadata"]["resourceVersion"] = json!("6");
+    annotated["metadata"]["annotations"] = json!({"cpu_usage_avg_5m": "0.10000,2023-11-14T22:13:20Z"});
+    state.take(set_node(&annotated), now(1));
+    assert!(words(&mut state).is_empty(), "an annotation makes no room");
+    let mut larger = node("n", "8");
+    larger["metadata"]["resourceVersion"] = json!("7");
+    state.take(set_node(&larger), now(2));
+    assert_eq!(words(&mut state), ["large to n"], "more CPUs do");
+}
