@@ -1,8 +1,9 @@
-//! What else is in the cluster? Namespaces and disruption budgets.
+//! What else is in the cluster? Namespaces, services and disruption budgets.
 
 use crate::context::key;
-use crate::json::Tree;
+use crate::json::{Skip, Tree};
 use crate::read::{Error, Warning, object, tolerant};
+use loadline_core::object::Key;
 use loadline_core::select::{LabelSelector, Selector};
 use loadline_core::view::{Budget, Labels, NamespaceFacts, Texts};
 use std::collections::BTreeMap;
@@ -41,6 +42,31 @@ pub fn namespace_labels(value: &Tree<'_>) -> Result<Namespace, Error> {
         let mut labels = metadata.get("labels").texts();
         labels.insert("kubernetes.io/metadata.name".to_owned(), name.clone());
         Namespace { name, labels }
+    })
+}
+
+/// A Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    pub key: Key,
+    /// The labels its pods have; without any it has no pods.
+    pub selector: BTreeMap<String, String>,
+}
+
+/// What [`service`] does not read.
+pub const SKIP_SERVICE: Skip = Skip::fields(&["status"]).within(&[
+    ("metadata", Skip::fields(&["annotations", "finalizers", "labels", "managedFields"])),
+    ("spec", Skip::fields(&["clusterIPs", "externalIPs", "ipFamilies", "loadBalancerSourceRanges", "ports"])),
+]);
+
+/// Reads a Service.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn service(value: &Tree<'_>) -> Result<Service, Error> {
+    object("Service", value, |root| Service {
+        key: key(&root.get("metadata")),
+        selector: root.get("spec").get("selector").texts(),
     })
 }
 

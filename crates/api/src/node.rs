@@ -4,6 +4,7 @@ use crate::json::{Skip, Tree};
 use crate::read::{At, Error, Warning, tolerant};
 use jiff::Timestamp;
 use loadline_core::view::NodeFacts;
+use loadline_core::view::images::ImageName;
 use std::sync::Arc;
 
 /// What [`facts`] does not read. Annotations stay: load rules go by them.
@@ -49,6 +50,27 @@ pub const SKIP_BUT_ADDRESSES: Skip = Skip::NOTHING.within(&[
     ),
 ]);
 
+/// What [`with_images`] does not read.
+pub const SKIP_BUT_IMAGES: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["finalizers", "managedFields"])),
+    ("spec", Skip::fields(&["configSource", "podCIDRs"])),
+    (
+        "status",
+        Skip::fields(&[
+            "addresses",
+            "conditions",
+            "config",
+            "daemonEndpoints",
+            "declaredFeatures",
+            "features",
+            "nodeInfo",
+            "runtimeHandlers",
+            "volumesAttached",
+            "volumesInUse",
+        ]),
+    ),
+]);
+
 /// By what a Node is reached within its cluster: internal addresses and names, without repetition. It may have none.
 #[must_use]
 pub fn addresses(value: &Tree<'_>) -> Vec<Arc<str>> {
@@ -86,6 +108,22 @@ pub fn facts(value: &Tree<'_>) -> Result<(NodeFacts, Vec<Warning>), Error> {
             ..NodeFacts::default()
         }
     })
+}
+
+/// The facts of a Node, and which images it has: for who chooses nodes by them.
+///
+/// # Errors
+/// As [`facts`]. An image that does not read is one the node does not have.
+pub fn with_images(value: &Tree<'_>) -> Result<(NodeFacts, Vec<Warning>), Error> {
+    let (mut out, warnings) = facts(value)?;
+    let images = value["status"]["images"].as_array().unwrap_or_default();
+    out.images.reserve_exact(images.iter().map(|one| one["names"].as_array().map_or(0, <[_]>::len)).sum());
+    for one in images {
+        let size = one["sizeBytes"].as_i64().unwrap_or_default();
+        let names = one["names"].as_array().into_iter().flatten().filter_map(Tree::as_str);
+        out.images.extend(names.map(|name| (ImageName::held(name), size)));
+    }
+    Ok((out, warnings))
 }
 
 /// Annotation of a node: until when no pod is sent there, because load was just taken off it by force. Whoever takes the

@@ -1,5 +1,6 @@
 //! What is known of a pod?
 
+mod images;
 mod resources;
 mod skip;
 mod start;
@@ -118,7 +119,11 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
     let priority = Priority::read(&spec);
     facts.priority = priority.written.unwrap_or_default();
     let mut late = Vec::new();
-    facts.wants = Arc::new(wants::read(&spec, &facts, &mut late));
+    let mut wants = wants::read(&spec, &facts, &mut late);
+    if facts.node.is_none() {
+        wants.images = images::read(&spec);
+    }
+    facts.wants = Arc::new(wants);
     Pod {
         volumes: volumes::read(&spec, &facts.key.name),
         holds: [holds, late],

@@ -4,6 +4,7 @@ use loadline_api::json::Tree;
 use loadline_api::{Context, node};
 use loadline_core::quantity::Quantity;
 use loadline_core::select::taint::Effect;
+use loadline_core::view::images::ImageName;
 use serde_json::{Value, json};
 
 fn worker() -> Value {
@@ -38,6 +39,25 @@ fn a_node_becomes_facts() {
     assert_eq!(facts.allocatable["cpu"], amount("3910m"));
     assert_eq!(facts.allocatable["example.com/gpu"], amount("2"), "a number is a quantity, too");
     assert_eq!(facts.capacity["memory"], amount("16Gi"));
+}
+
+#[test]
+fn images_are_read_by_name_and_size_for_who_asks() {
+    let mut node = worker();
+    node["status"]["images"] = json!([
+        {"names": ["web@sha256:00ff", "web:1"], "sizeBytes": 5_000_000_000i64},
+        {"names": ["db:2"]},
+        {"sizeBytes": 7},
+        {"names": "odd", "sizeBytes": "odd"},
+        {"names": ["late:1", 3], "sizeBytes": 8},
+        "odd",
+    ]);
+    let (facts, warnings) = node::with_images(&Tree::from(&node)).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let want = [("web@sha256:00ff", 5_000_000_000), ("web:1", 5_000_000_000), ("db:2", 0), ("late:1", 8)];
+    assert_eq!(facts.images, want.map(|(name, size)| (ImageName::held(name), size)));
+    let (facts, _) = node::facts(&Tree::from(&node)).unwrap();
+    assert!(facts.images.is_empty(), "nobody else pays for them");
 }
 
 #[test]

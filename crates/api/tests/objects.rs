@@ -5,6 +5,7 @@ use loadline_api::{cluster, event, owners};
 use loadline_core::load::recommend::Form;
 use loadline_core::select::Lookup;
 use loadline_core::view::Texts;
+use loadline_core::view::siblings::Maker;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -106,6 +107,66 @@ fn a_workload_has_a_controller_and_perhaps_advice() {
     assert_eq!((main.cpu_nano, main.memory_bytes), (Some(114_000_000), Some(120_586_239)));
 
     assert!(owners::read(&Tree::from(&json!({"metadata": {"name": "x"}}))).is_err(), "of no kind");
+}
+
+#[test]
+fn some_workloads_say_which_pods_are_theirs() {
+    let labels = json!({"app": "web"});
+    let structured =
+        json!({"matchLabels": labels, "matchExpressions": [{"key": "rev", "operator": "Exists"}]});
+    let odd = json!({"matchExpressions": [{"key": "rev", "operator": "Near"}]});
+    for (version, kind, selector, want, warned, why) in [
+        (
+            "apps/v1",
+            "ReplicaSet",
+            &structured,
+            Some((Maker::ReplicaSet, Some("app=web,rev"))),
+            0,
+            "structured",
+        ),
+        (
+            "apps/v1",
+            "StatefulSet",
+            &structured,
+            Some((Maker::StatefulSet, Some("app=web,rev"))),
+            0,
+            "structured",
+        ),
+        (
+            "v1",
+            "ReplicationController",
+            &labels,
+            Some((Maker::ReplicationController, Some("app=web"))),
+            0,
+            "plain",
+        ),
+        ("apps/v1", "ReplicaSet", &json!(null), Some((Maker::ReplicaSet, None)), 0, "none selects nobody"),
+        ("apps/v1", "ReplicaSet", &odd, Some((Maker::ReplicaSet, None)), 1, "nor does one that is not valid"),
+        ("apps/v1", "Deployment", &structured, None, 0, "its replica sets do"),
+        ("batch/v1", "Job", &structured, None, 0, "its pods are not spread"),
+        ("example.com/v1", "ReplicaSet", &structured, None, 0, "of the same name elsewhere"),
+    ] {
+        let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {"selector": selector}});
+        let (workload, warnings) = owners::read(&Tree::from(&object)).unwrap();
+        let found = workload.selects.map(|(maker, s)| (maker, s.requirements().map(|_| s.to_string())));
+        assert_eq!(found, want.map(|(maker, s)| (maker, s.map(str::to_owned))), "{kind}: {why}");
+        assert_eq!(warnings.len(), warned, "{kind}: {why}");
+    }
+}
+
+#[test]
+fn a_service_selects_by_labels() {
+    for (spec, want) in [
+        (json!({"selector": {"app": "web"}}), vec![("app", "web")]),
+        (json!({"selector": null, "externalName": "x"}), vec![]),
+        (json!({}), vec![]),
+    ] {
+        let object = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec});
+        let service = cluster::service(&Tree::from(&object)).unwrap();
+        assert_eq!(service.key.to_string(), "shop/web");
+        let found: Vec<_> = service.selector.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(found, want);
+    }
 }
 
 #[test]

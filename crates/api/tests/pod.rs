@@ -5,6 +5,7 @@ use loadline_api::json::Tree;
 use loadline_api::{Context, pod};
 use loadline_core::load::Load;
 use loadline_core::select::taint::Operator;
+use loadline_core::view::images::{ImageName, Images};
 use loadline_core::view::{Hold, HostPort, Phase, PodFacts, Wants};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -89,6 +90,22 @@ fn a_pod_from_a_file_needs_little() {
         "assumed when scoring"
     );
     assert_eq!(facts.asks.effective, Load::ZERO);
+}
+
+#[test]
+fn images_are_those_of_all_containers_and_of_volumes_until_it_has_a_node() {
+    let spec = json!({
+        "initContainers": [{"name": "i", "image": "init"}, {"name": "s", "image": "side:1", "restartPolicy": "Always"}],
+        "containers": [{"name": "c", "image": "shop.example:5000/web"}, {"name": "d"}],
+        "volumes": [{"name": "v", "image": {"reference": "data:3"}}, {"name": "e", "emptyDir": {}}],
+    });
+    let mut pod = json!({"metadata": {"name": "web"}, "spec": spec});
+    let images = facts(&pod).wants.images.clone();
+    let want = ["init:latest", "side:1", "shop.example:5000/web:latest", "data:3"];
+    assert_eq!(*images.names, want.map(ImageName::held));
+    assert_eq!(images.containers, 4, "the volume is none, and one that says no image is");
+    pod["spec"]["nodeName"] = json!("n1");
+    assert_eq!(facts(&pod).wants.images, Images::default(), "it is not going anywhere");
 }
 
 #[test]

@@ -172,7 +172,8 @@ fn read_as_everything(value: &Value) {
     let _ = context.csi_node(object);
     let _ = context::priority_class(object);
     let _ = pod::facts(object, &context);
-    let _ = node::facts(object);
+    let _ = node::with_images(object);
+    let _ = cluster::service(object);
     let _ = node::is_ready(object);
     let _ = metrics::node(object);
     let _ = metrics::pod(object);

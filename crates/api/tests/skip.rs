@@ -38,6 +38,16 @@ fn rows() -> Vec<Row> {
         row("node with addresses", node::SKIP_BUT_ADDRESSES, a_node(), NODE_GONE, |tree| {
             shown((node::facts(tree), node::addresses(tree)))
         }),
+        row("node with images", node::SKIP_BUT_IMAGES, a_node(), &NODE_GONE[..3], |tree| {
+            shown(node::with_images(tree))
+        }),
+        row("service", cluster::SKIP_SERVICE, a_service(), metadata, |tree| shown(cluster::service(tree))),
+        row("maker of pods", owners::SKIP, a_workload(), &["/spec/template", "/metadata/labels"], |tree| {
+            shown(owners::read_as("apps", "ReplicaSet", tree))
+        }),
+        row("maker of makers", owners::SKIP_SELECTOR, a_workload(), &["/spec"], |tree| {
+            shown(owners::read_as("apps", "Deployment", tree))
+        }),
         row("pod that was bound", pod::SKIP_BUT_BINDING, a_pod(false), &["/spec/containers"], |tree| {
             shown(pod::bound(tree))
         }),
@@ -80,7 +90,7 @@ fn metadata() -> Value {
 }
 
 const NODE_GONE: &[&str] =
-    &["/metadata/managedFields", "/status/images", "/status/nodeInfo", "/status/conditions"];
+    &["/metadata/managedFields", "/status/nodeInfo", "/status/conditions", "/status/images"];
 
 fn a_node() -> Value {
     json!({
@@ -153,6 +163,11 @@ fn a_pod(volumes: bool) -> Value {
 fn a_workload() -> Value {
     json!({"metadata": metadata(), "status": {"replicas": 3},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": a_pod(true)}})
+}
+
+fn a_service() -> Value {
+    json!({"metadata": metadata(), "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}],
+        "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}, "status": {"loadBalancer": {}}})
 }
 
 /// And whatever else fits into one object.

@@ -93,8 +93,7 @@ pub enum Command {
     /// by crane's policy files; all others are left alone. Each decision is charged to its node before the next one,
     /// and a pod that waits is told why, in kube-scheduler's words.
     ///
-    /// It is young: default topology spreading, image locality and volumes that are bound on first use are not done yet;
-    /// such pods get no worse a place, or wait with that reason.
+    /// It is young: volumes that are bound on first use are not done yet; such pods wait with that reason.
     #[command(after_help = scheduler::EXAMPLES)]
     Scheduler(Box<scheduler::Scheduler>),
     /// Write on nodes how loaded they are, for schedulers that read it there
@@ -235,8 +234,8 @@ Exit status: 0 when it was answered, 2 for bad input.";
 
 const SCHEDULE_EXAMPLES: &str = "\
 Read are Node, Pod, NodeMetrics, PodMetrics, Recommendation, Event, PersistentVolume,
-PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget, the
-workloads that own pods, and at most one DynamicSchedulerPolicy and one LoadSettings.
+PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget,
+Service, the workloads that own pods, and at most one DynamicSchedulerPolicy and one LoadSettings.
 
 Examples:
   kubectl get nodes,pods,events -A -o yaml | loadline what-if schedule -f -

@@ -28,6 +28,8 @@ use crate::load::hot::Bindings;
 use crate::load::policy::Rules;
 use crate::load::recommend::{self, Recommendation, WorkloadRef};
 use crate::object::Key;
+use crate::select::Selector;
+use crate::view::siblings::Maker;
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
@@ -310,6 +312,26 @@ impl Cluster {
     pub fn set_namespace(&mut self, facts: NamespaceFacts) {
         self.live.set_namespace(facts);
         self.memo.clear();
+    }
+
+    /// A service selects pods with all these labels; one without any selects none.
+    pub fn set_service(&mut self, key: &Key, labels: &BTreeMap<String, String>) {
+        self.live.set_service(key, labels);
+    }
+
+    /// A service is gone.
+    pub fn remove_service(&mut self, key: &Key) {
+        self.live.remove_service(key);
+    }
+
+    /// A workload selects its pods like this.
+    pub fn set_workload(&mut self, maker: Maker, key: &Key, selector: Selector) {
+        self.live.set_workload(maker, key, selector);
+    }
+
+    /// A workload is gone.
+    pub fn remove_workload(&mut self, maker: Maker, key: &Key) {
+        self.live.remove_workload(maker, key);
     }
 
     /// How many pods may be disrupted; replaces what was said before.

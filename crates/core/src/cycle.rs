@@ -13,18 +13,22 @@
 //! # Scores
 //!
 //! Each is 0 to 100, computed as kube-scheduler computes it, and weighs as much as it does there: taints 3, node
-//! affinity 2, spread 2, pod affinity 2, least allocated 1, balanced allocation 1. The load score weighs 3.
+//! affinity 2, spread 2, pod affinity 2, least allocated 1, balanced allocation 1, images 1. The load score weighs 3.
 //! The best total wins; among equals the first name.
+//!
+//! A pod that says nothing of spreading is spread all the same, softly, with those that belong with it ([`siblings`]):
+//! over hosts, and less so over zones.
+//!
+//! [`siblings`]: crate::view::siblings
 //!
 //! # What is left out
 //!
 //! A pod that needs what is not done here (see [`crate::view::Hold`]) is refused, with the reason, before any
-//! node is looked at. Preference for nodes that have the image already is not scored. Spreading that nobody asked
-//! for (kube-scheduler's built-in soft constraints for pods of a service or a workload) is not added: the load
-//! score spreads.
+//! node is looked at.
 
 mod apart;
 mod decide;
+mod images;
 mod local;
 mod memo;
 mod message;

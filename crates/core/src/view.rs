@@ -16,8 +16,10 @@ use std::sync::Arc;
 pub mod build;
 mod facts;
 pub mod groups;
+pub mod images;
 pub mod labels;
 mod live;
+pub mod siblings;
 mod snapshot;
 
 pub use facts::{

@@ -13,7 +13,9 @@ use loadline_core::load::policy::{Policy, Rules};
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::settings::{Missing, Settings};
 use loadline_core::load::{Both, Load, Metered};
+use loadline_core::object::Key;
 use loadline_core::view::build::{Node, Pod, node, pod};
+use loadline_core::view::images::{ImageName, Images};
 use loadline_core::view::{NodeFacts, PodFacts};
 use proptest::prelude::*;
 
@@ -189,6 +191,17 @@ proptest! {
                     facts.unschedulable = true;
                     cluster.set_node(&facts);
                 }
+                Step::Pull(n, image) => {
+                    let mut facts = labelled(n);
+                    let name = ImageName::held(&format!("i{image}:1"));
+                    facts.images = vec![(name, 900 << 20)];
+                    cluster.set_node(&facts);
+                }
+                Step::Serve(kind, true) => {
+                    let labels = [("shape".to_owned(), kind.to_string())].into();
+                    cluster.set_service(&Key::new("default", "s"), &labels);
+                }
+                Step::Serve(_, false) => cluster.remove_service(&Key::new("default", "s")),
                 Step::Remove(_) => {}
             }
         }
@@ -231,16 +244,20 @@ enum Step {
     Wait(i64),
     Node(usize, bool),
     Cordon(usize),
+    Pull(usize, usize),
+    Serve(usize, bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..6usize).prop_map(Step::Schedule),
+        8 => (0..7usize).prop_map(Step::Schedule),
         2 => any::<usize>().prop_map(Step::Remove),
         2 => (0..4usize, 0..100i64).prop_map(|(n, p)| Step::Sample(n, p)),
         1 => (1..200i64).prop_map(Step::Wait),
         1 => (0..6usize, any::<bool>()).prop_map(|(n, there)| Step::Node(n, there)),
         1 => (0..4usize).prop_map(Step::Cordon),
+        2 => (0..5usize, 0..2usize).prop_map(|(n, image)| Step::Pull(n, image)),
+        1 => (0..7usize, any::<bool>()).prop_map(|(kind, there)| Step::Serve(kind, there)),
     ]
 }
 
@@ -253,7 +270,7 @@ fn labelled(i: usize) -> NodeFacts {
     n.facts()
 }
 
-/// Pods of a few shapes: plain, choosy, spread, apart, together, exempt.
+/// Pods of a few shapes: plain, choosy, spread, apart, together, exempt, of images that some nodes have.
 fn shaped(kind: usize, i: usize) -> PodFacts {
     use loadline_core::select::LabelSelector;
     use loadline_core::view::{PodAffinity, PodTerm, Spread};
@@ -303,6 +320,10 @@ fn shaped(kind: usize, i: usize) -> PodFacts {
             };
         }
         5 => facts.daemon = true,
+        6 => {
+            let names = ["i0:1", "i1:1"].map(ImageName::asked);
+            wants.images = Images { names: names.into(), containers: 2 };
+        }
         _ => {}
     }
     facts

@@ -19,7 +19,7 @@ use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use std::cmp::Reverse;
 
 /// Every kind a cluster is made of.
-pub const KINDS: [Kind; 21] = [
+pub const KINDS: [Kind; 23] = [
     Kind::NODE,
     Kind::POD,
     Kind::NODE_METRICS,
@@ -33,6 +33,8 @@ pub const KINDS: [Kind; 21] = [
     Kind::PRIORITY_CLASS,
     Kind::NAMESPACE,
     Kind::POD_DISRUPTION_BUDGET,
+    Kind::SERVICE,
+    Kind::REPLICATION_CONTROLLER,
     Kind::REPLICA_SET,
     Kind::DEPLOYMENT,
     Kind::STATEFUL_SET,
@@ -43,8 +45,15 @@ pub const KINDS: [Kind; 21] = [
     Kind::LOAD_SETTINGS,
 ];
 
-const WORKLOADS: [Kind; 6] =
-    [Kind::REPLICA_SET, Kind::DEPLOYMENT, Kind::STATEFUL_SET, Kind::DAEMON_SET, Kind::JOB, Kind::CRON_JOB];
+const WORKLOADS: [Kind; 7] = [
+    Kind::REPLICATION_CONTROLLER,
+    Kind::REPLICA_SET,
+    Kind::DEPLOYMENT,
+    Kind::STATEFUL_SET,
+    Kind::DAEMON_SET,
+    Kind::JOB,
+    Kind::CRON_JOB,
+];
 
 /// A pod that has no node yet, and what is odd about it.
 #[derive(Clone, Debug)]
@@ -100,6 +109,7 @@ pub fn describe(manifests: &mut Manifests, now: Timestamp, observer: &mut impl O
     let context = context(manifests);
     let mut builder = Builder { manifests, cluster, context, observer };
     builder.namespaces();
+    builder.services();
     builder.workloads();
     builder.recommendations();
     builder.nodes();
@@ -151,6 +161,14 @@ impl<O: Observer> Builder<'_, O> {
         }
     }
 
+    fn services(&mut self) {
+        for object in self.manifests.take(Kind::SERVICE) {
+            if let Some(service) = self.manifests.must(&object, api_cluster::service) {
+                self.cluster.set_service(&service.key, &service.selector);
+            }
+        }
+    }
+
     fn workloads(&mut self) {
         for kind in WORKLOADS {
             self.workloads_of(kind);
@@ -160,6 +178,9 @@ impl<O: Observer> Builder<'_, O> {
     fn workloads_of(&mut self, kind: Kind) {
         for workload in self.manifests.required_all(kind, owners::read) {
             self.observer.controlled(&workload.target, workload.controller.as_ref());
+            if let Some((maker, selector)) = workload.selects {
+                self.cluster.set_workload(maker, &workload.target.key, selector);
+            }
             self.cluster.controlled(workload.target, workload.controller);
             if let Some(advice) = workload.advice {
                 self.cluster.recommend(advice);
@@ -176,7 +197,7 @@ impl<O: Observer> Builder<'_, O> {
     }
 
     fn nodes(&mut self) {
-        for mut facts in self.manifests.tolerant_all(Kind::NODE, node::facts) {
+        for mut facts in self.manifests.tolerant_all(Kind::NODE, node::with_images) {
             self.context.complete(&mut facts);
             self.cluster.set_node(&facts);
             self.observer.node(&facts);

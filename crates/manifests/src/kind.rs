@@ -39,7 +39,9 @@ impl Kind {
     pub const POD_TEMPLATE: Self = Self::new("PodTemplate", &["v1"]);
     pub const PRIORITY_CLASS: Self = Self::new("PriorityClass", &["scheduling.k8s.io/v1"]);
     pub const REPLICA_SET: Self = Self::new("ReplicaSet", &["apps/v1"]);
+    pub const REPLICATION_CONTROLLER: Self = Self::new("ReplicationController", &["v1"]);
     pub const RESOURCE_QUOTA: Self = Self::new("ResourceQuota", &["v1"]);
+    pub const SERVICE: Self = Self::new("Service", &["v1"]);
     pub const STATEFUL_SET: Self = Self::new("StatefulSet", &["apps/v1"]);
     pub const STORAGE_CLASS: Self = Self::new("StorageClass", &["storage.k8s.io/v1"]);
 

@@ -7,7 +7,7 @@
 //!
 //! | what it does | |
 //! |---|---|
-//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets; by load also Recommendations and who made whose pods |
+//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets, services, who made whose pods; by load also Recommendations |
 //! | polls | measurements of nodes and pods, from the metrics API |
 //! | asks | [`loadline_core::cluster::Cluster`] |
 //! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
@@ -40,7 +40,8 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
     AdviceMessage, Budgets, Claims, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes, Pods,
-    PriorityClasses, Recommendations, ReplicaSets, StatefulSets, StorageClasses, Volumes,
+    PriorityClasses, Recommendations, ReplicaSets, ReplicationControllers, Services, StatefulSets,
+    StorageClasses, Volumes,
 };
 
 /// What events and field managers call us.
@@ -185,11 +186,14 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.add::<StorageClasses>(Message::StorageClass);
     watches.add::<CsiNodes>(Message::CsiNode);
     watches.add::<Budgets>(Message::Budget);
+    watches.add::<Services>(Message::Service);
+    watches
+        .add::<ReplicationControllers>(|event| Message::Advice(AdviceMessage::ReplicationController(event)));
+    watches.add::<ReplicaSets>(|event| Message::Advice(AdviceMessage::ReplicaSet(event)));
+    watches.add::<StatefulSets>(|event| Message::Advice(AdviceMessage::StatefulSet(event)));
     if options.rules.is_some() {
         watches.add::<Recommendations>(|event| Message::Advice(AdviceMessage::Recommendation(event)));
-        watches.add::<ReplicaSets>(|event| Message::Advice(AdviceMessage::ReplicaSet(event)));
         watches.add::<Deployments>(|event| Message::Advice(AdviceMessage::Deployment(event)));
-        watches.add::<StatefulSets>(|event| Message::Advice(AdviceMessage::StatefulSet(event)));
         watches.add::<Jobs>(|event| Message::Advice(AdviceMessage::Job(event)));
     }
     let measure = options.measure;

@@ -53,14 +53,13 @@ const SPEC_AND_VOLUMES: &[&str] = &[
     "volumes",
 ];
 
-/// What nobody reads of containers; their ports and resources are read.
+/// What nobody reads of containers; their images, ports and resources are read.
 pub(crate) const CONTAINERS: &[(&str, Skip)] = &[("containers", CONTAINER), ("initContainers", CONTAINER)];
 const CONTAINER: Skip = Skip::fields(&[
     "args",
     "command",
     "env",
     "envFrom",
-    "image",
     "lifecycle",
     "livenessProbe",
     "readinessProbe",

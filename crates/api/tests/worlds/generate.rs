@@ -14,7 +14,7 @@ const APPS: &[&str] = &["web", "db", "cache"];
 
 /// What a world is about mostly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Theme {
+pub(super) enum Theme {
     Amounts,
     Taints,
     Nodes,
@@ -22,10 +22,12 @@ enum Theme {
     Spread,
     Near,
     Apart,
+    Images,
+    Siblings,
     Everything,
 }
 
-const THEMES: [Theme; 10] = [
+const THEMES: [Theme; 13] = [
     Theme::Amounts,
     Theme::Taints,
     Theme::Nodes,
@@ -35,12 +37,15 @@ const THEMES: [Theme; 10] = [
     Theme::Spread,
     Theme::Near,
     Theme::Apart,
+    Theme::Images,
+    Theme::Siblings,
+    Theme::Siblings,
     Theme::Everything,
 ];
 
-struct Maker {
-    dice: Dice,
-    theme: Theme,
+pub(super) struct Maker {
+    pub(super) dice: Dice,
+    pub(super) theme: Theme,
     nodes: usize,
 }
 
@@ -50,13 +55,17 @@ pub fn world(seed: u64, number: usize) -> World {
     let theme = THEMES[dice.below(THEMES.len())];
     let nodes = if dice.chance(1) { 0 } else { dice.range(1, 7) };
     let mut maker = Maker { dice, theme, nodes };
-    let crowd = if matches!(theme, Theme::Spread | Theme::Near | Theme::Apart) { 13 } else { 9 };
+    let crowd =
+        if matches!(theme, Theme::Spread | Theme::Near | Theme::Apart | Theme::Siblings) { 13 } else { 9 };
     let pods = if maker.dice.chance(5) { 0 } else { maker.dice.range(1, crowd) };
     let mut world = World {
         nodes: (1..=nodes).map(|at| maker.node(at)).collect(),
         pods: (1..=pods).map(|at| maker.settled(at)).collect(),
         pod: maker.seeker(),
+        ..World::default()
     };
+    maker.images(&mut world);
+    maker.siblings(&mut world);
     share_no_port_with_the_dead(&mut world.pods);
     world
 }
@@ -84,7 +93,7 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 impl Maker {
     /// How likely a feature is, in a hundred: often where the world is about it.
-    fn about(&mut self, theme: Theme, rarely: usize, often: usize) -> bool {
+    pub(super) fn about(&mut self, theme: Theme, rarely: usize, often: usize) -> bool {
         let percent = if self.theme == theme {
             often
         } else if self.theme == Theme::Everything {
@@ -104,6 +113,7 @@ impl Maker {
         }
         for (key, values, percent) in [
             ("zone", &["a", "b", "c"][..], 88),
+            ("topology.kubernetes.io/zone", &["a", "b", "c"], 80),
             ("rack", &["r1", "r2"], 70),
             ("disk", &["ssd", "hdd"], 60),
             ("size", &["1", "5", "10", "x"], 50),
@@ -118,7 +128,14 @@ impl Maker {
         while taints.len() < 3 && self.about(Theme::Taints, rarely, 55) {
             taints.push(self.taint(&taints));
         }
-        Node { name, labels, taints, cordoned: self.about(Theme::Taints, 4, 20), has: self.room() }
+        Node {
+            name,
+            labels,
+            taints,
+            cordoned: self.about(Theme::Taints, 4, 20),
+            has: self.room(),
+            ..Node::default()
+        }
     }
 
     /// A taint unlike those already there.
@@ -189,7 +206,7 @@ impl Maker {
     fn pod(&mut self, name: String) -> Pod {
         let names: Vec<&str> = NAMESPACES.iter().map(|(name, _)| *name).collect();
         // Most are in one namespace: they have more to do with each other.
-        let near = if self.theme == Theme::Spread { 85 } else { 65 };
+        let near = if matches!(self.theme, Theme::Spread | Theme::Siblings) { 85 } else { 65 };
         let namespace = if self.dice.chance(near) { "red" } else { self.dice.pick(&names) };
         let mut labels = BTreeMap::new();
         for (key, values, percent) in
@@ -200,7 +217,7 @@ impl Maker {
             }
         }
         // Spreading is about pods of one kind.
-        if self.theme == Theme::Spread && self.dice.chance(70) {
+        if matches!(self.theme, Theme::Spread | Theme::Siblings) && self.dice.chance(70) {
             labels.insert("app".to_owned(), "web".to_owned());
         }
         let containers = if self.dice.chance(15) { 2 } else { 1 };

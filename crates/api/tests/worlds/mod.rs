@@ -11,6 +11,7 @@ pub mod differences;
 pub mod generate;
 pub mod ours;
 pub mod real;
+pub mod unasked;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -41,6 +42,9 @@ pub struct Node {
     pub cordoned: bool,
     /// What is allocatable.
     pub has: BTreeMap<String, String>,
+    /// Images, each by its names, with their size in bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<(Vec<String>, i64)>,
 }
 
 /// What has become of a pod.
@@ -91,6 +95,12 @@ pub struct Pod {
     /// Ports of the first container.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Value>,
+    /// Images of containers, then of init containers; those without one have `none`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    /// Kind and name of who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(String, String)>,
     /// Its priority class.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub class: String,
@@ -101,12 +111,40 @@ pub struct Pod {
     pub state: State,
 }
 
+/// A service, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    pub name: String,
+    #[serde(rename = "in")]
+    pub namespace: String,
+    pub selector: Option<BTreeMap<String, String>>,
+}
+
+/// A workload that selects pods, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    pub kind: String,
+    pub name: String,
+    #[serde(rename = "in")]
+    pub namespace: String,
+    /// As it is.
+    pub selector: Value,
+    /// Labels of the pods it makes.
+    pub labels: BTreeMap<String, String>,
+}
+
 /// A world, short.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
     pub nodes: Vec<Node>,
     pub pods: Vec<Pod>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<Workload>,
     /// The one that looks for a place.
     pub pod: Pod,
 }
@@ -135,9 +173,16 @@ pub struct Objects {
     pub nodes: Vec<Value>,
     pub pods: Vec<(State, Value)>,
     pub pod: Value,
+    /// Services and workloads.
+    pub selecting: Vec<Value>,
 }
 
 impl World {
+    /// Are there services or workloads that select pods?
+    pub fn selects(&self) -> bool {
+        !self.services.is_empty() || !self.workloads.is_empty()
+    }
+
     /// As objects of the API, names of nodes starting with the prefix.
     pub fn objects(&self, prefix: &str) -> Objects {
         let named = |value: Value| -> Value {
@@ -148,6 +193,7 @@ impl World {
             nodes: self.nodes.iter().map(|n| named(node(n))).collect(),
             pods: self.pods.iter().map(|p| (p.state, named(pod(p)))).collect(),
             pod: named(pod(&self.pod)),
+            selecting: self.services.iter().map(service).chain(self.workloads.iter().map(workload)).collect(),
         }
     }
 }
@@ -162,22 +208,52 @@ fn node(short: &Node) -> Value {
             "allocatable": short.has,
             "capacity": short.has,
             "conditions": [{"type": "Ready", "status": "True"}],
+            "images": short.images.iter().map(|(names, size)| json!({"names": names, "sizeBytes": size})).collect::<Value>(),
         },
     })
 }
 
+fn service(short: &Service) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": short.name, "namespace": short.namespace},
+        "spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": short.selector},
+    })
+}
+
+/// What is made of pods that nobody makes.
+fn workload(short: &Workload) -> Value {
+    let container = json!({"name": "c", "image": "none"});
+    let mut out = json!({
+        "apiVersion": if short.kind == "ReplicationController" { "v1" } else { "apps/v1" },
+        "kind": short.kind,
+        "metadata": {"name": short.name, "namespace": short.namespace},
+        "spec": {
+            "selector": short.selector,
+            "template": {"metadata": {"labels": short.labels}, "spec": {"containers": [container]}},
+        },
+    });
+    if short.kind == "StatefulSet" {
+        out["spec"]["serviceName"] = "none".into();
+    }
+    out
+}
+
 fn pod(short: &Pod) -> Value {
-    let container = |kind: &str, at: usize, asks: &BTreeMap<String, String>| {
+    let container = |kind: &str, at: usize, asks: &BTreeMap<String, String>, image: Option<&String>| {
         // Of what is not shared, a limit as large must be given.
         let whole = |name: &str| name.contains('/') || name.starts_with("hugepages-");
         let limits: BTreeMap<_, _> = asks.iter().filter(|(name, _)| whole(name)).collect();
-        json!({"name": format!("{kind}{at}"), "image": "none", "resources": {"requests": asks, "limits": limits}})
+        let image = image.map_or("none", |image| image);
+        json!({"name": format!("{kind}{at}"), "image": image, "resources": {"requests": asks, "limits": limits}})
     };
+    let (images, init_images) = short.images.split_at(short.images.len().min(short.asks.len()));
     let mut containers: Vec<Value> =
-        short.asks.iter().enumerate().map(|(at, asks)| container("c", at, asks)).collect();
+        short.asks.iter().enumerate().map(|(at, asks)| container("c", at, asks, images.get(at))).collect();
     containers[0]["ports"] = short.ports.clone().into();
     let init = short.init.iter().enumerate().map(|(at, (asks, sidecar))| {
-        let mut out = container("i", at, asks);
+        let mut out = container("i", at, asks, init_images.get(at));
         if *sidecar {
             out["restartPolicy"] = "Always".into();
         }
@@ -193,10 +269,21 @@ fn pod(short: &Pod) -> Value {
     if !short.class.is_empty() {
         spec.insert("priorityClassName".into(), short.class.as_str().into());
     }
-    json!({
+    let mut out = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": short.name, "namespace": short.namespace, "labels": short.labels},
         "spec": spec,
-    })
+    });
+    if let Some((kind, name)) = &short.owner {
+        let version = match kind.as_str() {
+            "ReplicationController" => "v1",
+            "Job" => "batch/v1",
+            _ => "apps/v1",
+        };
+        let owner =
+            json!({"apiVersion": version, "kind": kind, "name": name, "uid": "some-uid", "controller": true});
+        out["metadata"]["ownerReferences"] = json!([owner]);
+    }
+    out
 }

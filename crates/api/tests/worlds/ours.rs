@@ -2,7 +2,7 @@
 
 use super::{CLASSES, NAMESPACES, Outcome, World};
 use loadline_api::json::Tree;
-use loadline_api::{Context, node, pod};
+use loadline_api::{Context, cluster, node, owners, pod};
 use loadline_core::cycle::{Examined, Input, Memo, decide, examine, message};
 use loadline_core::view::{Labels, Live, NamespaceFacts, PodView, Snapshot};
 use serde_json::json;
@@ -48,9 +48,20 @@ fn view(world: &World) -> (Snapshot, Arc<PodView>) {
         live.set_namespace(NamespaceFacts { name: (*name).into(), labels: labels_of(name, labels) });
     }
     for object in &objects.nodes {
-        let (facts, warnings) = node::facts(&Tree::from(object)).expect("a node");
+        let (facts, warnings) = node::with_images(&Tree::from(object)).expect("a node");
         assert!(warnings.is_empty(), "{warnings:?}");
         live.set_node(&facts);
+    }
+    for object in &objects.selecting {
+        let tree = Tree::from(object);
+        if object["kind"] == "Service" {
+            let service = cluster::service(&tree).expect("a service");
+            live.set_service(&service.key, &service.selector);
+        } else {
+            let (workload, _) = owners::read(&tree).expect("a workload");
+            let (maker, selector) = workload.selects.expect("it selects pods");
+            live.set_workload(maker, &workload.target.key, selector);
+        }
     }
     for (state, object) in &objects.pods {
         let mut object = object.clone();

@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use http::{Method, Request};
 use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
@@ -84,6 +84,22 @@ fn path(object: &Value) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", part("namespace"), part("name"))
 }
 
+/// Where services and workloads of a namespace are, by kind.
+fn collection(kind: &str, namespace: &str) -> String {
+    let (root, plural) = match kind {
+        "Service" => ("/api/v1", "services"),
+        "ReplicationController" => ("/api/v1", "replicationcontrollers"),
+        "ReplicaSet" => ("/apis/apps/v1", "replicasets"),
+        _ => ("/apis/apps/v1", "statefulsets"),
+    };
+    format!("{root}/namespaces/{namespace}/{plural}")
+}
+
+fn collections(objects: &[Value]) -> BTreeSet<String> {
+    let text = |value: &Value| value.as_str().expect("objects say what they are").to_owned();
+    objects.iter().map(|o| collection(&text(&o["kind"]), &text(&o["metadata"]["namespace"]))).collect()
+}
+
 impl Real {
     /// Starts everything; none means "return", and the reason has been printed.
     pub async fn start_or_skip() -> Option<Self> {
@@ -132,6 +148,13 @@ impl Real {
         let objects = world.objects(&prefix);
         self.log.lines.clear();
 
+        // The log does not say when the scheduler hears of these. They come first, and it hears of everything else in
+        // the meantime; who compares asks again where that was not enough.
+        for object in &objects.selecting {
+            let path =
+                collections(std::slice::from_ref(object)).pop_first().expect("one object is in one place");
+            self.send(Method::POST, &path, object).await;
+        }
         let nodes = objects.nodes.iter().map(|n| async {
             self.send(Method::POST, "/api/v1/nodes", n).await;
             Ok::<_, kube::Error>(())
@@ -155,12 +178,13 @@ impl Real {
         let answer = self.answer(&path(&objects.pod)).await;
         let outcome = self.read(&answer, &prefix, &seeker).await;
 
-        let away = json!({"gracePeriodSeconds": 0});
+        let away = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         let mut all = vec!["/api/v1/nodes".to_owned()];
         let mut spaces: Vec<&str> = world.pods.iter().chain([&world.pod]).map(|p| &*p.namespace).collect();
         spaces.sort_unstable();
         spaces.dedup();
         all.extend(spaces.iter().map(|name| format!("/api/v1/namespaces/{name}/pods")));
+        all.extend(collections(&objects.selecting));
         let gone = all.iter().map(|path| async {
             self.send(Method::DELETE, path, &away).await;
             Ok::<_, kube::Error>(())

@@ -18,6 +18,8 @@ Examples:
 What its account must be allowed:
   list, watch    nodes, pods, namespaces, persistentvolumeclaims, persistentvolumes,
                  priorityclasses, storageclasses, csinodes, poddisruptionbudgets
+                 services, replicationcontrollers, replicasets.apps, statefulsets.apps, to spread
+                 pods that do not say how; without, they are not spread
   list           nodes.metrics.k8s.io, pods.metrics.k8s.io
   get            pods
   create         pods/binding, pods/eviction

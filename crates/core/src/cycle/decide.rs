@@ -77,30 +77,43 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
     out.feasible = u32::try_from(feasible.len()).unwrap_or(u32::MAX);
 
     let together = Together::new(input, pod, ready, places, feasible);
-    let mut best: Option<(i64, u32, NodeId)> = None;
-    for node in feasible.iter() {
-        let at = *node as usize;
-        let total = shape.alone[at] + together.as_ref().map_or(0, |t| t.total(input, ready, at));
-        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
-            let id = NodeId(*node);
-            let rank = input.cluster.rank(id);
-            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
-                best = Some((total, rank, id));
-            }
-        }
-    }
-    if let Some((score, _, node)) = best {
+    let images = &shape.images;
+    let best = if together.is_none() && images.is_empty() {
+        best(input.cluster, feasible, |at| shape.alone[at])
+    } else {
+        best(input.cluster, feasible, |at| {
+            let more = together.as_ref().map_or(0, |t| t.total(input, ready, at));
+            shape.alone[at] + more + images.score(at).unwrap_or(0) * input.weights.images
+        })
+    };
+    if let Some((score, node)) = best {
         out.node = Some(node);
         out.score = score;
     }
     out
 }
 
+/// The best of these nodes by their totals, among equals the first by name.
+fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> Option<(i64, NodeId)> {
+    let mut best: Option<(i64, u32, NodeId)> = None;
+    for node in nodes {
+        let total = total(*node as usize);
+        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
+            let id = NodeId(*node);
+            let rank = at.rank(id);
+            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
+                best = Some((total, rank, id));
+            }
+        }
+    }
+    best.map(|(score, _, node)| (score, node))
+}
+
 /// Brings the answers every node gives alone up to date; says where in the memo they are.
 pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
     let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load: input.board.is_some() };
     let present = input.cluster.labels().present();
-    match memo.find(&look, input.changes) {
+    let at = match memo.find(&look, input.changes) {
         Known::Changed(at, changed) => {
             for node in changed.iter().map(|n| n.index()).filter(|n| present.contains(*n)) {
                 let shape = &mut memo.shapes[at];
@@ -122,7 +135,9 @@ pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) ->
             }
             at
         }
-    }
+    };
+    memo.shapes[at].images.refresh(input.cluster, pod);
+    at
 }
 
 fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Option<Filter>, i64) {
@@ -147,7 +162,16 @@ pub(super) struct Together {
     discouraging: Option<u32>,
     liking: Option<i64>,
     affinity: Option<(apart::Soft, i64, i64)>,
-    spread: Option<(spread::Soft, i64, i64)>,
+    spread: Option<Spread>,
+}
+
+/// The soft constraints and what nodes that pass have by them.
+struct Spread {
+    soft: spread::Soft,
+    /// By node; nothing where the node does not pass, or is no place at all.
+    raw: Vec<Option<i64>>,
+    least: i64,
+    most: i64,
 }
 
 impl Together {
@@ -168,8 +192,10 @@ impl Together {
             (soft, least, most)
         });
         let spread = spread::Soft::new(input, pod, ready, places, feasible).map(|soft| {
-            let (least, most) = bounds(nodes().filter_map(|n| soft.raw(n)));
-            (soft, least, most.max(0))
+            let mut raw = vec![None; input.cluster.width()];
+            nodes().for_each(|n| raw[n] = soft.raw(n));
+            let (least, most) = bounds(nodes().filter_map(|n| raw[n]));
+            Spread { soft, raw, least, most: most.max(0) }
         });
         let liking = (!ready.liking.is_empty()).then(|| nodes().map(|n| ready.liking[n]).max().unwrap_or(0));
         let out = Self { discouraging: most(ready.discouraged), liking, affinity, spread };
@@ -180,25 +206,48 @@ impl Together {
         (!nothing).then_some(out)
     }
 
+    /// Each score of any node, for people.
     pub fn parts(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> Parts {
-        let class = input.cluster.columns().taints[node] as usize;
-        let share = |part: i64, most: i64| if most == 0 { 0 } else { 100 * part / most };
         Parts {
-            taints: self.discouraging.map(|m| 100 - share(ready.discouraging[class].into(), m.into())),
+            taints: self.discouraging.map(|most| taints(input, ready, most, node)),
             liking: self.liking.map(|most| share(ready.liking[node], most)),
             affinity: self
                 .affinity
                 .as_ref()
                 .map(|(s, least, most)| apart::normal(s.raw(node), *least, *most)),
-            spread: self.spread.as_ref().map(|(s, least, most)| spread::normal(s.raw(node), *least, *most)),
+            spread: self.spread.as_ref().map(|s| spread::normal(s.soft.raw(node), s.least, s.most)),
             ..Parts::default()
         }
     }
 
+    /// The weighted sum of the same, of a node that passes. Asked of every one, so it is added up as it comes.
     fn total(&self, input: &Input<'_>, ready: &Prepared, node: usize) -> i64 {
-        // `least` is not among them: it is zero here.
-        self.parts(input, ready, node).total(&input.weights)
+        let weights = &input.weights;
+        let mut sum = 0;
+        if let Some(most) = self.discouraging {
+            sum += taints(input, ready, most, node) * weights.taints;
+        }
+        if let Some(most) = self.liking {
+            sum += share(ready.liking[node], most) * weights.liking;
+        }
+        if let Some((soft, least, most)) = &self.affinity {
+            sum += apart::normal(soft.raw(node), *least, *most) * weights.affinity;
+        }
+        if let Some(s) = &self.spread {
+            sum += spread::normal(s.raw[node], s.least, s.most) * weights.spread;
+        }
+        sum
     }
+}
+
+/// `100 × part ÷ most`, cut.
+fn share(part: i64, most: i64) -> i64 {
+    if most == 0 { 0 } else { 100 * part / most }
+}
+
+fn taints(input: &Input<'_>, ready: &Prepared, most: u32, node: usize) -> i64 {
+    let class = input.cluster.columns().taints[node] as usize;
+    100 - share(ready.discouraging[class].into(), most.into())
 }
 
 fn bounds(values: impl Iterator<Item = i64>) -> (i64, i64) {

@@ -4,6 +4,7 @@
 //! from a node as long as the node did not change, so for each shape the answers of all nodes are kept, and only
 //! nodes in the list of [`Changes`] are asked again.
 
+use super::images::Held;
 use super::prepare::Prepared;
 use crate::view::labels::Domains;
 use crate::view::{NodeId, PodView, Snapshot};
@@ -89,6 +90,8 @@ pub(super) struct Shape {
     pub refused: Vec<Option<super::Filter>>,
     /// By node: the weighted scores it can compute alone.
     pub alone: Vec<i64>,
+    /// Who has the images. That changes with every image a node fetches, so it is kept apart.
+    pub images: Held,
 }
 
 /// Remembers answers between decisions. Belongs to one cluster; a fresh one is always right, too.
@@ -152,6 +155,7 @@ impl Memo {
             ready,
             refused,
             alone,
+            images: Held::default(),
         });
         self.shapes.len() - 1
     }

@@ -1,6 +1,7 @@
 //! What does every rule say of every node? For people who ask; a decision never waits for this.
 
 use super::decide::{Input, Together, alone};
+use super::images::Held;
 use super::memo::Places;
 use super::prepare::{Prepared, prepare};
 use super::{Filter, Parts, apart, local, spread};
@@ -39,6 +40,7 @@ pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
     let compared: Vec<u32> =
         if feasible.is_empty() { input.cluster.nodes().map(|n| n.id.0).collect() } else { feasible };
     let together = Together::new(input, pod, &ready, &mut places, &compared);
+    let images = Held::new(input.cluster, pod);
     let look = |node: &NodeView| {
         let at = node.id.index();
         let mut parts = alone(input, pod, at);
@@ -50,6 +52,7 @@ pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
             parts.affinity = held(more.affinity);
             parts.spread = held(more.spread);
         }
+        parts.images = images.score(at);
         let mut reasons = by_itself(input, pod, &ready, node);
         reasons.extend(among_others(pod, &spread, &apart, at));
         Examined { node: node.id, rule: first(at), reasons, total: parts.total(&input.weights), parts }

@@ -21,11 +21,13 @@ pub struct Weights {
     pub affinity: i64,
     /// Soft topology spread.
     pub spread: i64,
+    /// Images that are there already.
+    pub images: i64,
 }
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { load: 3, least: 1, balanced: 1, taints: 3, liking: 2, affinity: 2, spread: 2 }
+        Self { load: 3, least: 1, balanced: 1, taints: 3, liking: 2, affinity: 2, spread: 2, images: 1 }
     }
 }
 
@@ -46,10 +48,12 @@ pub struct Parts {
     pub affinity: Option<i64>,
     /// Soft topology spread.
     pub spread: Option<i64>,
+    /// Images that are there already.
+    pub images: Option<i64>,
 }
 
 impl Parts {
-    fn weighed(&self, w: &Weights) -> [(Option<i64>, i64); 7] {
+    fn weighed(&self, w: &Weights) -> [(Option<i64>, i64); 8] {
         [
             (self.load, w.load),
             (Some(self.least), w.least),
@@ -58,6 +62,7 @@ impl Parts {
             (self.liking, w.liking),
             (self.affinity, w.affinity),
             (self.spread, w.spread),
+            (self.images, w.images),
         ]
     }
 

@@ -1,17 +1,20 @@
 //! Would pods like this one stay spread evenly?
 //!
 //! A constraint makes places of nodes by a label and counts the pods its selector matches in each. Hard ones
-//! refuse a place that would have more than `max_skew` pods over the emptiest; soft ones score.
+//! refuse a place that would have more than `max_skew` pods over the emptiest; soft ones score. Pods that have neither
+//! are spread softly with those the same services and workload select.
 
 use super::Filter;
 use super::decide::Input;
 use super::memo::Places;
 use super::prepare::Prepared;
+use crate::select::Selector;
 use crate::view::labels::Domains;
 use crate::view::{PodView, Spread};
 use std::sync::Arc;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// One constraint with its counts.
 #[derive(Debug)]
@@ -28,7 +31,17 @@ struct Counted {
     enough: bool,
     /// Pods in the emptiest place.
     least: i64,
-    host: bool,
+}
+
+/// One constraint that only scores.
+#[derive(Debug)]
+struct Weighed {
+    places: Arc<Domains>,
+    /// Pods by place.
+    counts: Vec<i64>,
+    max_skew: i64,
+    /// Set against how many places there are.
+    weight: f64,
 }
 
 impl Counted {
@@ -49,9 +62,22 @@ pub(super) struct Hard(Vec<Counted>);
 /// All soft constraints of a pod, ready to be asked.
 #[derive(Debug, Default)]
 pub(super) struct Soft {
-    counted: Vec<Counted>,
-    /// Nodes with all the labels the constraints speak of.
-    weights: Vec<f64>,
+    weighed: Vec<Weighed>,
+    /// Is a node without one of the labels no place at all? Otherwise the other constraints go on without it.
+    strict: bool,
+}
+
+/// How pods that do not say are spread with their siblings, for the score alone: not as evenly as those that do.
+fn unasked(selector: &Selector) -> [Spread; 2] {
+    [(HOSTNAME, 3), (ZONE, 5)].map(|(key, max_skew)| Spread {
+        max_skew,
+        topology_key: key.into(),
+        hard: false,
+        selector: selector.clone(),
+        min_domains: None,
+        honor_affinity: true,
+        honor_taints: false,
+    })
 }
 
 /// Does the node count for this constraint?
@@ -66,35 +92,18 @@ fn counts_anybody(constraint: &Spread) -> bool {
     constraint.selector.requirements().is_some_and(|r| !r.is_empty())
 }
 
-fn count(
+/// Pods by place. `whole` says which nodes have all the labels they need.
+fn tally(
     input: &Input<'_>,
     pod: &PodView,
     ready: &Prepared,
     constraint: &Spread,
-    all: &[Arc<Domains>],
-    places: &Arc<Domains>,
-) -> Counted {
-    let at = input.cluster;
-    let whole = |node: usize| all.iter().all(|d| d.place(node).is_some());
-    let mut counts_at = vec![false; places.count];
+    places: &Domains,
+    whole: impl Fn(usize) -> bool,
+) -> Vec<i64> {
     let mut by_place = vec![0; places.count];
-    // Which nodes count is the same for all of a place most of the time, but not always: ask each.
-    let simple = !constraint.honor_taints && (ready.required.is_none() || !constraint.honor_affinity);
-    if simple && all.len() == 1 {
-        counts_at.fill(true);
-    } else {
-        for node in at.labels().present().ones() {
-            if let Some(place) = places.place(node)
-                && !counts_at[place]
-                && whole(node)
-                && counts(input, ready, constraint, node)
-            {
-                counts_at[place] = true;
-            }
-        }
-    }
     if counts_anybody(constraint) {
-        for group in at.groups().of_namespace(&pod.key.namespace, &constraint.selector) {
+        for group in input.cluster.groups().of_namespace(&pod.key.namespace, &constraint.selector) {
             if group.is_terminating() {
                 continue;
             }
@@ -108,6 +117,35 @@ fn count(
             }
         }
     }
+    by_place
+}
+
+fn count(
+    input: &Input<'_>,
+    pod: &PodView,
+    ready: &Prepared,
+    constraint: &Spread,
+    all: &[Arc<Domains>],
+    places: &Arc<Domains>,
+) -> Counted {
+    let whole = |node: usize| all.iter().all(|d| d.place(node).is_some());
+    let mut counts_at = vec![false; places.count];
+    // Which nodes count is the same for all of a place most of the time, but not always: ask each.
+    let simple = !constraint.honor_taints && (ready.required.is_none() || !constraint.honor_affinity);
+    if simple && all.len() == 1 {
+        counts_at.fill(true);
+    } else {
+        for node in input.cluster.labels().present().ones() {
+            if let Some(place) = places.place(node)
+                && !counts_at[place]
+                && whole(node)
+                && counts(input, ready, constraint, node)
+            {
+                counts_at[place] = true;
+            }
+        }
+    }
+    let by_place = tally(input, pod, ready, constraint, places, whole);
     let places_that_count = counts_at.iter().filter(|c| **c).count();
     let enough = i64::try_from(places_that_count).unwrap_or(i64::MAX) >= constraint.min_domains.unwrap_or(1);
     let mut out = Counted {
@@ -116,7 +154,6 @@ fn count(
         compared: counts_at,
         enough,
         least: 0,
-        host: &*constraint.topology_key == HOSTNAME,
         counts: by_place,
         places: places.clone(),
     };
@@ -198,39 +235,44 @@ impl Soft {
         places: &mut Places,
         feasible: &[u32],
     ) -> Option<Self> {
-        let soft: Vec<&Spread> = pod.wants.spread.iter().filter(|s| !s.hard).collect();
-        if soft.is_empty() {
+        let strict = !pod.wants.spread.is_empty();
+        let siblings = if strict { None } else { input.cluster.siblings().of(pod) };
+        let unasked = siblings.as_ref().map(unasked);
+        let soft = || pod.wants.spread.iter().filter(|s| !s.hard).chain(unasked.iter().flatten());
+        let all: Vec<Arc<Domains>> = soft().map(|s| places.of(input.cluster, &s.topology_key)).collect();
+        if all.is_empty() {
             return None;
         }
-        let all: Vec<Arc<Domains>> = soft.iter().map(|s| places.of(input.cluster, &s.topology_key)).collect();
-        let counted: Vec<Counted> =
-            soft.iter().zip(&all).map(|(s, d)| count(input, pod, ready, s, &all, d)).collect();
-        let mut seen: Vec<Vec<bool>> = counted.iter().map(|c| vec![false; c.places.count]).collect();
-        let mut scored = 0usize;
-        for node in feasible.iter().map(|n| *n as usize) {
-            if counted.iter().any(|c| c.places.place(node).is_none()) {
-                continue;
+        let whole = |node: usize| !strict || all.iter().all(|d| d.place(node).is_some());
+        let scored = || feasible.iter().map(|n| *n as usize).filter(|n| whole(*n));
+        let weigh = |(constraint, places): (&Spread, &Arc<Domains>)| {
+            let size = if &*constraint.topology_key == HOSTNAME {
+                if strict { scored().count() } else { feasible.len() }
+            } else {
+                // Nodes without the label are one place together.
+                let mut seen = vec![false; places.count + 1];
+                scored().for_each(|node| seen[places.place(node).unwrap_or(places.count)] = true);
+                seen.iter().filter(|s| **s).count()
+            };
+            Weighed {
+                counts: tally(input, pod, ready, constraint, places, whole),
+                max_skew: constraint.max_skew,
+                weight: weight(size),
+                places: places.clone(),
             }
-            scored += 1;
-            for (seen, c) in seen.iter_mut().zip(&counted) {
-                if let Some(place) = c.places.place(node) {
-                    seen[place] = true;
-                }
-            }
-        }
-        let weights = counted.iter().zip(&seen).map(|(c, seen)| {
-            let size = if c.host { scored } else { seen.iter().filter(|s| **s).count() };
-            weight(size)
-        });
-        Some(Self { weights: weights.collect(), counted })
+        };
+        Some(Self { weighed: soft().zip(&all).map(weigh).collect(), strict })
     }
 
-    /// Pods in the node's places, weighed; fewer is better. `None` for nodes without all the labels.
+    /// Pods in the node's places, weighed; fewer is better. `None` for nodes that are no place at all.
     pub fn raw(&self, node: usize) -> Option<i64> {
         let mut score = 0.0;
-        for (c, weight) in self.counted.iter().zip(&self.weights) {
-            let place = c.places.place(node)?;
-            score += term(c.counts[place], *weight, c.max_skew);
+        for w in &self.weighed {
+            match w.places.place(node) {
+                Some(place) => score += term(w.counts[place], w.weight, w.max_skew),
+                None if self.strict => return None,
+                None => {}
+            }
         }
         Some(rounded(score))
     }
@@ -247,9 +289,15 @@ fn term(pods: i64, weight: f64, max_skew: i64) -> f64 {
     pods as f64 * weight + (max_skew - 1) as f64
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "there are not that many pods")]
+/// To the nearest, halves up. Quicker than what the library has, which also knows what is below zero.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "there are not that many pods"
+)]
 fn rounded(score: f64) -> i64 {
-    score.round() as i64
+    let whole = score as i64;
+    whole + i64::from(score - whole as f64 >= 0.5)
 }
 
 /// From "fewer is better" to 0..100, as kube-scheduler does it. `None` where the node lacks a label: 0.

@@ -4,6 +4,7 @@
 
 #![expect(clippy::missing_panics_doc, reason = "the module says when builders panic")]
 
+use super::images::{ImageName, Images};
 use super::{Live, NodeFacts, Owner, Phase, PodFacts, Snapshot, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
@@ -60,6 +61,14 @@ impl World {
         self
     }
 
+    /// With a service in the namespace `default` that selects by these labels.
+    #[must_use]
+    pub fn service(mut self, name: &str, labels: &[(&str, &str)]) -> Self {
+        let labels = labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        self.0.set_service(&Key::new("default", name), &labels);
+        self
+    }
+
     /// As it is now.
     #[must_use]
     pub fn snapshot(mut self) -> Snapshot {
@@ -109,6 +118,13 @@ impl Node {
     #[must_use]
     pub fn taint(mut self, key: &str, value: &str, effect: Effect) -> Self {
         self.0.taints.push(Taint { key: key.into(), value: value.into(), effect, time_added: None });
+        self
+    }
+
+    /// With an image of so many bytes.
+    #[must_use]
+    pub fn image(mut self, name: &str, bytes: i64) -> Self {
+        self.0.images.push((ImageName::held(name), bytes));
         self
     }
 
@@ -236,6 +252,16 @@ impl Pod {
     #[must_use]
     pub fn tolerates(self, toleration: Toleration) -> Self {
         self.wanting(|w| w.tolerations.push(toleration))
+    }
+
+    /// Made of these images, a container each.
+    #[must_use]
+    pub fn images(self, names: &[&str]) -> Self {
+        let images = Images {
+            names: names.iter().map(|name| ImageName::asked(name)).collect(),
+            containers: u32::try_from(names.len()).unwrap_or(u32::MAX),
+        };
+        self.wanting(|w| w.images = images)
     }
 
     fn wanting(mut self, change: impl FnOnce(&mut Wants)) -> Self {

@@ -1,6 +1,7 @@
 //! What is known of nodes and pods, read from their objects once, before they have a number.
 
 use super::Labels;
+use super::images::{ImageName, Images};
 use crate::load::estimate::Asks;
 use crate::object::Key;
 use crate::requests::NonZero;
@@ -170,6 +171,8 @@ pub struct Wants {
     pub volumes: Vec<Volume>,
     /// Why not at all.
     pub holds: Vec<Hold>,
+    /// Made of what; only pods that have no node yet are asked.
+    pub images: Images,
 }
 
 /// What is known of a node.
@@ -187,6 +190,8 @@ pub struct NodeFacts {
     pub capacity: List,
     /// How many volumes each driver can attach.
     pub attach_limits: BTreeMap<String, i64>,
+    /// What it has been running, with sizes in bytes.
+    pub images: Vec<(ImageName, i64)>,
 }
 
 /// What is known of a pod.

@@ -1,5 +1,6 @@
 //! Keeping the view current: every event changes what it touches and nothing else.
 
+use super::siblings::Maker;
 use super::snapshot::{NodeView, PodView, Snapshot};
 use super::{Labels, NamespaceFacts, NodeFacts, NodeId, Phase, PodFacts, Texts};
 use crate::load::Load;
@@ -7,7 +8,9 @@ use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::requests::NonZero;
 use crate::resources::{Amounts, Resource};
+use crate::select::Selector;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where a pod was and where it is now.
@@ -96,6 +99,9 @@ impl Live {
             }
             index.add(id, &name, &labels);
         }
+        if !self.now.images.is(id, &facts.images) {
+            Arc::make_mut(&mut self.now.images).set(id, &facts.images);
+        }
         self.unordered |= !was;
         let class = self.taint_class(&taints);
         let width = self.now.nodes.len();
@@ -119,6 +125,9 @@ impl Live {
         (node.allocatable_load, node.capacity_load) = Default::default();
         let labels = std::mem::take(&mut node.labels);
         Arc::make_mut(&mut self.now.labels).remove(id, name, &labels);
+        if !self.now.images.is(id, &[]) {
+            Arc::make_mut(&mut self.now.images).set(id, &[]);
+        }
         self.unordered = true;
         self.now.write(id);
         self.release(id);
@@ -204,6 +213,29 @@ impl Live {
     /// A namespace has these labels.
     pub fn set_namespace(&mut self, facts: NamespaceFacts) {
         Arc::make_mut(&mut self.now.namespaces).insert(facts.name, facts.labels);
+    }
+
+    /// A service selects pods with all these labels; one without any selects none.
+    pub fn set_service(&mut self, key: &Key, labels: &BTreeMap<String, String>) {
+        Arc::make_mut(&mut self.now.siblings).set_service(key, labels, &mut self.texts);
+    }
+
+    /// A service is gone.
+    pub fn remove_service(&mut self, key: &Key) {
+        Arc::make_mut(&mut self.now.siblings).remove_service(key);
+    }
+
+    /// A workload selects its pods like this.
+    pub fn set_workload(&mut self, maker: Maker, key: &Key, selector: Selector) {
+        // Workloads are told of often, and hardly ever select others than before.
+        if !self.now.siblings.knows(maker, key, &selector) {
+            Arc::make_mut(&mut self.now.siblings).set_workload(maker, key, selector);
+        }
+    }
+
+    /// A workload is gone.
+    pub fn remove_workload(&mut self, maker: Maker, key: &Key) {
+        Arc::make_mut(&mut self.now.siblings).remove_workload(maker, key);
     }
 
     fn nominate(&mut self, pod: &Arc<PodView>, waiting: bool) {

@@ -1,7 +1,9 @@
 //! The cluster at one moment.
 
 use super::groups::Groups;
+use super::images::Index as ImageIndex;
 use super::labels::Index as LabelIndex;
+use super::siblings::Siblings;
 use super::{HostPort, Labels, NodeId, Owner, Phase, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
@@ -137,6 +139,8 @@ pub struct Snapshot {
     pub(super) labels: Arc<LabelIndex>,
     pub(super) taints: Arc<Vec<Arc<[Taint]>>>,
     pub(super) groups: Arc<Groups>,
+    pub(super) images: Arc<ImageIndex>,
+    pub(super) siblings: Arc<Siblings>,
     pub(super) namespaces: Arc<BTreeMap<Arc<str>, Labels>>,
     /// Pods that others were evicted for, and the node they wait for.
     pub(super) nominated: Arc<Vec<(NodeId, Arc<PodView>)>>,
@@ -191,6 +195,18 @@ impl Snapshot {
     #[must_use]
     pub fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    /// The nodes by image.
+    #[must_use]
+    pub fn images(&self) -> &ImageIndex {
+        &self.images
+    }
+
+    /// What services and workloads select.
+    #[must_use]
+    pub fn siblings(&self) -> &Siblings {
+        &self.siblings
     }
 
     /// The labels of a namespace. One nobody told us of has the label every namespace has: its name.

@@ -20,6 +20,9 @@ pub const CONFIG_MAPS: Resource = Resource::core("configmaps", "ConfigMap");
 pub const NAMESPACES: Resource = Resource::core("namespaces", "Namespace");
 pub const CLAIMS: Resource = Resource::core("persistentvolumeclaims", "PersistentVolumeClaim");
 pub const VOLUMES: Resource = Resource::core("persistentvolumes", "PersistentVolume");
+pub const REPLICATION_CONTROLLERS: Resource =
+    Resource::core("replicationcontrollers", "ReplicationController");
+pub const SERVICES: Resource = Resource::core("services", "Service");
 pub const QUOTAS: Resource = Resource::core("resourcequotas", "ResourceQuota");
 pub const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments", "Deployment");
 pub const REPLICA_SETS: Resource = Resource::new("apps", "v1", "replicasets", "ReplicaSet");

@@ -1,7 +1,8 @@
-//! What is recommended for pods, and how are recommendations found? All forms they ever had, watched as they change.
+//! What is recommended for pods, and who made them? Recommendations are found through who made a pod, in all forms they
+//! ever had; pods of one maker are spread.
 //!
-//! None of this is needed: without the kind, or without leave to read it, pods count with what they request. A kind that
-//! is not there is asked for again, so one that comes later is noticed.
+//! None of this is needed: without the kind, or without leave to read it, pods count with what they request, and are not
+//! spread by who made them. A kind that is not there is asked for again, so one that comes later is noticed.
 
 use super::watched::AdviceMessage;
 use crate::cluster::{Change, Event, Informer};
@@ -9,6 +10,7 @@ use jiff::Timestamp;
 use loadline_api::owners::Workload;
 use loadline_core::cluster::Cluster;
 use loadline_core::load::recommend::{Recommendation, WorkloadRef};
+use loadline_core::view::siblings::Maker;
 use std::sync::Arc;
 
 /// What is remembered of a workload: which one it is, and whether it had a recommendation of its own.
@@ -19,6 +21,7 @@ type Note = Option<WorkloadRef>;
 pub(super) struct Advice {
     /// With the name each is known by in the account.
     recommendations: Informer<Option<Arc<str>>>,
+    controllers: Informer<Note>,
     replica_sets: Informer<Note>,
     deployments: Informer<Note>,
     stateful_sets: Informer<Note>,
@@ -31,12 +34,18 @@ impl Advice {
     pub fn new() -> Self {
         Self {
             recommendations: Informer::new("recommendations"),
+            controllers: Informer::new("replicationcontrollers"),
             replica_sets: Informer::new("replicasets"),
             deployments: Informer::new("deployments"),
             stateful_sets: Informer::new("statefulsets"),
             jobs: Informer::new("jobs"),
             told: Vec::new(),
         }
+    }
+
+    /// Is everything known that pods are spread by, or not to be known?
+    pub fn is_complete(&self) -> bool {
+        [&self.controllers, &self.replica_sets, &self.stateful_sets].into_iter().all(answered)
     }
 
     /// Takes a message in; says whether what pods are expected to use may be another.
@@ -46,6 +55,10 @@ impl Advice {
                 let event = self.told("recommendations", event);
                 let change = self.recommendations.apply(event, now);
                 self.recommended(change, cluster)
+            }
+            AdviceMessage::ReplicationController(event) => {
+                let event = self.told("replicationcontrollers", event);
+                controlled(&mut self.controllers, event, cluster, now)
             }
             AdviceMessage::ReplicaSet(event) => {
                 let event = self.told("replicasets", event);
@@ -94,11 +107,7 @@ impl Advice {
         match &event {
             Event::Failed(problem) | Event::Forbidden(problem) if !self.told.contains(&resource) => {
                 self.told.push(resource);
-                tracing::info!(
-                    resource,
-                    problem,
-                    "not there or not readable; pods count with what they request"
-                );
+                tracing::info!(resource, problem, "not there or not readable; decisions are made without");
             }
             Event::Listed(_) => self.told.retain(|told| *told != resource),
             _ => {}
@@ -107,7 +116,12 @@ impl Advice {
     }
 }
 
-/// Who made a workload, and what an annotation of its own recommends.
+/// Has everything been read, or can it not be?
+pub(super) fn answered<T>(informer: &Informer<T>) -> bool {
+    informer.is_denied() || (informer.is_listed() && !informer.is_replacing())
+}
+
+/// Who made a workload, what an annotation of its own recommends, and which pods it selects.
 fn controlled(
     informer: &mut Informer<Note>,
     event: Event<Workload>,
@@ -118,14 +132,20 @@ fn controlled(
     let mut changed = false;
     for target in change.deleted.into_iter().filter_map(|(_, note)| note) {
         cluster.forget_recommendation(&target.to_string());
+        if let Some(maker) = Maker::named(&target.group, &target.kind) {
+            cluster.remove_workload(maker, &target.key);
+        }
         cluster.controlled(target, None);
         changed = true;
     }
-    let Some((meta, Some(Workload { target, controller, advice, .. }))) = change.applied else {
+    let Some((meta, Some(Workload { target, controller, advice, selects, .. }))) = change.applied else {
         return changed;
     };
     if let Some(note) = informer.value_mut(&meta.key) {
         *note = Some(target.clone());
+    }
+    if let Some((maker, selector)) = selects {
+        cluster.set_workload(maker, &target.key, selector);
     }
     match advice {
         Some(advice) => cluster.recommend(advice),

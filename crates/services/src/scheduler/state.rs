@@ -3,7 +3,7 @@
 //! One [`Cluster`] of `core` has all knowledge and makes all decisions. Around it: which objects there are, whose turn it
 //! is, and what is worth telling.
 
-use super::advice::Advice;
+use super::advice::{Advice, answered};
 use super::execute::{Action, Outcome};
 use super::heat::{About, Heat};
 use super::queue::{Helps, Pending, Queue};
@@ -69,6 +69,7 @@ struct Informers {
     storage_classes: Informer<()>,
     csi_nodes: Informer<()>,
     budgets: Informer<()>,
+    services: Informer<()>,
 }
 
 impl Informers {
@@ -83,6 +84,7 @@ impl Informers {
             storage_classes: Informer::new("storageclasses"),
             csi_nodes: Informer::new("csinodes"),
             budgets: Informer::new("poddisruptionbudgets"),
+            services: Informer::new("services"),
         }
     }
 
@@ -100,7 +102,8 @@ impl Informers {
             &self.csi_nodes,
             &self.budgets,
         ];
-        is(&self.nodes) && is(&self.pods) && others.into_iter().all(is)
+        // Who may not read services goes without.
+        is(&self.nodes) && is(&self.pods) && others.into_iter().all(is) && answered(&self.services)
     }
 }
 
@@ -115,6 +118,8 @@ fn looks(facts: &NodeFacts) -> u64 {
         allocatable,
         capacity,
         attach_limits,
+        // No pod waits for an image.
+        images: _,
     } = facts;
     BuildHasherDefault::<DefaultHasher>::default().hash_one((
         labels,
@@ -193,7 +198,7 @@ impl State {
 
     /// Has everything been read, and is nothing being replaced?
     pub fn is_ready(&self) -> bool {
-        self.informers.are_complete()
+        self.informers.are_complete() && self.advice.is_complete()
     }
 
     /// Time has come this far.
@@ -236,7 +241,8 @@ impl State {
             }
             Message::Measured(measurements) => self.take_measurements(measurements, now),
             Message::Advice(message) => {
-                self.advised |= self.advice.take(message, &mut self.cluster, now.clock);
+                let changed = self.advice.take(message, &mut self.cluster, now.clock);
+                self.advised |= changed && self.cluster.is_load_aware();
             }
             other => {
                 if self.take_reference(other, now) {
@@ -408,6 +414,15 @@ impl State {
                     cluster.set_budgets(budgets.values().cloned().collect());
                 }
                 set
+            }
+            // Nobody is refused for what services select.
+            Message::Service(event) => {
+                let change = i.services.apply(logged("services", event), now.clock);
+                change.deleted.iter().for_each(|(meta, ())| cluster.remove_service(&meta.key));
+                if let Some(service) = change.facts() {
+                    cluster.set_service(&service.key, &service.selector);
+                }
+                false
             }
             _ => false,
         }

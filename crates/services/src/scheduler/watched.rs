@@ -3,14 +3,15 @@
 use crate::cluster::Event;
 use crate::cluster::resource::{
     BUDGETS, CLAIMS, CSI_NODES, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES,
-    RECOMMENDATIONS, REPLICA_SETS, STATEFUL_SETS, STORAGE_CLASSES, VOLUMES,
+    RECOMMENDATIONS, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    VOLUMES,
 };
 use crate::cluster::watch::{logged, watched};
 use crate::sources::metrics_api::Measurements;
 use loadline_api as api;
 use loadline_api::context::{Claim, CsiNode, PersistentVolume, PriorityClass, StorageClass};
 use loadline_api::json::Skip;
-use loadline_api::owners::{Workload, read_as};
+use loadline_api::owners::{SKIP, SKIP_SELECTOR, Workload, read_as};
 use loadline_core::load::recommend::Recommendation;
 use loadline_core::view::{Budget, NodeFacts};
 
@@ -26,14 +27,16 @@ pub(super) enum Message {
     StorageClass(Event<StorageClass>),
     CsiNode(Event<CsiNode>),
     Budget(Event<Budget>),
+    Service(Event<api::cluster::Service>),
     Advice(AdviceMessage),
     Measured(Measurements),
 }
 
-/// What comes in about what is recommended for pods.
+/// What comes in about what is recommended for pods, and who made them.
 #[derive(Debug)]
 pub(super) enum AdviceMessage {
     Recommendation(Event<Option<Recommendation>>),
+    ReplicationController(Event<Workload>),
     ReplicaSet(Event<Workload>),
     Deployment(Event<Workload>),
     StatefulSet(Event<Workload>),
@@ -43,11 +46,7 @@ pub(super) enum AdviceMessage {
 /// Of small objects only who set which field is long.
 const MANAGED: Skip = Skip::MANAGED_FIELDS;
 
-/// Of workloads who made them is read, and what their annotations recommend.
-const METADATA: Skip =
-    Skip::fields(&["spec", "status"]).within(&[("metadata", Skip::fields(&["labels", "managedFields"]))]);
-
-watched!(Nodes: NODES, skip api::node::SKIP, NodeFacts, |o| api::node::facts(o).map(logged));
+watched!(Nodes: NODES, skip api::node::SKIP_BUT_IMAGES, NodeFacts, |o| api::node::with_images(o).map(logged));
 watched!(Pods: PODS, skip api::pod::SKIP, Box<api::pod::Pod>, |o| api::pod::read(o).map(logged).map(Box::new));
 watched!(Namespaces: NAMESPACES, skip MANAGED, api::cluster::Namespace, api::cluster::namespace_labels);
 watched!(PriorityClasses: PRIORITY_CLASSES, skip MANAGED, PriorityClass, api::context::priority_class);
@@ -56,8 +55,10 @@ watched!(Volumes: VOLUMES, skip MANAGED, PersistentVolume, api::context::volume)
 watched!(StorageClasses: STORAGE_CLASSES, skip MANAGED, StorageClass, api::context::storage_class);
 watched!(CsiNodes: CSI_NODES, skip MANAGED, CsiNode, api::context::csi_node);
 watched!(Budgets: BUDGETS, skip MANAGED, Budget, |o| api::cluster::budget(o).map(logged));
+watched!(Services: SERVICES, skip api::cluster::SKIP_SERVICE, api::cluster::Service, api::cluster::service);
 watched!(Recommendations: RECOMMENDATIONS, skip MANAGED, Option<Recommendation>, |o| api::recommendation::read(o).map(logged));
-watched!(ReplicaSets: REPLICA_SETS, skip METADATA, Workload, |o| read_as("apps", "ReplicaSet", o).map(logged));
-watched!(Deployments: DEPLOYMENTS, skip METADATA, Workload, |o| read_as("apps", "Deployment", o).map(logged));
-watched!(StatefulSets: STATEFUL_SETS, skip METADATA, Workload, |o| read_as("apps", "StatefulSet", o).map(logged));
-watched!(Jobs: JOBS, skip METADATA, Workload, |o| read_as("batch", "Job", o).map(logged));
+watched!(ReplicationControllers: REPLICATION_CONTROLLERS, skip SKIP, Workload, |o| read_as("", "ReplicationController", o).map(logged));
+watched!(ReplicaSets: REPLICA_SETS, skip SKIP, Workload, |o| read_as("apps", "ReplicaSet", o).map(logged));
+watched!(Deployments: DEPLOYMENTS, skip SKIP_SELECTOR, Workload, |o| read_as("apps", "Deployment", o).map(logged));
+watched!(StatefulSets: STATEFUL_SETS, skip SKIP, Workload, |o| read_as("apps", "StatefulSet", o).map(logged));
+watched!(Jobs: JOBS, skip SKIP_SELECTOR, Workload, |o| read_as("batch", "Job", o).map(logged));

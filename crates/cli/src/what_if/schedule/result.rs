@@ -73,6 +73,7 @@ struct Scores {
     node_affinity: Option<i64>,
     inter_pod_affinity: Option<i64>,
     pod_topology_spread: Option<i64>,
+    image_locality: Option<i64>,
 }
 
 /// What is known of one metric of the policy.
@@ -153,6 +154,7 @@ fn node_result<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> 
             node_affinity: node.parts.liking,
             inter_pod_affinity: node.parts.affinity,
             pod_topology_spread: node.parts.spread,
+            image_locality: node.parts.images,
         },
         hot_value: node.hot,
         terms: node.terms.iter().map(term_result).collect(),
