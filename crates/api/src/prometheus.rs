@@ -1,6 +1,6 @@
 //! What does Prometheus answer? The body of `/api/v1/query`, as series that name nodes.
 //!
-//! The answer says when a query was evaluated, not when its samples are from. Where [`Query::stamped`] is asked, every
+//! The answer says when a query was evaluated, not when its samples are from. For a [`Query::Rule`] every
 //! series comes twice: as its value and, marked by a label, as the time of its newest sample; both are put together here.
 
 use jiff::Timestamp;

@@ -32,7 +32,7 @@
 //!
 //! Predicates may hold expressions in CEL over a whole object. What these mean is not known here: a [`Judge`] is
 //! asked, once whether an expression is one, and then cluster by cluster whether it holds. It has the objects, by the names
-//! of the clusters; that one is another now is told by its fingerprint ([`Cluster::fingerprint`]). A judge must answer in
+//! of the clusters; that one is another now is told by its fingerprint ([`ClusterFacts::fingerprint`]). A judge must answer in
 //! bounded time, and the same for the same cluster and scores: what it says is remembered until one of them changes.
 
 mod amount;

@@ -1,7 +1,7 @@
 //! How does the past of nodes survive a restart? In `ConfigMap`s, read at the start, written now and then and at the end.
 //!
 //! An hour's or a day's maximum is worth nothing after a restart that forgets it, for an hour or a day. Five thousand nodes
-//! take about 600 KB, see [`loadline_core::ledger::checkpoint`]; more than [`PART`] goes into further objects. Nothing is
+//! take about 600 KB, see [`loadline_core::ledger::checkpoint`]; more than half a mebibyte goes into further objects. Nothing is
 //! written before it is known what is there, or a start at a bad moment would erase a day.
 
 use super::watched::{ConfigMaps, Message};
