@@ -109,11 +109,12 @@ fn recommender(workloads: usize) -> Result<()> {
     let context = json!({"name": "bench", "context": {"cluster": "bench", "user": ""}});
     let config = json!({"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "current-context": "bench"});
     std::fs::write(&kubeconfig, config.to_string())?;
-    let service = Service::start(&[
-        "recommender".to_owned(),
-        format!("--kubeconfig={}", kubeconfig.display()),
-        "--create-definition".to_owned(),
-    ]);
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let start = |rate: &str| {
+        let rate = format!("--publish-qps={rate}");
+        Service::start(&["recommender", &kubeconfig, "--create-definition", &rate])
+    };
+    let service = start("200");
     while service.sum("loadline_recommender_published_total") < workloads as f64 {
         sleep(Duration::from_secs(1));
     }
@@ -141,6 +142,15 @@ fn recommender(workloads: usize) -> Result<()> {
         published / TIME.as_secs_f64(),
         bytes / workloads as f64,
         service.resident_kib() * 1024 / 1_000_000,
+    );
+    // What reading and learning cost, with next to nothing written.
+    drop(service);
+    let service = start("0.1");
+    service.until("active");
+    sleep(EVERY);
+    println!(
+        "recommender  the same, next to nothing written: {:.2} % of a core",
+        spent(&service) / TIME.as_secs_f64() * 100.0
     );
     Ok(())
 }

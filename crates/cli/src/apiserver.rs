@@ -17,13 +17,14 @@ pub async fn run(args: &Apiserver) -> Result<()> {
         Ok(token.to_owned())
     });
     let server = ApiServer::new(Config { token: token.transpose()?, ..Config::default() });
+    let ended = signal::ended();
     let listening = server.listen(args.listen).await?;
     let open = if server.requires_token() { "with the token" } else { "without a token" };
     out::line(&format!("API server at {}, {open}", listening.url()));
     out::line(&format!("  kubectl --server {} get namespaces", listening.url()));
     listening
         .serve(async {
-            signal::ended().await;
+            ended.await;
         })
         .await?;
     Ok(())

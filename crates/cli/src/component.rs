@@ -35,7 +35,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
     F: Future<Output = Result<(), E>>,
 {
-    let stop = CancellationToken::new();
+    let (ended, stop) = (signal::ended(), CancellationToken::new());
     let ctx = Ctx::new(identity, stop.clone());
     if let Some(address) = address {
         let http = serve::listen(address, None, true).await?;
@@ -43,5 +43,5 @@ where
         let router = probes::router(readiness, ctx.metrics.clone());
         tokio::spawn(serve::run(http, router, ctx.stop.clone()));
     }
-    signal::until_ended(Box::pin(component(ctx)), &stop).await
+    signal::until_ended(Box::pin(component(ctx)), &stop, ended).await
 }

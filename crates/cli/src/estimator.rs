@@ -33,6 +33,7 @@ const IDLE_GATES: [&str; 6] = [
 ];
 
 pub async fn run(args: &Estimator) -> Result<()> {
+    let ended = signal::ended();
     let clusters = clusters(args).await?;
     let load = match (args.load, &args.policy) {
         (false, _) => None,
@@ -44,7 +45,7 @@ pub async fn run(args: &Estimator) -> Result<()> {
     let options = Options { counting: counting(args), load, http, ..Options::new(clusters, grpc) };
     let stop = CancellationToken::new();
     let running = estimator::run(Ctx::new("", stop.clone()), options);
-    signal::until_ended(running, &stop).await
+    signal::until_ended(running, &stop, ended).await
 }
 
 /// Which clusters, and how each is reached. A kubeconfig that stands for the whole command must be good; one of many

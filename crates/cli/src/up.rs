@@ -44,7 +44,7 @@ pub async fn run(args: &Up) -> Result<()> {
         annotate: with(Component::Annotator),
         ..usual
     };
-    let started = Instant::now();
+    let (ended, started) = (signal::ended(), Instant::now());
     let mut sites = Vec::new();
     for number in 0..args.clusters {
         sites.push(Site::start(args, &options, number).await?);
@@ -58,7 +58,7 @@ pub async fn run(args: &Up) -> Result<()> {
     };
     greet(args, &sites, estimator.as_ref(), kubeconfig.path());
 
-    let why = news::follow(&mut sites, estimator.as_ref(), args.time, started).await;
+    let why = news::follow(&mut sites, estimator.as_ref(), args.time, started, ended).await;
     line("");
     line(&dim(&format!("Ending: {why}.")));
     let room = estimator.as_ref().and_then(Estimator::room);

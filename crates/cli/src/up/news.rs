@@ -1,7 +1,7 @@
 //! What does somebody watching `up` see? A line for what is worth knowing, never a flood.
 
+use super::estimator::Estimator;
 use super::site::Site;
-use super::{estimator::Estimator, signal};
 use crate::out::{bold, dim, line};
 use loadline_apiserver::ApiServer;
 use loadline_sim::World;
@@ -21,6 +21,7 @@ pub async fn follow(
     estimator: Option<&Estimator>,
     time: Option<Duration>,
     started: Instant,
+    ended: impl Future<Output = &'static str>,
 ) -> String {
     let over = async {
         match time {
@@ -32,7 +33,6 @@ pub async fn follow(
         }
     };
     tokio::pin!(over);
-    let ended = signal::ended();
     tokio::pin!(ended);
     let mut notices = gather(sites);
     let mut pages = tokio::time::interval(PAGE);

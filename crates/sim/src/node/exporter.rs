@@ -25,9 +25,9 @@ struct Counters {
     cpus: i64,
     memory_bytes: i64,
     used_bytes: i64,
-    /// Of all CPUs together, in thousandths of a second.
-    busy_milli: i64,
-    up_milli: i64,
+    /// Of all CPUs together, in millionths of a second.
+    busy_micro: i64,
+    up_micro: i64,
     /// When, in milliseconds since 1970; nothing before the first figures.
     at: Option<i64>,
 }
@@ -43,8 +43,8 @@ impl Exporters {
             cpus: shape.cpus,
             memory_bytes: shape.gibibytes << 30,
             used_bytes: 0,
-            busy_milli: 0,
-            up_milli: 0,
+            busy_micro: 0,
+            up_micro: 0,
             at: None,
         };
         let shapes = (0..nodes).map(|index| Shape::new(index, nodes, seed));
@@ -60,8 +60,9 @@ impl Exporters {
             let Some(node) = nodes.get_mut(&one.name) else { continue };
             // Figures that came late say what is used, not for how long: time is that of their stamps.
             let passed = node.at.map_or(window, |before| at.saturating_sub(before)).max(0);
-            node.busy_milli += one.used.cpu_milli.saturating_mul(passed) / 1000;
-            node.up_milli += passed;
+            // Thousandths of a CPU for so many thousandths of a second.
+            node.busy_micro += one.used.cpu_milli.saturating_mul(passed);
+            node.up_micro += passed.saturating_mul(1000);
             node.used_bytes = one.used.memory_bytes;
             node.at = Some(at);
         }
@@ -71,17 +72,17 @@ impl Exporters {
     #[must_use]
     pub fn page(&self, node: &str) -> Option<String> {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let Counters { cpus, memory_bytes, used_bytes, busy_milli, up_milli, at } = nodes.get(node)?.clone();
+        let Counters { cpus, memory_bytes, used_bytes, busy_micro, up_micro, at } = nodes.get(node)?.clone();
         let at = at?;
         let mut out = String::with_capacity(256 + usize::try_from(cpus).unwrap_or(0) * 128);
-        let seconds = |milli: i64| format!("{}.{:03}", milli / 1000, milli % 1000);
+        let seconds = |micro: i64| format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
         let _ = writeln!(out, "# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.");
         let _ = writeln!(out, "# TYPE node_cpu_seconds_total counter");
         for cpu in 0..cpus {
             // Divided so that nothing is lost: the first CPUs get what does not divide.
-            let busy = busy_milli / cpus + i64::from(cpu < busy_milli % cpus);
-            for (mode, milli) in [("idle", up_milli - busy), ("user", busy)] {
-                let value = seconds(milli.max(0));
+            let busy = busy_micro / cpus + i64::from(cpu < busy_micro % cpus);
+            for (mode, micro) in [("idle", up_micro - busy), ("user", busy)] {
+                let value = seconds(micro.max(0));
                 let _ = writeln!(out, "node_cpu_seconds_total{{cpu=\"{cpu}\",mode=\"{mode}\"}} {value} {at}");
             }
         }
