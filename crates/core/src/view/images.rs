@@ -114,12 +114,16 @@ impl Index {
     /// Is this what is known of the node already?
     pub(super) fn is(&self, node: NodeId, images: &[(ImageName, i64)]) -> bool {
         let held: &[u32] = self.held.get(node.index()).map_or(&[], |held| held);
-        let known = |(name, size): &(ImageName, i64)| {
+        let place = |(name, size): &(ImageName, i64)| {
             let id = self.ids.get(name)?;
-            held.binary_search(id).ok()?;
-            (self.slots[*id as usize].size_on(node.0) == *size).then_some(())
+            let place = held.binary_search(id).ok()?;
+            (self.slots[*id as usize].size_on(node.0) == *size).then_some(place)
         };
-        held.len() == images.len() && images.iter().all(|image| known(image).is_some())
+        let Some(mut places) = images.iter().map(place).collect::<Option<Vec<usize>>>() else { return false };
+        // A name that comes twice stands for one.
+        places.sort_unstable();
+        places.dedup();
+        places.len() == held.len()
     }
 
     /// A node has these images; of a name that comes twice, the first counts.

@@ -154,7 +154,7 @@ mod tests {
         assert!((sum("user") + sum("idle") - all).abs() < 1e-9, "{cpus} CPUs for 15 s");
         let (total, free) =
             (value(&page, "node_memory_MemTotal_bytes"), value(&page, "node_memory_MemAvailable_bytes"));
-        assert!((total - free - f64::from(2 << 30)).abs() < 1.0);
+        assert!((total - free - 2_147_483_648.0).abs() < 1.0, "2 GiB are used");
         assert!(
             page.lines().filter(|line| !line.starts_with('#')).all(|line| line.ends_with(" 110000")),
             "stamped"
