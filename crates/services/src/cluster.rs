@@ -30,6 +30,8 @@ pub mod queue;
 pub mod resource;
 pub mod shared;
 pub mod store;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod watch;
 pub mod write;
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::annotator::watched::{Nodes, Pods};
 use crate::annotator::{Options, history};
 use crate::cluster::pace::Pace;
+use crate::cluster::testing::meta;
 use crate::cluster::{Access, Watched};
 use crate::sources::metrics_api::Measured;
 use loadline_api::json::Tree;
@@ -41,15 +42,6 @@ fn state(adjust: impl FnOnce(&mut Options)) -> (State, Clock) {
         state.take(message, clock.at(0));
     }
     (state, clock)
-}
-
-fn meta(value: &Value) -> Meta {
-    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-    Meta {
-        key: Key::new(text("namespace"), text("name")),
-        uid: text("uid").into(),
-        revision: text("resourceVersion").parse().ok(),
-    }
 }
 
 fn node(name: &str, addresses: &[&str]) -> Value {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::cluster::Watched;
+use crate::cluster::testing::meta;
 use crate::recommender::form;
 use crate::recommender::watched::{Jobs, Pods, Recommendations, ReplicaSets};
 use crate::sources::metrics_api::Measured;
@@ -11,15 +12,6 @@ use serde_json::{Value, json};
 
 fn now(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("small")
-}
-
-fn meta(value: &Value) -> Meta {
-    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-    Meta {
-        key: Key::new(text("namespace"), text("name")),
-        uid: text("uid").into(),
-        revision: text("resourceVersion").parse().ok(),
-    }
 }
 
 fn object(kind: &str, name: &str, revision: u64, owner: Option<(&str, &str)>) -> Value {
@@ -108,6 +100,10 @@ fn what_another_leader_wrote_is_not_written_again_and_what_somebody_changed_is()
     state.take(written(&theirs, 5), now(3));
     let due = state.due(now(3));
     assert!(matches!(&due[..], [Due::Patch(meta, ..)] if &*meta.uid == "r"), "{due:?}");
+
+    // Nobody has seen it for two weeks.
+    let due = state.due(now(14 * 86_400 + 2));
+    assert!(matches!(&due[..], [Due::Delete(meta)] if &*meta.uid == "r"), "{due:?}");
 }
 
 #[test]

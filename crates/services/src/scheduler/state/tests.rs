@@ -1,5 +1,6 @@
 use super::*;
 use crate::cluster::Watched;
+use crate::cluster::testing::meta;
 use crate::scheduler::watched::{AdviceMessage, Nodes, Pods, ReplicaSets, Services};
 use crate::sources::metrics_api::Measured;
 use loadline_api::json::Tree;
@@ -13,15 +14,6 @@ fn now(second: i64) -> Now {
 
 fn stamp(second: i64) -> String {
     now(second).clock.to_string()
-}
-
-fn meta(value: &Value) -> Meta {
-    let text = |key: &str| value["metadata"][key].as_str().unwrap_or_default();
-    Meta {
-        key: Key::new(text("namespace"), text("name")),
-        uid: text("uid").into(),
-        revision: text("resourceVersion").parse().ok(),
-    }
 }
 
 fn set_node(value: &Value) -> Message {
