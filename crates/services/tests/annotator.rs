@@ -22,9 +22,9 @@ use loadline_core::load::{publish, taints};
 use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
 use loadline_services::annotator::history;
-use loadline_services::annotator::policy::Source;
 use loadline_services::annotator::{self, Metrics, Monitoring, Options};
 use loadline_services::cluster::{Access, Connection, Writer};
+use loadline_services::reload::Source;
 use loadline_services::serve::probes::Status;
 use loadline_services::sources::metrics_api;
 use loadline_services::sources::prometheus::{Auth, Target};
@@ -172,9 +172,7 @@ impl World {
     }
 
     fn measured_over(&self, window: Duration, node: &str, cpu: &str, memory: &str, at: Timestamp) {
-        let usage =
-            BTreeMap::from([("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), memory.to_owned())]);
-        self.server.set_node_metrics(node, &usage, Sample { at, window });
+        measured_over(&self.server, window, node, cpu, memory, at);
     }
 
     /// Waits until the annotations of a node are as wanted.
@@ -446,14 +444,21 @@ async fn an_hours_peak_survives_a_restart_and_what_is_damaged_costs_nothing_but_
     world.end().await;
     let damaged = json!({"data": {"history": "AAAA"}});
     maps.patch(name, &PatchParams::default(), &Patch::Merge(damaged)).await.unwrap();
-    let world = World::begin(server, keep);
+    // Measured before it begins: what it finds first is all it knows, whoever is faster.
     let newest = now - SignedDuration::from_secs(5);
-    world.measured("a", "2", "1Gi", newest);
+    measured_over(&server, Duration::from_secs(15), "a", "2", "1Gi", newest);
+    let world = World::begin(server, keep);
     world.annotated("a", "it begins anew", |a| a.get(short) == Some(&stamped("0.50000", newest))).await;
     world.end().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let kept = maps.get(name).await.unwrap().data.unwrap();
     assert_ne!(kept["history"], "AAAA", "and keeps what it knows");
+}
+
+fn measured_over(server: &ApiServer, window: Duration, node: &str, cpu: &str, memory: &str, at: Timestamp) {
+    let usage =
+        BTreeMap::from([("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), memory.to_owned())]);
+    server.set_node_metrics(node, &usage, Sample { at, window });
 }
 
 /// Taints that come and go at once, of every node but one.
