@@ -61,6 +61,16 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline", "--bench", "estimator"],
     },
     Bench {
+        name: "extender",
+        about: "how long kube-scheduler waits for the extender's answers at 5 000 nodes",
+        cargo: &["bench", "--package", "loadline", "--bench", "extender"],
+    },
+    Bench {
+        name: "scheduler",
+        about: "pods a second and memory on a real kube-apiserver, beside kube-scheduler, a client that only binds, and extenders",
+        cargo: &["bench", "--package", "loadline", "--bench", "scheduler"],
+    },
+    Bench {
         name: "load",
         about: "CPU time and memory of the annotator at 5 000 nodes and the recommender at 10 000 workloads",
         cargo: &["bench", "--package", "loadline", "--bench", "load"],

@@ -10,6 +10,7 @@
 //! | are generated files what their generator makes? | `fresh` |
 //! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records` |
 //! | how fast is it? | `bench` |
+//! | do we decide as kube-scheduler does? | `worlds` |
 
 mod bench;
 mod codegen;
@@ -22,6 +23,7 @@ mod records;
 mod shell;
 mod style;
 mod test;
+mod worlds;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, builder::PossibleValuesParser};
@@ -104,6 +106,20 @@ enum Chore {
         #[arg(value_parser = PossibleValuesParser::new(fresh::names()))]
         name: Option<String>,
     },
+    /// Compare our decisions with those of the real kube-scheduler, in worlds made by chance
+    ///
+    /// Half of them are plain, 29 in a hundred are about preemption, 20 about volumes, and 1 has 50 nodes and 200 pods that
+    /// come one after the other. The seed is printed: with it the same worlds can be had again.
+    #[command(after_help = "Examples:\n  cargo xtask worlds --fresh 2000\n  \
+                            cargo xtask worlds --fresh 100 --seed 7")]
+    Worlds {
+        /// How many
+        #[arg(long, default_value_t = 2000)]
+        fresh: u64,
+        /// What they are made from; by chance if not given
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Run the benchmarks, or the one named
     Bench {
         /// Which one
@@ -133,6 +149,7 @@ fn main() -> ExitCode {
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
+        Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
         Chore::Bench { name, args } => bench::run(name.as_deref(), &args),
     };
     code(done.map(|()| ExitCode::SUCCESS))

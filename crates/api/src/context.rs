@@ -4,9 +4,14 @@ use crate::json::Tree;
 use crate::node;
 use crate::read::{At, Error, object};
 use loadline_core::object::Key;
-use loadline_core::select::node::NodeSelector;
+use loadline_core::quantity::Quantity;
+use loadline_core::select::Selector;
+use loadline_core::select::label::{Expression, LabelSelector};
+use loadline_core::select::node::{NodeSelector, NodeTerm, Required};
 use loadline_core::view::NodeFacts;
+use loadline_core::view::volumes::{self, Capacity, Storage};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The objects pods and nodes refer to. A second object of the same name replaces the first.
 #[derive(Clone, Debug, Default)]
@@ -14,9 +19,10 @@ pub struct Context {
     pub(crate) classes: BTreeMap<String, PriorityClass>,
     pub(crate) claims: BTreeMap<(String, String), Claim>,
     pub(crate) volumes: BTreeMap<String, PersistentVolume>,
-    /// By name: is a volume bound only once its pod has a node?
-    pub(crate) storage: BTreeMap<String, bool>,
+    pub(crate) storage: BTreeMap<String, StorageClass>,
     limits: BTreeMap<String, BTreeMap<String, i64>>,
+    drivers: BTreeMap<String, CsiDriver>,
+    capacities: BTreeMap<Key, Capacity>,
 }
 
 /// A `PriorityClass`.
@@ -44,6 +50,8 @@ pub struct Claim {
     pub exclusive: bool,
     /// The identity of its controller: claims made for one pod belong to it alone.
     pub owner: Option<String>,
+    /// What it asks for, as long as it has no volume.
+    pub asks: Arc<volumes::Claim>,
 }
 
 /// What became of a claim.
@@ -68,6 +76,8 @@ pub struct PersistentVolume {
     pub affinity: Option<NodeSelector>,
     /// Who attaches it, and its name there.
     pub attached: Option<(String, String)>,
+    /// What it is to claims that have no volume yet.
+    pub offer: volumes::PersistentVolume,
 }
 
 /// A `StorageClass`, as far as it matters here.
@@ -76,6 +86,23 @@ pub struct StorageClass {
     pub name: String,
     /// Is a volume bound only once its pod has a node?
     pub delayed: bool,
+    /// How its volumes come about.
+    pub offer: volumes::StorageClass,
+}
+
+/// A `CSIDriver`, as far as it matters here.
+#[derive(Clone, Debug, Default)]
+pub struct CsiDriver {
+    pub name: String,
+    /// Does it say how much it can still make?
+    pub tracked: bool,
+}
+
+/// A `CSIStorageCapacity`.
+#[derive(Clone, Debug, Default)]
+pub struct StorageCapacity {
+    pub key: Key,
+    pub capacity: Capacity,
 }
 
 /// A `CSINode`: how many volumes each driver can attach to the node of that name.
@@ -130,6 +157,18 @@ impl Context {
         self.claims.remove(&(namespace.to_owned(), name.to_owned()));
     }
 
+    /// The claim of that key.
+    #[must_use]
+    pub fn find_claim(&self, key: &Key) -> Option<&Claim> {
+        self.claims.get(&(key.namespace.to_string(), key.name.to_string()))
+    }
+
+    /// The volume of that name.
+    #[must_use]
+    pub fn find_volume(&self, name: &str) -> Option<&PersistentVolume> {
+        self.volumes.get(name)
+    }
+
     /// Adds a `PersistentVolume`.
     ///
     /// # Errors
@@ -160,7 +199,7 @@ impl Context {
 
     /// A `StorageClass` is there.
     pub fn set_storage_class(&mut self, class: StorageClass) {
-        self.storage.insert(class.name, class.delayed);
+        self.storage.insert(class.name.clone(), class);
     }
 
     /// Forgets a `StorageClass`.
@@ -185,6 +224,38 @@ impl Context {
     /// Forgets a `CSINode`.
     pub fn remove_csi_node(&mut self, name: &str) {
         self.limits.remove(name);
+    }
+
+    /// Adds a `CSIDriver`.
+    ///
+    /// # Errors
+    /// When the object is not what it should be.
+    pub fn csi_driver(&mut self, value: &Tree<'_>) -> Result<(), Error> {
+        let driver = csi_driver(value)?;
+        self.drivers.insert(driver.name.clone(), driver);
+        Ok(())
+    }
+
+    /// Adds a `CSIStorageCapacity`.
+    ///
+    /// # Errors
+    /// When the object is not what it should be.
+    pub fn storage_capacity(&mut self, value: &Tree<'_>) -> Result<(), Error> {
+        let StorageCapacity { key, capacity } = storage_capacity(value)?;
+        self.capacities.insert(key, capacity);
+        Ok(())
+    }
+
+    /// Tells what claims without a volume can get.
+    pub fn offer(&self, storage: &mut Storage) {
+        self.volumes.values().for_each(|volume| storage.set_volume(volume.offer.clone()));
+        self.storage.values().for_each(|class| storage.set_class(class.offer.clone()));
+        for driver in self.drivers.values().filter(|driver| driver.tracked) {
+            storage.track(driver.name.as_str().into());
+        }
+        for (key, capacity) in &self.capacities {
+            storage.set_capacity(key.clone(), capacity.clone());
+        }
     }
 
     /// How many volumes each driver can attach to that node.
@@ -247,13 +318,12 @@ pub fn claim(value: &Tree<'_>) -> Result<Claim, Error> {
     object("PersistentVolumeClaim", value, |root| {
         let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
         let annotations = metadata.get("annotations");
-        let old_class = annotations.get("volume.beta.kubernetes.io/storage-class");
-        let (phase, modes) = (status.get("phase"), spec.get("accessModes"));
+        let (phase, modes) = (status.get("phase"), modes(&spec));
+        let class = class(&metadata, &spec);
         Claim {
             namespace: namespace(metadata.get("namespace").text()),
             name: metadata.get("name").needed(),
             volume: spec.get("volumeName").text().map(str::to_owned),
-            class: old_class.text().or(spec.get("storageClassName").text()).map(str::to_owned),
             standing: match phase.text() {
                 Some("Lost") => Standing::Lost,
                 _ if metadata.get("deletionTimestamp").is_set() => Standing::Leaving,
@@ -262,8 +332,20 @@ pub fn claim(value: &Tree<'_>) -> Result<Claim, Error> {
                 _ if annotations.get("pv.kubernetes.io/bind-completed").is_set() => Standing::Bound,
                 _ => Standing::Waiting,
             },
-            exclusive: modes.items().any(|mode| mode.text() == Some("ReadWriteOncePod")),
+            exclusive: modes.iter().any(|mode| **mode == *"ReadWriteOncePod"),
             owner: crate::read::controller(&metadata).map(|owner| owner.uid.to_string()),
+            asks: Arc::new(volumes::Claim {
+                key: key(&metadata),
+                uid: metadata.get("uid").shared(),
+                class: class.as_deref().unwrap_or_default().into(),
+                request: amount(&spec.get("resources").get("requests")),
+                modes,
+                block: spec.get("volumeMode").text() == Some("Block"),
+                selector: selector(&spec.get("selector")),
+                attributes: spec.get("volumeAttributesClassName").shared(),
+                node: annotations.get(SELECTED_NODE).text().map(Into::into),
+            }),
+            class,
         }
     })
 }
@@ -274,24 +356,124 @@ pub fn claim(value: &Tree<'_>) -> Result<Claim, Error> {
 /// When the object is not what it should be.
 pub fn volume(value: &Tree<'_>) -> Result<PersistentVolume, Error> {
     object("PersistentVolume", value, |root| {
-        let (metadata, spec) = (root.get("metadata"), root.get("spec"));
+        let (metadata, spec, status) = (root.get("metadata"), root.get("spec"), root.get("status"));
+        let (name, labels) = (metadata.get("name").needed(), metadata.get("labels").texts());
+        let affinity: Option<NodeSelector> = spec.get("nodeAffinity").get("required").parse();
+        let (claim, phase) = (spec.get("claimRef").some(), status.get("phase"));
+        let claimed = claim.map(|claim| {
+            let by = Key::new(claim.get("namespace").string(), claim.get("name").string());
+            (by, claim.get("uid").shared())
+        });
         PersistentVolume {
-            labels: metadata.get("labels").texts(),
-            affinity: spec.get("nodeAffinity").get("required").parse(),
+            offer: volumes::PersistentVolume {
+                name: name.as_str().into(),
+                labels: labels.clone(),
+                class: class(&metadata, &spec).unwrap_or_default().into(),
+                capacity: amount(&spec.get("capacity")).unwrap_or_default(),
+                modes: modes(&spec),
+                block: spec.get("volumeMode").text() == Some("Block"),
+                attributes: spec.get("volumeAttributesClassName").shared(),
+                reachable: Required::new(&BTreeMap::new(), affinity.as_ref()),
+                // Files tend to have no status.
+                available: phase.text().map_or(claimed.is_none(), |phase| phase == "Available"),
+                claimed,
+                terminating: metadata.get("deletionTimestamp").is_set(),
+            },
             attached: crate::pod::volumes::attached(&spec),
-            name: metadata.get("name").needed(),
+            affinity,
+            labels,
+            name,
         }
     })
 }
 
-/// Reads a `StorageClass`. Without it an unbound claim is just that; with it the reason is better.
+/// The node a volume is made for, written on the claim by whoever places its pod.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+fn class(metadata: &At<'_, '_>, spec: &At<'_, '_>) -> Option<String> {
+    let annotations = metadata.get("annotations");
+    let old = annotations.get("volume.beta.kubernetes.io/storage-class");
+    old.text().or(spec.get("storageClassName").text()).map(str::to_owned)
+}
+
+fn modes(spec: &At<'_, '_>) -> Vec<Arc<str>> {
+    spec.get("accessModes").items().map(|mode| mode.shared()).collect()
+}
+
+fn amount(of: &At<'_, '_>) -> Option<Quantity> {
+    of.get("storage").some()?.amount().ok()
+}
+
+/// A selector; one that is not valid selects nothing.
+fn selector(at: &At<'_, '_>) -> Option<Selector> {
+    let written: LabelSelector = at.parse()?;
+    Some(written.selector().unwrap_or_else(|_| Selector::nothing()))
+}
+
+/// Reads a `StorageClass`.
 ///
 /// # Errors
 /// When the object is not what it should be.
 pub fn storage_class(value: &Tree<'_>) -> Result<StorageClass, Error> {
-    object("StorageClass", value, |root| StorageClass {
-        delayed: root.get("volumeBindingMode").text() == Some("WaitForFirstConsumer"),
+    object("StorageClass", value, |root| {
+        let name = root.get("metadata").get("name").needed();
+        let term = |term: At<'_, '_>| NodeTerm {
+            match_expressions: term
+                .get("matchLabelExpressions")
+                .items()
+                .map(|at| Expression {
+                    key: at.get("key").string(),
+                    operator: "In".to_owned(),
+                    values: at.get("values").strings(),
+                })
+                .collect(),
+            match_fields: Vec::new(),
+        };
+        let terms: Vec<NodeTerm> = root.get("allowedTopologies").items().map(term).collect();
+        let allowed = (!terms.is_empty()).then_some(NodeSelector { node_selector_terms: terms });
+        let provisioner = root.get("provisioner");
+        StorageClass {
+            delayed: root.get("volumeBindingMode").text() == Some("WaitForFirstConsumer"),
+            offer: volumes::StorageClass {
+                name: name.as_str().into(),
+                provisioner: provisioner.text().filter(|by| *by != NO_PROVISIONER).map(Into::into),
+                reachable: Required::new(&BTreeMap::new(), allowed.as_ref()),
+            },
+            name,
+        }
+    })
+}
+
+/// Says of a class that nobody makes its volumes.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// Reads a `CSIDriver`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn csi_driver(value: &Tree<'_>) -> Result<CsiDriver, Error> {
+    object("CSIDriver", value, |root| CsiDriver {
         name: root.get("metadata").get("name").needed(),
+        tracked: root.get("spec").get("storageCapacity").flag(),
+    })
+}
+
+/// Reads a `CSIStorageCapacity`.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn storage_capacity(value: &Tree<'_>) -> Result<StorageCapacity, Error> {
+    object("CSIStorageCapacity", value, |root| {
+        let bytes = |field: &str| root.get(field).some()?.amount().ok().map(|amount| amount.value());
+        StorageCapacity {
+            key: key(&root.get("metadata")),
+            capacity: Capacity {
+                class: root.get("storageClassName").shared(),
+                nodes: selector(&root.get("nodeTopology")),
+                // The size of one volume says more than what is left in all.
+                limit: bytes("maximumVolumeSize").or_else(|| bytes("capacity")),
+            },
+        }
     })
 }
 

@@ -27,6 +27,41 @@ pub fn parse(text: &str) -> Option<SignedDuration> {
     Some(SignedDuration::from_nanos(total))
 }
 
+/// The same as Go writes it, in hours, minutes and seconds from the largest that is not 0 on: `1h0m0s`, `90s` is `1m30s`,
+/// `1.5s`; below a second `250ms`, `10µs`, `7ns`.
+#[must_use]
+pub fn write(span: SignedDuration) -> String {
+    let nanos = span.as_nanos().unsigned_abs();
+    let sign = if span.is_negative() { "-" } else { "" };
+    // A whole number of units, and what is left of one without its zeros.
+    let decimal = |unit: u128, digits: usize| {
+        let rest = format!("{:0digits$}", nanos % unit);
+        let rest = rest.trim_end_matches('0');
+        let whole = nanos / unit;
+        if rest.is_empty() { whole.to_string() } else { format!("{whole}.{rest}") }
+    };
+    let text = match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{nanos}ns"),
+        1_000..1_000_000 => format!("{}µs", decimal(1_000, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(1_000_000, 6)),
+        _ => {
+            let (hours, minutes) = (nanos / 3_600_000_000_000, nanos / 60_000_000_000 % 60);
+            let seconds = {
+                let (whole, rest) = (nanos / 1_000_000_000 % 60, format!("{:09}", nanos % 1_000_000_000));
+                let rest = rest.trim_end_matches('0');
+                if rest.is_empty() { format!("{whole}s") } else { format!("{whole}.{rest}s") }
+            };
+            match (hours, minutes) {
+                (0, 0) => seconds,
+                (0, _) => format!("{minutes}m{seconds}"),
+                _ => format!("{hours}h{minutes}m{seconds}"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
 /// The first number with its unit, in nanoseconds, and what follows it.
 fn one(text: &str) -> Option<(i128, &str)> {
     let digits = |t: &str| t.len() - t.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -60,7 +95,29 @@ fn one(text: &str) -> Option<(i128, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, write};
+    use jiff::SignedDuration;
+
+    #[test]
+    fn spans_are_written_as_go_writes_them() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_100, "1.1µs"),
+            (250_000_000, "250ms"),
+            (2_200_000, "2.2ms"),
+            (3_300_000_000, "3.3s"),
+            (90_000_000_000, "1m30s"),
+            (245_001_000_000, "4m5.001s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-5_400_000_000_000, "-1h30m0s"),
+            (i64::MAX, "2562047h47m16.854775807s"),
+        ] {
+            let span = SignedDuration::from_nanos(nanos);
+            assert_eq!(write(span), text);
+            assert_eq!(parse(text), Some(span));
+        }
+    }
 
     #[test]
     fn spans_read_as_go_reads_them() {

@@ -12,10 +12,13 @@
 //! | nodes | [`node`] |
 //! | pods, and what they refer to | [`pod`], [`context`] |
 //! | policy and settings of the load rules | [`policy`] |
+//! | whose pods a scheduler places, and by which rules | [`scheduler`] |
 //! | namespaces, disruption budgets | [`cluster`] |
+//! | what was found about nodes for a pod | [`explain`] |
 //! | measured load | [`metrics`] |
 //! | who was placed where, and when | [`event`] |
 //! | what a fleet scheduler asks, over gRPC | [`estimator`] |
+//! | what kube-scheduler asks, over HTTP | [`extender`] |
 //! | clusters, bindings and policies of a fleet | [`karmada`] |
 //! | pods that wait in vain | [`waiting`] |
 //! | placements of Open Cluster Management, and their fleet | [`ocm`] |
@@ -33,6 +36,8 @@ pub mod context;
 pub mod duration;
 pub mod estimator;
 pub mod event;
+pub mod explain;
+pub mod extender;
 pub mod json;
 pub mod karmada;
 pub mod learn;
@@ -48,6 +53,7 @@ pub mod qos;
 pub mod quota;
 mod read;
 pub mod recommendation;
+pub mod scheduler;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod waiting;

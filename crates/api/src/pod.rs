@@ -60,6 +60,14 @@ impl Pod {
         self.holds.iter().flatten().any(|hold| matches!(hold, Hold::Gate(_)))
     }
 
+    /// The names of the claims it uses, in its namespace.
+    pub fn claims(&self) -> impl Iterator<Item = &str> {
+        self.volumes.iter().filter_map(|mention| match mention {
+            Mention::Claim(name) | Mention::Own(name) => Some(name.as_str()),
+            Mention::Inline(..) => None,
+        })
+    }
+
     /// Works out what it means, by the objects there are. May be done again.
     pub fn resolve(&mut self, context: &Context) {
         let [mut holds, late] = self.holds.clone();
@@ -67,9 +75,10 @@ impl Pod {
         (facts.priority, facts.preempts) = self.priority.resolve(context, &mut holds);
         holds.extend(late);
         let volumes = volumes::resolve(&self.volumes, facts, context, &mut holds);
-        if facts.wants.holds != holds || facts.wants.volumes != volumes {
+        if facts.wants.holds != holds || !volumes.is_in(&facts.wants) {
             let wants = Arc::make_mut(&mut facts.wants);
-            (wants.volumes, wants.holds) = (volumes, holds);
+            volumes.put(wants);
+            wants.holds = holds;
         }
     }
 }
@@ -110,6 +119,7 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
         phase: status.get("phase").parse().unwrap_or_default(),
         terminating: metadata.get("deletionTimestamp").is_set(),
         created: metadata.get("creationTimestamp").time(),
+        accepted: status.get("startTime").time(),
         started: start::started(&spec, &status),
         node: spec.get("nodeName").text().map(str::to_owned),
         nominated: status.get("nominatedNodeName").text().map(str::to_owned),

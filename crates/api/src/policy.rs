@@ -8,7 +8,7 @@
 //!
 //! [`rules`] does all of it: what is wrong with either document, at once.
 
-mod fields;
+pub(crate) mod fields;
 mod settings;
 
 use crate::json::Tree;
@@ -29,6 +29,13 @@ struct Read<T> {
     warnings: Vec<Problem>,
 }
 
+impl<T> Read<T> {
+    fn noted(out: T, notes: fields::Notes) -> Self {
+        let (problems, warnings) = notes.take();
+        Self { out, problems, warnings }
+    }
+}
+
 /// The rules that follow from a policy, or from crane's default one, and from settings, or from none; with what is
 /// worth a warning.
 ///
@@ -40,7 +47,28 @@ pub fn rules(
 ) -> Result<(Rules, Vec<Problem>), Vec<Problem>> {
     let mut aliased = Vec::new();
     let policy = policy.map(|document| read_policy(document, &mut aliased));
-    let settings = settings.map(settings::read);
+    compile(policy, &aliased, settings.map(settings::read))
+}
+
+/// The same from the specs alone, without what says what they are; paths begin with `spec`.
+pub(crate) fn rules_of_specs(
+    policy: Option<&Tree<'_>>,
+    settings: Option<&Tree<'_>>,
+) -> Result<(Rules, Vec<Problem>), Vec<Problem>> {
+    let mut aliased = Vec::new();
+    let policy = policy.map(|spec| {
+        let notes = fields::Notes::new(Origin::Policy);
+        let policy = read_spec(&Fields::spec(spec, &notes, SPEC), &mut aliased);
+        Read::noted(policy, notes)
+    });
+    compile(policy, &aliased, settings.map(settings::read_alone))
+}
+
+fn compile(
+    policy: Option<Read<Policy>>,
+    aliased: &[usize],
+    settings: Option<Read<Settings>>,
+) -> Result<(Rules, Vec<Problem>), Vec<Problem>> {
     let mut problems = Vec::new();
     let mut warnings = Vec::new();
     let policy = policy.map_or_else(Policy::default, |read| {
@@ -117,11 +145,17 @@ const RIGHT: &str = "maxLimitPercent";
 
 /// Also says which predicates spell the limit right, by position.
 fn read_policy(document: &Tree<'_>, aliased: &mut Vec<usize>) -> Read<Policy> {
-    let mut policy = Policy::empty();
     let notes = fields::Notes::new(Origin::Policy);
     let root = Fields::root(document, &notes, &["apiVersion", "kind", "spec"]);
     root.is(POLICY);
-    let spec = root.object("spec", &["syncPolicy", "predicate", "priority", "hotValue"]);
+    let policy = read_spec(&root.object("spec", SPEC), aliased);
+    Read::noted(policy, notes)
+}
+
+const SPEC: &[&str] = &["syncPolicy", "predicate", "priority", "hotValue"];
+
+fn read_spec(spec: &Fields<'_>, aliased: &mut Vec<usize>) -> Policy {
+    let mut policy = Policy::empty();
     policy.sync = spec
         .list("syncPolicy", &["name", "period"])
         .map(|item| Sync { name: item.text("name").into(), period: item.duration("period") })
@@ -154,8 +188,7 @@ fn read_policy(document: &Tree<'_>, aliased: &mut Vec<usize>) -> Read<Policy> {
         .list("hotValue", &["timeRange", "count"])
         .map(|item| Bucket { range: item.duration("timeRange"), count: item.whole("count") })
         .collect();
-    let (problems, warnings) = notes.take();
-    Read { out: policy, problems, warnings }
+    policy
 }
 
 #[cfg(test)]

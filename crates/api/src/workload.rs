@@ -98,7 +98,7 @@ fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: WorkloadRef, context:
     for hold in &holds {
         match hold {
             // It says where.
-            Hold::Invalid(problem) => root.fail(problem.as_str()),
+            Hold::Invalid(problem) | Hold::Claim(problem) => root.fail(problem.as_str()),
             Hold::Gate(gate) => at.warn(format!("the scheduling gate {gate} is not looked at")),
             Hold::Unsupported(what) => at.warn(format!("{what} is not looked at")),
         }

@@ -53,7 +53,7 @@ fn a_running_pod_becomes_facts() {
         "spec": {"nodeName": "n1", "priority": 100, "preemptionPolicy": "Never",
             "tolerations": [{"operator": "Exists"}],
             "containers": [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}}}]},
-        "status": {"phase": "Running", "nominatedNodeName": "n2", "containerStatuses": [
+        "status": {"phase": "Running", "nominatedNodeName": "n2", "startTime": "2025-01-01T00:00:03Z", "containerStatuses": [
             {"name": "main", "restartCount": 0, "state": {"running": {"startedAt": "2025-01-01T00:00:09Z"}}}]},
     }));
     assert_eq!((&*facts.key.namespace, &*facts.key.name, &*facts.uid), ("shop", "web-5d9-x", "u1"));
@@ -71,6 +71,7 @@ fn a_running_pod_becomes_facts() {
     assert_eq!(facts.phase, Phase::Running);
     assert!(facts.terminating);
     assert_eq!(facts.created, Some(time("2025-01-01T00:00:00Z")));
+    assert_eq!(facts.accepted, Some(time("2025-01-01T00:00:03Z")));
     assert_eq!(facts.started, Some(time("2025-01-01T00:00:09Z")));
     assert_eq!((facts.node.as_deref(), facts.nominated.as_deref()), (Some("n1"), Some("n2")));
     assert_eq!(facts.wants.tolerations[0].operator, Operator::Exists);

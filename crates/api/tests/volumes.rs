@@ -2,7 +2,7 @@
 
 use loadline_api::json::Tree;
 use loadline_api::{Context, pod};
-use loadline_core::view::{Hold, Wants};
+use loadline_core::view::{Hold, Volume, Wants};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ fn a_bound_claim_brings_its_volume() {
             (&*volume.id, volume.driver.as_deref()),
             ("ebs.csi.aws.com/vol-1", Some("ebs.csi.aws.com"))
         );
-        assert_eq!(volume.exclusive, exclusive);
+        assert_eq!(!wants.exclusive.is_empty(), exclusive);
         assert!(volume.reachable.is_empty());
     }
 }
@@ -78,55 +78,67 @@ fn disks_once_built_in_are_counted_by_the_driver_that_attaches_them_now() {
 }
 
 #[test]
-fn what_is_wrong_with_a_claim_holds_the_pod() {
+fn what_is_wrong_with_a_claim_holds_the_pod_in_the_words_of_kube_scheduler() {
     let volume = disk(&json!({}), &json!(null));
     let change = |path: &str, value: Value| {
         let mut changed = claim();
         *changed.pointer_mut(path).expect("a field of the claim") = value;
         changed
     };
-    let unbound = change("/metadata/annotations", json!(null));
-    let mut delayed = unbound.clone();
-    delayed["spec"]["volumeName"] = json!(null);
     let mut lost = claim();
     lost["status"] = json!({"phase": "Lost"});
     let mut leaving = claim();
     leaving["metadata"]["deletionTimestamp"] = json!("2025-01-01T00:00:00Z");
+    let not_found = r#"persistentvolumeclaim "data" not found"#;
     for (claim, want) in [
-        (
-            change("/metadata/name", json!("other")),
-            Hold::Invalid(r#"PersistentVolumeClaim "data" does not exist"#.into()),
-        ),
-        (
-            change("/metadata/namespace", json!("x")),
-            Hold::Invalid(r#"PersistentVolumeClaim "data" does not exist"#.into()),
-        ),
-        (lost, Hold::Invalid(r#"PersistentVolumeClaim "data" has lost its volume"#.into())),
-        (leaving, Hold::Invalid(r#"PersistentVolumeClaim "data" is being deleted"#.into())),
-        (
-            change("/spec/volumeName", json!("pv2")),
-            Hold::Invalid(
-                r#"PersistentVolumeClaim "data" is bound to PersistentVolume "pv2", which does not exist"#
-                    .into(),
-            ),
-        ),
-        (
-            unbound,
-            Hold::Unsupported(r#"a volume that is not bound yet, of PersistentVolumeClaim "data""#.into()),
-        ),
-        (
-            delayed,
-            Hold::Unsupported(
-                r#"delayed volume binding (WaitForFirstConsumer), of PersistentVolumeClaim "data""#.into(),
-            ),
-        ),
+        (change("/metadata/name", json!("other")), not_found),
+        (change("/metadata/namespace", json!("x")), not_found),
+        (lost, r#"persistentvolumeclaim "data" bound to non-existent persistentvolume "pv1""#),
+        (leaving, r#"persistentvolumeclaim "data" is being deleted"#),
+        (change("/spec/volumeName", json!("pv2")), r#"persistentvolume "pv2" not found"#),
+        // A volume was named, but nobody has tied the two together.
+        (change("/metadata/annotations", json!(null)), "pod has unbound immediate PersistentVolumeClaims"),
     ] {
         let mut context = context(&claim, &volume);
         let class = json!({"metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer"});
         context.storage_class(&Tree::from(&class)).unwrap();
-        let wants = wants(&data(), &context);
-        assert_eq!(wants.holds, [want]);
-        assert!(wants.volumes.is_empty());
+        assert_eq!(wants(&data(), &context).holds, [Hold::Claim(want.into())]);
+    }
+}
+
+#[test]
+fn what_kube_scheduler_finds_first_is_told_first() {
+    let mut leaving = claim();
+    leaving["metadata"]["deletionTimestamp"] = json!("2025-01-01T00:00:00Z");
+    let volumes = json!([
+        {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "e", "persistentVolumeClaim": {"claimName": "missing"}},
+    ]);
+    let wants = wants(&volumes, &context(&leaving, &disk(&json!({}), &json!(null))));
+    assert_eq!(wants.holds[0], Hold::Claim(r#"persistentvolumeclaim "missing" not found"#.into()));
+    assert_eq!(wants.holds.len(), 2);
+}
+
+#[test]
+fn a_claim_that_waits_for_its_pod_is_handed_on_and_counted_by_who_will_make_its_volume() {
+    let mut unbound = claim();
+    unbound["metadata"]["annotations"] = json!({"volume.kubernetes.io/selected-node": "n1"});
+    unbound["spec"]["volumeName"] = json!(null);
+    unbound["spec"]["resources"] = json!({"requests": {"storage": "5Gi"}});
+    for (provisioner, counted) in [("ebs.csi.aws.com", 1), ("kubernetes.io/no-provisioner", 0)] {
+        let mut context = context(&unbound, &disk(&json!({}), &json!(null)));
+        let class = json!({"metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer",
+            "provisioner": provisioner});
+        context.storage_class(&Tree::from(&class)).unwrap();
+        // Twice is once.
+        let twice = json!([data()[0], {"name": "e", "persistentVolumeClaim": {"claimName": "data"}}]);
+        let wants = wants(&twice, &context);
+        assert!(wants.holds.is_empty(), "{:?}", wants.holds);
+        let [claim] = wants.claims.as_slice() else { panic!("{wants:?}") };
+        assert_eq!((claim.node.as_deref(), &*claim.class), (Some("n1"), "fast"));
+        assert_eq!(claim.request.map(|r| r.value()), Some(5 << 30));
+        let ids: std::collections::BTreeSet<_> = wants.volumes.iter().map(|v| v.id.clone()).collect();
+        assert_eq!(ids.len(), counted, "{provisioner}");
     }
 }
 
@@ -141,20 +153,48 @@ fn a_claim_made_for_the_pod_must_be_its_own() {
     };
     let volumes = json!([{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}]);
     assert_eq!(wants(&volumes, &made("u1")).volumes.len(), 1);
-    for (context, problem) in
-        [(made("u2"), "was not made for this pod"), (Context::new(), "has not been created yet")]
-    {
-        let text = format!("PersistentVolumeClaim \"db-0-scratch\" {problem}");
-        assert_eq!(wants(&volumes, &context).holds, [Hold::Invalid(text)]);
+    for (context, text) in [
+        (made("u2"), "PVC shop/db-0-scratch was not created for pod shop/db-0 (pod is not owner)"),
+        (
+            Context::new(),
+            r#"waiting for ephemeral volume controller to create the persistentvolumeclaim "db-0-scratch""#,
+        ),
+    ] {
+        assert_eq!(wants(&volumes, &context).holds, [Hold::Claim(text.into())]);
     }
 }
 
 #[test]
-fn disks_with_rules_of_their_own_are_not_supported() {
-    for kind in ["gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"] {
-        let wants = wants(&json!([{"name": "d", kind: {"readOnly": true}}]), &Context::new());
-        let text = format!("a {kind} written in the pod (volume \"d\")");
-        assert_eq!(wants.holds, [Hold::Unsupported(text)]);
+fn disks_with_rules_of_their_own_conflict_as_they_always_did() {
+    let read = |volume: Value| {
+        let wants = wants(&json!([volume]), &Context::new());
+        assert!(wants.holds.is_empty());
+        wants.disks[0].clone()
+    };
+    let gce = |name: &str, ro: bool| {
+        read(json!({"name": "d", "gcePersistentDisk": {"pdName": name, "readOnly": ro}}))
+    };
+    let aws =
+        |name: &str| read(json!({"name": "d", "awsElasticBlockStore": {"volumeID": name, "readOnly": true}}));
+    let iscsi = |name: &str, ro: bool| read(json!({"name": "d", "iscsi": {"iqn": name, "readOnly": ro}}));
+    let rbd = |monitors: &[&str], image: &str, ro: bool| {
+        read(json!({"name": "d", "rbd": {"monitors": monitors, "image": image, "readOnly": ro}}))
+    };
+    for (one, other, want, why) in [
+        (gce("a", false), gce("a", true), true, "one writes"),
+        (gce("a", true), gce("a", true), false, "both read"),
+        (gce("a", false), gce("b", false), false, "another disk"),
+        (gce("a", false), aws("a"), false, "another kind"),
+        (aws("a"), aws("a"), true, "nobody shares these"),
+        (iscsi("a", false), iscsi("a", false), true, "the same target"),
+        (iscsi("a", true), iscsi("a", true), false, "both read"),
+        (rbd(&["x", "y"], "i", false), rbd(&["y"], "i", true), true, "a monitor in common"),
+        (rbd(&["x"], "i", false), rbd(&["y"], "i", false), false, "another cluster"),
+        (rbd(&["x"], "i", false), rbd(&["x"], "j", false), false, "another image"),
+        (rbd(&["x"], "i", true), rbd(&["x"], "i", true), false, "both read"),
+    ] {
+        assert_eq!(one.conflicts(&other), want, "{why}");
+        assert_eq!(other.conflicts(&one), want, "{why}, the other way round");
     }
 }
 
@@ -202,8 +242,12 @@ fn a_volume_is_reached_where_its_affinity_and_its_zone_say() {
         ),
     ] {
         let wants = wants(&data(), &context(&claim(), &disk(&volume, &affinity)));
-        assert_eq!(wants.volumes[0].reachable.matches("node", &labels(node)), want, "{why}");
+        assert_eq!(is_reached(&wants.volumes[0], &labels(node)), want, "{why}");
     }
+}
+
+fn is_reached(volume: &Volume, node: &BTreeMap<String, String>) -> bool {
+    volume.reachable.matches("node", node) && volume.zones.matches("node", node)
 }
 
 const KEYS: [&str; 5] = [
@@ -244,7 +288,7 @@ proptest! {
         let affinity = host.map(|host| json!({"nodeSelectorTerms": [{}, {"matchExpressions":
             [{"key": "host", "operator": "In", "values": [host]}]}]}));
         let wants = wants(&data(), &context(&claim(), &disk(&json!(volume), &json!(affinity))));
-        let got = wants.volumes[0].reachable.matches("node", &node);
+        let got = is_reached(&wants.volumes[0], &node);
         prop_assert_eq!(got, reaches(&volume, host, &node));
     }
 }

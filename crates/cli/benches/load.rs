@@ -40,6 +40,8 @@ const EVERY: Duration = Duration::from_secs(15);
 /// Objects made at once.
 const WRITERS: usize = 32;
 const PODS: usize = 2;
+/// Questions to Prometheus, whatever came of them.
+const ASKED: &str = "loadline_annotator_queries_total{source=\"prometheus\"";
 
 fn main() -> Result<()> {
     let args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -77,6 +79,7 @@ fn annotator(nodes: usize) {
     if let Some(prometheus) = &prometheus {
         args.push(format!("--prometheus-address={}", prometheus.url()));
     }
+    args.push("--leader-elect".to_owned());
     let service = Service::start(&args);
     service.until(&format!("nodes: {nodes} fresh"));
     // The first patches of all nodes, at 25 a second.
@@ -92,6 +95,17 @@ fn annotator(nodes: usize) {
         cpu / TIME.as_secs_f64() * 100.0,
         (written(&service) - before) / TIME.as_secs_f64(),
         service.resident_kib() * 1024 / 1_000_000,
+    );
+    // One that stands by asks, joins and decides all the same, and writes nothing: that is what refreshing costs.
+    let standby = Service::start(&args);
+    standby.until(&format!("nodes: {nodes} fresh"));
+    sleep(EVERY * 2);
+    let before = standby.sum(ASKED);
+    let cpu = spent(&standby);
+    println!(
+        "annotator    the same standing by: {:.2} s of CPU a minute, {:.1} queries to Prometheus a minute",
+        cpu / rounds,
+        (standby.sum(ASKED) - before) / rounds,
     );
 }
 

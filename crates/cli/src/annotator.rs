@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use args::Annotator;
 use loadline_core::load::policy::Rules;
 use loadline_manifests::{Manifests, PolicyInput};
-use loadline_services::annotator::policy::Source;
 use loadline_services::annotator::{self, Options, history};
 use loadline_services::cluster::lease;
+use loadline_services::reload::Source;
 use loadline_services::sources::metrics_api;
 
 pub async fn run(args: &Annotator) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::annotator::args as annotator;
 use crate::estimator::args as estimator;
+use crate::explain::args as explain;
 use crate::out::Output;
 use crate::recommender::args as recommender;
 use crate::scheduler::args as scheduler;
@@ -25,8 +26,10 @@ Services:
   estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:
+  explain     Say why a pod is where it is, or nowhere
   what-if     Say what would be decided, and why
   policy      Say what a load policy means, or what is wrong with it
+  config      Print what a scheduler's configuration comes to
 
 Other:
   completion  Print a completion script for your shell
@@ -93,7 +96,9 @@ pub enum Command {
     /// by crane's policy files; all others are left alone. Each decision is charged to its node before the next one,
     /// and a pod that waits is told why, in kube-scheduler's words.
     ///
-    /// It is young: volumes that are bound on first use are not done yet; such pods wait with that reason.
+    /// With --shadow it only looks on and tells what it would have changed; with --extender it also answers
+    /// kube-scheduler's questions about load. Pods that claim devices (`resourceClaims`) wait with that reason: leave them to
+    /// kube-scheduler.
     #[command(after_help = scheduler::EXAMPLES)]
     Scheduler(Box<scheduler::Scheduler>),
     /// Write on nodes how loaded they are, for schedulers that read it there
@@ -126,6 +131,9 @@ pub enum Command {
     /// `/readyz` and `/metrics` say how old that is.
     #[command(after_help = estimator::EXAMPLES)]
     Estimator(Box<estimator::Estimator>),
+    /// Say why a pod is where it is, or nowhere
+    #[command(subcommand)]
+    Explain(explain::Explain),
     /// Say what would be decided, and why
     ///
     /// Every engine answers from files: what `kubectl get -o yaml` or `-o json` prints, in any order. Nothing is
@@ -136,6 +144,11 @@ pub enum Command {
     Policy {
         #[command(subcommand)]
         command: Policy,
+    },
+    /// Print what a scheduler's configuration comes to
+    Config {
+        #[command(subcommand)]
+        command: Config,
     },
     /// Print a completion script for your shell
     #[command(after_help = "Example:\n  source <(loadline completion bash)")]
@@ -158,6 +171,42 @@ pub enum Policy {
     /// file (`LoadSettings`): targets, exceptions for some nodes, the zone crane writes its stamps in.
     #[command(after_help = POLICY_EXAMPLES)]
     Check(PolicyCheck),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Config {
+    /// Print a configuration with every default filled in
+    ///
+    /// Without a file, the configuration `loadline scheduler` goes by when nothing is said. What is printed can be given
+    /// to `--config` as it is. Everything that is wrong with a file is said at once, each with its path.
+    #[command(after_help = CONFIG_EXAMPLES)]
+    Print(ConfigPrint),
+}
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  loadline config print > scheduler.yaml   to begin with
+  loadline config print scheduler.yaml     what a file comes to
+
+Two schedulers in one process, each with its own rules:
+  apiVersion: loadline.dev/v1alpha1
+  kind: SchedulerConfiguration
+  profiles:
+  - schedulerName: loadline
+  - schedulerName: batch
+    settings: {targets: {cpu: 0.9}}
+    whenOverloaded: LeastBad
+    leastBadAfter: 1m
+
+Exit status: 0 when it is right, 2 when it is not.";
+
+#[derive(Debug, Args)]
+pub struct ConfigPrint {
+    /// The file; - for the standard input
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml")]
+    pub output: crate::config::Format,
 }
 
 const POLICY_EXAMPLES: &str = "\
@@ -234,8 +283,9 @@ Exit status: 0 when it was answered, 2 for bad input.";
 
 const SCHEDULE_EXAMPLES: &str = "\
 Read are Node, Pod, NodeMetrics, PodMetrics, Recommendation, Event, PersistentVolume,
-PersistentVolumeClaim, StorageClass, CSINode, PriorityClass, Namespace, PodDisruptionBudget,
-Service, the workloads that own pods, and at most one DynamicSchedulerPolicy and one LoadSettings.
+PersistentVolumeClaim, StorageClass, CSINode, CSIDriver, CSIStorageCapacity, PriorityClass,
+Namespace, PodDisruptionBudget, Service, the workloads that own pods, and at most one
+DynamicSchedulerPolicy and one LoadSettings.
 
 Examples:
   kubectl get nodes,pods,events -A -o yaml | loadline what-if schedule -f -

@@ -2,6 +2,7 @@
 
 use crate::signal;
 use anyhow::{Result, anyhow};
+use axum::Router;
 use loadline_services::Ctx;
 use loadline_services::cluster::Access;
 use loadline_services::serve;
@@ -35,12 +36,30 @@ where
     E: std::error::Error + Send + Sync + 'static,
     F: Future<Output = Result<(), E>>,
 {
+    run_with(identity, address, readiness, Router::new(), component).await
+}
+
+/// The same, with more to ask for at that address.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with<E, F>(
+    identity: &str,
+    address: Option<SocketAddr>,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+    more: Router,
+    component: impl FnOnce(Ctx) -> F,
+) -> Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>>,
+{
     let (ended, stop) = (signal::ended(), CancellationToken::new());
     let ctx = Ctx::new(identity, stop.clone());
     if let Some(address) = address {
         let http = serve::listen(address, None, true).await?;
         tracing::info!(http = %http.address(), "listening");
-        let router = probes::router(readiness, ctx.metrics.clone());
+        let router = probes::router(readiness, ctx.metrics.clone()).merge(more);
         tokio::spawn(serve::run(http, router, ctx.stop.clone()));
     }
     signal::until_ended(Box::pin(component(ctx)), &stop, ended).await

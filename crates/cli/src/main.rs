@@ -4,7 +4,9 @@ mod annotator;
 mod apiserver;
 mod args;
 mod component;
+mod config;
 mod estimator;
+mod explain;
 mod kubeconfig;
 mod leader_election;
 mod log;
@@ -17,7 +19,7 @@ mod table;
 mod up;
 mod what_if;
 
-use args::{Command, Loadline, Policy};
+use args::{Command, Config, Loadline, Policy};
 use clap::{CommandFactory, Parser};
 use loadline_manifests::Problems;
 use std::process::ExitCode;
@@ -49,11 +51,13 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
-        Command::Annotator(args) => block_on(annotator::run(&args)),
-        Command::Recommender(args) => block_on(recommender::run(&args)),
+        Command::Annotator(args) => block_on_one(annotator::run(&args)),
+        Command::Recommender(args) => block_on_one(recommender::run(&args)),
         Command::Scheduler(args) => block_on(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
+        Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),
+        Command::Config { command: Config::Print(args) } => config::print(&args),
         Command::Policy { command: Policy::Check(args) } => policy::check(&args),
         Command::Completion { shell } => {
             let mut script = Vec::new();
@@ -66,6 +70,11 @@ fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// The same on one thread, for those with little to do at a time: memory that threads set aside for themselves is saved.
+fn block_on_one<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

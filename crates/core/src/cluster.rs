@@ -8,22 +8,28 @@
 //! values) is looked at again exactly then.
 
 mod decided;
+mod least_bad;
 mod loads;
+mod profile;
 mod report;
 mod rooms;
+mod tentative;
+mod volumes;
 
 pub use decided::Decided;
+pub use least_bad::LeastBad;
 pub use loads::NodeLoad;
+pub use profile::Profile;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
 pub use rooms::Mark;
+pub use tentative::{Keep, Question, Verdict};
 
-use crate::cycle::{Changes, Input, Memo, Weights};
+use crate::cycle::{Changes, Input, Memo};
 use crate::ledger::{self, Assigned, Ignored, Ledger, PodMetrics, Sample, Taken, Uid};
 use crate::load::Load;
 use crate::load::admit::AHEAD;
 use crate::load::board::Board;
 use crate::load::estimate::{Estimate, estimate};
-use crate::load::filter::{Who, exempt};
 use crate::load::hot::Bindings;
 use crate::load::policy::Rules;
 use crate::load::recommend::{self, Recommendation, WorkloadRef};
@@ -32,6 +38,7 @@ use crate::select::Selector;
 use crate::view::siblings::Maker;
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
 use jiff::Timestamp;
+use profile::Judge;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,15 +50,13 @@ pub struct Options {
     pub rules: Option<Rules>,
     /// Are measurements of single pods to be used?
     pub pods: PodMetrics,
-    /// How much each score weighs.
-    pub weights: Weights,
 }
 
 /// Everything known of a cluster.
 #[derive(Debug)]
 pub struct Cluster {
-    options: Options,
-    rules: Rules,
+    /// By which rules it is asked; at least one.
+    judges: Vec<Judge>,
     live: Live,
     ledger: Ledger,
     advice: recommend::Index,
@@ -61,16 +66,15 @@ pub struct Cluster {
     budgets: Vec<Budget>,
     /// Pods we placed and nobody else has confirmed.
     assumed: FxHashMap<Arc<str>, NodeId>,
+    /// Pods another scheduler is placing by our answers.
+    tentative: tentative::Tentative,
     /// Pods on nodes by key, for measurements, which know no uid.
     uids: FxHashMap<Key, Arc<str>>,
     /// Samples from the future, one per node at most, by when they will be believed.
     ahead: BTreeMap<(Timestamp, NodeId), Sample>,
-    board: Board,
-    loads: Vec<NodeLoad>,
     stale: Vec<NodeId>,
     due: BTreeSet<(Timestamp, NodeId)>,
     changes: Changes,
-    memo: Memo,
     now: Timestamp,
 }
 
@@ -86,15 +90,14 @@ impl Cluster {
     /// An empty cluster at a time.
     #[must_use]
     pub fn new(options: Options, now: Timestamp) -> Self {
-        let rules = options.rules.clone().unwrap_or_default();
+        let judge = Judge::new(Profile::by(options.rules));
         let ledger = Ledger::new(ledger::Options {
-            settle: rules.settings().settle,
+            settle: judge.rules.settings().settle,
             pods: options.pods,
             ..ledger::Options::default()
         });
         Self {
-            options,
-            rules,
+            judges: vec![judge],
             live: Live::new(),
             ledger,
             advice: recommend::Index::default(),
@@ -102,14 +105,12 @@ impl Cluster {
             told_bindings: false,
             budgets: Vec::new(),
             assumed: FxHashMap::default(),
+            tentative: tentative::Tentative::default(),
             uids: FxHashMap::default(),
             ahead: BTreeMap::new(),
-            board: Board::default(),
-            loads: Vec::new(),
             stale: Vec::new(),
             due: BTreeSet::new(),
             changes: Changes::default(),
-            memo: Memo::default(),
             now,
         }
     }
@@ -120,18 +121,6 @@ impl Cluster {
         self.now
     }
 
-    /// The load rules in force.
-    #[must_use]
-    pub fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    /// Does load count in decisions?
-    #[must_use]
-    pub fn is_load_aware(&self) -> bool {
-        self.options.rules.is_some()
-    }
-
     /// Time has come this far; it never goes back.
     pub fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
@@ -140,6 +129,7 @@ impl Cluster {
         if expires {
             self.expire();
         }
+        self.expire_tentative();
         while let Some((at, node)) = self.due.first().copied().filter(|(at, _)| *at <= self.now) {
             self.due.remove(&(at, node));
             self.stale.push(node);
@@ -177,6 +167,7 @@ impl Cluster {
     pub fn remove_node(&mut self, name: &str) {
         if let Some(id) = self.live.remove_node(name) {
             self.ledger.remove_node(id);
+            self.tentative.forget_node(id);
             self.ahead.retain(|(_, node), _| *node != id);
             self.touch(id);
         }
@@ -205,10 +196,17 @@ impl Cluster {
             return Arc::new(view);
         }
         self.assumed.remove(&view.uid);
+        self.forget_volumes(&view.uid);
         let moved = self.live.set_pod(view, node);
         match moved.to {
-            Some(_) => self.name(&moved.pod),
+            Some(node) => {
+                self.name(&moved.pod);
+                self.arrived(&moved.pod.uid, node);
+            }
             None => self.unname(&moved.pod),
+        }
+        if node.is_some() || moved.pod.phase.is_over() {
+            self.release(&moved.pod.uid);
         }
         let uid = Uid::new(&moved.pod.uid);
         // One that is deleted before it ever ran will not bring load any more.
@@ -232,6 +230,8 @@ impl Cluster {
             self.unname(&pod);
         }
         self.assumed.remove(uid);
+        self.release(uid);
+        self.forget_volumes(uid);
         self.ledger.remove(Uid::new(uid), self.now);
         if let Some(node) = self.live.remove_pod(uid) {
             self.touch(node);
@@ -284,6 +284,13 @@ impl Cluster {
         self.uids.get(pod)
     }
 
+    /// A pod that is on a node, and the name of that.
+    #[must_use]
+    pub fn placed(&self, pod: &Key) -> Option<(Arc<PodView>, Arc<str>)> {
+        let (node, view) = self.live.place(self.uids.get(pod)?)?;
+        Some((view.clone(), self.live.node(node).name.clone()))
+    }
+
     /// Nothing new goes to a node until then: it was relieved and is to stay so.
     pub fn cool(&mut self, node: &str, until: Timestamp) {
         if let Some(id) = self.live.id(node) {
@@ -311,7 +318,7 @@ impl Cluster {
     /// A namespace has these labels.
     pub fn set_namespace(&mut self, facts: NamespaceFacts) {
         self.live.set_namespace(facts);
-        self.memo.clear();
+        self.judges.iter_mut().for_each(|judge| judge.memo.clear());
     }
 
     /// A service selects pods with all these labels; one without any selects none.
@@ -370,35 +377,31 @@ impl Cluster {
         self.live.snapshot()
     }
 
-    /// What the load rules say of every node now.
+    /// What the load rules of the first profile say of every node now.
     pub fn board(&mut self) -> &Board {
         self.refresh();
-        &self.board
-    }
-
-    /// Do the load rules let this pod through whatever the load?
-    #[must_use]
-    pub fn is_exempt(&self, pod: &PodView) -> bool {
-        exempt(&self.rules, &Who { namespace: &pod.key.namespace, labels: &pod.labels, daemon: pod.daemon })
+        &self.judges[0].board
     }
 
     /// Everything a question about a pod rests on, up to date.
-    fn ask(&mut self, pod: &PodView) -> Asked<'_> {
+    fn ask(&mut self, profile: usize, pod: &PodView) -> Asked<'_> {
         self.refresh();
-        let exempt = self.is_exempt(pod);
-        let Self { options, live, board, changes, memo, ledger, budgets, .. } = self;
+        let Self { judges, live, changes, ledger, budgets, .. } = self;
+        let judge = &mut judges[profile];
+        let exempt = judge.is_exempt(pod);
         let input = Input {
             cluster: live.snapshot(),
-            board: options.rules.is_some().then_some(&*board),
+            board: judge.profile.rules.is_some().then_some(&judge.board),
             exempt,
-            weights: options.weights,
+            weights: judge.profile.weights,
             changes: Some(&*changes),
         };
-        Asked { input, memo, ledger, budgets }
+        Asked { input, memo: &mut judge.memo, ledger, budgets }
     }
 
     /// Charges a pod to a node; for [`Decided::reserve`] only.
     fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
+        self.assume_volumes(pod, node);
         self.live.assume(pod, node);
         self.assumed.insert(pod.uid.clone(), node);
         self.name(pod);
@@ -413,6 +416,7 @@ impl Cluster {
         if self.assumed.remove(uid).is_none() {
             return;
         }
+        self.forget_volumes(uid);
         let id = Uid::new(uid);
         self.ledger.unreserve(id);
         self.bindings.forget(id);
@@ -424,12 +428,18 @@ impl Cluster {
         }
     }
 
+    /// How many pods were placed by decisions nobody has confirmed yet.
+    #[must_use]
+    pub fn assumed(&self) -> usize {
+        self.assumed.len()
+    }
+
     /// When something will change by time alone, such as a reservation that expires.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         let due = self.due.first().map(|(at, _)| *at);
         let ahead = self.ahead.keys().next().map(|(at, _)| *at);
-        [due, ahead, self.ledger.next_expiry()].into_iter().flatten().min()
+        [due, ahead, self.ledger.next_expiry(), self.tentative.next_end()].into_iter().flatten().min()
     }
 
     /// A pod that is somewhere can be found by its key.

@@ -26,6 +26,7 @@
 //! A pod that needs what is not done here (see [`crate::view::Hold`]) is refused, with the reason, before any
 //! node is looked at.
 
+pub mod among;
 mod apart;
 mod decide;
 mod images;
@@ -37,13 +38,15 @@ mod prepare;
 mod report;
 mod score;
 mod spread;
+mod volumes;
 
-pub use decide::{Decision, Input, decide};
+pub use decide::{Decision, Input, candidates, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
 pub use preempt::{Preemption, Releases, preempt};
 pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};
+pub use volumes::planned;
 
 use serde::Serialize;
 
@@ -62,12 +65,20 @@ pub enum Filter {
     Ports,
     /// Not enough of a resource is free.
     Resources,
+    /// A pod there has a disk that the two cannot share.
+    DiskInUse,
     /// Another pod has the volume for itself.
     VolumeInUse,
     /// The driver cannot attach another volume.
     AttachLimit,
     /// A volume cannot be reached from there.
     VolumeReach,
+    /// A claim finds no volume there, and none can be made.
+    NoVolume,
+    /// There is not enough room to make a volume.
+    NoStorage,
+    /// A volume is in another zone.
+    VolumeZone,
     /// Pods like this would not be spread evenly enough.
     Spread,
     /// The node is no place at all for a spread constraint: it lacks the label.
@@ -90,15 +101,19 @@ pub enum Filter {
 
 impl Filter {
     /// All, in the order of checking.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Cordon,
         Self::Taints,
         Self::NodeAffinity,
         Self::Ports,
         Self::Resources,
+        Self::DiskInUse,
         Self::VolumeInUse,
         Self::AttachLimit,
         Self::VolumeReach,
+        Self::NoVolume,
+        Self::NoStorage,
+        Self::VolumeZone,
         Self::Spread,
         Self::SpreadLabel,
         Self::Affinity,
@@ -123,6 +138,7 @@ impl Filter {
             self,
             Self::Ports
                 | Self::Resources
+                | Self::DiskInUse
                 | Self::VolumeInUse
                 | Self::AttachLimit
                 | Self::Spread

@@ -98,6 +98,8 @@ pub enum Reason {
         /// The number.
         port: i32,
     },
+    /// A pod there has a disk that the two cannot share.
+    DiskInUse { disk: String },
     /// Another pod has a volume for itself.
     VolumeInUse { volume: String },
     /// A driver can attach no more volumes there.
@@ -108,6 +110,12 @@ pub enum Reason {
     },
     /// A volume cannot be reached from there.
     VolumeOutOfReach { volume: String },
+    /// A claim finds no volume there, and none can be made.
+    NoVolume { claim: String },
+    /// There is not enough room to make a volume for a claim.
+    NoStorage { claim: String },
+    /// A volume is in another zone.
+    VolumeInOtherZone { volume: String },
     /// Pods like this one would not be spread evenly enough.
     Uneven {
         /// The label that makes places of nodes.
@@ -202,6 +210,7 @@ impl fmt::Display for Reason {
                 write!(f, "the node is left alone until {until}, after it was relieved")
             }
             Self::PortTaken { protocol, port } => write!(f, "port {port}/{protocol} of the node is taken"),
+            Self::DiskInUse { disk } => write!(f, "a pod there has the disk {disk}"),
             Self::VolumeInUse { volume } => write!(f, "another pod has the volume {volume} for itself"),
             Self::TooManyVolumes { driver, limit } => {
                 write!(f, "{driver} can attach no more than {limit} volumes there")
@@ -209,6 +218,13 @@ impl fmt::Display for Reason {
             Self::VolumeOutOfReach { volume } => {
                 write!(f, "the volume {volume} cannot be reached from there")
             }
+            Self::NoVolume { claim } => {
+                write!(f, "the claim {claim} finds no volume there, and none can be made")
+            }
+            Self::NoStorage { claim } => {
+                write!(f, "there is not enough room to make a volume for the claim {claim}")
+            }
+            Self::VolumeInOtherZone { volume } => write!(f, "the volume {volume} is in another zone"),
             Self::Uneven { topology_key, here, least, max_skew } => write!(
                 f,
                 "{here} such pods are in this {topology_key} already and {least} in the emptiest; at most {max_skew} more are allowed"
@@ -225,7 +241,9 @@ impl fmt::Display for Reason {
             Self::Held { hold: Hold::Unsupported(what) } => {
                 write!(f, "the pod needs what is not supported here: {what}")
             }
-            Self::Held { hold: Hold::Invalid(what) } => write!(f, "the pod cannot be scheduled: {what}"),
+            Self::Held { hold: Hold::Invalid(what) | Hold::Claim(what) } => {
+                write!(f, "the pod cannot be scheduled: {what}")
+            }
         }
     }
 }

@@ -111,6 +111,11 @@ impl Ledger {
         }
     }
 
+    /// How long after its start a pod's load is taken to be still on its way, from each node's next sample on.
+    pub fn set_settle(&mut self, settle: jiff::SignedDuration) {
+        self.settle = length(settle).max(0);
+    }
+
     /// The node of this slot is there. Slots are to be handed out from 0 on: memory is kept up to the largest.
     pub fn node(&mut self, id: NodeId) {
         self.reach(id);

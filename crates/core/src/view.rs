@@ -21,6 +21,7 @@ pub mod labels;
 mod live;
 pub mod siblings;
 mod snapshot;
+pub mod volumes;
 
 pub use facts::{
     Budget, Hold, HostPort, NamespaceFacts, NodeFacts, Owner, Phase, PodAffinity, PodFacts, PodTerm, Spread,

@@ -19,7 +19,7 @@ use loadline_core::view::{NodeFacts, Owner, PodFacts, Texts};
 use std::cmp::Reverse;
 
 /// Every kind a cluster is made of.
-pub const KINDS: [Kind; 23] = [
+pub const KINDS: [Kind; 25] = [
     Kind::NODE,
     Kind::POD,
     Kind::NODE_METRICS,
@@ -30,6 +30,8 @@ pub const KINDS: [Kind; 23] = [
     Kind::PERSISTENT_VOLUME_CLAIM,
     Kind::STORAGE_CLASS,
     Kind::CSI_NODE,
+    Kind::CSI_DRIVER,
+    Kind::CSI_STORAGE_CAPACITY,
     Kind::PRIORITY_CLASS,
     Kind::NAMESPACE,
     Kind::POD_DISRUPTION_BUDGET,
@@ -105,8 +107,9 @@ pub fn describe(manifests: &mut Manifests, now: Timestamp, observer: &mut impl O
     let rules = manifests.load_rules();
     let pod_metrics = manifests.take_all(Kind::POD_METRICS);
     let pods = if pod_metrics.is_empty() { PodMetrics::Unused } else { PodMetrics::Used };
-    let cluster = Cluster::new(Options { rules: Some(rules), pods, ..Options::default() }, now);
+    let mut cluster = Cluster::new(Options { rules: Some(rules), pods }, now);
     let context = context(manifests);
+    context.offer(cluster.storage_mut());
     let mut builder = Builder { manifests, cluster, context, observer };
     builder.namespaces();
     builder.services();
@@ -134,6 +137,8 @@ fn context(manifests: &mut Manifests) -> Context {
         (Kind::PERSISTENT_VOLUME, Context::volume),
         (Kind::STORAGE_CLASS, Context::storage_class),
         (Kind::CSI_NODE, Context::csi_node),
+        (Kind::CSI_DRIVER, Context::csi_driver),
+        (Kind::CSI_STORAGE_CAPACITY, Context::storage_capacity),
     ] {
         for object in manifests.take(kind) {
             manifests.must(&object, |tree| add(&mut context, tree));

@@ -43,7 +43,7 @@ pub struct EstimateInput {
 impl EstimateInput {
     /// Every kind that is read: all that is scheduled by, so that one file serves both, and what is only asked here.
     pub const KINDS: &[Kind] =
-        &kind::concat::<28>(&[&cluster::KINDS, &[Kind::RESOURCE_QUOTA], &MEANT, &[Kind::ASSUMED_WORKLOAD]]);
+        &kind::concat::<30>(&[&cluster::KINDS, &[Kind::RESOURCE_QUOTA], &MEANT, &[Kind::ASSUMED_WORKLOAD]]);
 
     /// Finds the workload among the objects and makes of the others the cluster they describe at that time. What was
     /// read from a live cluster is part of that, never the workload.

@@ -1,7 +1,7 @@
 //! Which kinds of objects are there? Each is declared here once; what a command reads is a list of these.
 
 use loadline_api::qos::{VERSION as CRANE, snapshot};
-use loadline_api::{karmada, policy, workload};
+use loadline_api::{karmada, policy, scheduler, workload};
 
 /// A kind of object, and the API versions of it that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,9 @@ impl Kind {
     pub const RESOURCE_BINDING: Self = Self::new(karmada::BINDINGS[0].1, &[karmada::BINDINGS[0].0]);
 
     pub const CRON_JOB: Self = Self::new("CronJob", &["batch/v1"]);
+    pub const CSI_DRIVER: Self = Self::new("CSIDriver", &["storage.k8s.io/v1"]);
     pub const CSI_NODE: Self = Self::new("CSINode", &["storage.k8s.io/v1"]);
+    pub const CSI_STORAGE_CAPACITY: Self = Self::new("CSIStorageCapacity", &["storage.k8s.io/v1"]);
     pub const DAEMON_SET: Self = Self::new("DaemonSet", &["apps/v1"]);
     pub const DEPLOYMENT: Self = Self::new("Deployment", &["apps/v1"]);
     pub const EVENT: Self = Self::observed("Event", &["v1", "events.k8s.io/v1"]);
@@ -76,6 +78,8 @@ impl Kind {
     pub const ASSUMED_WORKLOAD: Self = Self::new(workload::ASSUMED.1, &[workload::ASSUMED.0]);
     pub const LOAD_POLICY: Self = Self::new(policy::POLICY.1, &[policy::POLICY.0]);
     pub const LOAD_SETTINGS: Self = Self::new(policy::SETTINGS.1, &[policy::SETTINGS.0]);
+    pub const SCHEDULER_CONFIGURATION: Self =
+        Self::new(scheduler::CONFIGURATION.1, &[scheduler::CONFIGURATION.0]);
     pub const NODE_SNAPSHOT: Self = Self::new(snapshot::SNAPSHOT.1, &[snapshot::SNAPSHOT.0]);
 
     const fn new(name: &'static str, versions: &'static [&'static str]) -> Self {

@@ -16,7 +16,7 @@
 //! | text | which documents are there, and what do they say? | `text` |
 //! | objects | of which kind is each, does it have the shape of its kind? | [`Manifests`], [`Kind`] |
 //! | definitions | would the API server take it, and with which defaults? | `definition` |
-//! | input | what do all of them describe together? | [`ScheduleInput`], [`EstimateInput`], [`DivideInput`], [`PlaceInput`], [`ProtectInput`], [`PolicyInput`] |
+//! | input | what do all of them describe together? | [`ScheduleInput`], [`EstimateInput`], [`DivideInput`], [`PlaceInput`], [`ProtectInput`], [`PolicyInput`], [`ConfigurationInput`] |
 //!
 //! # Example
 //!
@@ -68,6 +68,7 @@ mod protect;
 #[cfg(feature = "test-util")]
 pub mod sample;
 mod schedule;
+mod scheduler;
 mod shape;
 mod text;
 mod workload;
@@ -82,3 +83,4 @@ pub use policy::PolicyInput;
 pub use problem::{Location, Problem, Problems};
 pub use protect::ProtectInput;
 pub use schedule::ScheduleInput;
+pub use scheduler::ConfigurationInput;

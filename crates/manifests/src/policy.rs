@@ -55,7 +55,7 @@ impl Manifests {
     }
 
     /// Takes out the one object of a kind; more than one is a problem.
-    fn sole(&mut self, kind: Kind) -> Option<Manifest> {
+    pub(crate) fn sole(&mut self, kind: Kind) -> Option<Manifest> {
         let mut all = self.take_all(kind).into_iter();
         let first = all.next()?;
         let name = kind.name;

@@ -15,7 +15,6 @@
 pub mod history;
 mod monitoring;
 mod patches;
-pub mod policy;
 mod state;
 mod taint;
 mod tell;
@@ -31,19 +30,18 @@ use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection};
 use crate::ctx::{Ctx, Now};
+use crate::reload::{Reloaded, Source, reread};
 use crate::serve::probes::Status;
 use crate::sources::metrics_api;
 use history::{Keeper, Turn};
+use loadline_core::load::policy::Rules;
 use loadline_core::load::{publish, taints};
 use loadline_core::object::Meta;
 use monitoring::Asking;
 use patches::{Patched, Patches};
-use policy::{Policies, Source};
 use state::State;
-use std::path::PathBuf;
 use std::time::Duration;
 use tell::Teller;
-use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use watched::{ConfigMaps, Message, Nodes, Pods};
 
@@ -54,15 +52,13 @@ const WAITING: usize = 1024;
 const GOODBYE: Duration = Duration::from_secs(10);
 /// How often all nodes are looked at: what is new comes at the resolution of the sources, bindings at any time.
 const LOOK: Duration = Duration::from_secs(2);
-/// How often the file of the policy is read.
-const REREAD: Duration = Duration::from_secs(5);
 
 /// How nodes are annotated.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub cluster: Access,
     /// Which metrics are written, and by which limits a change is urgent.
-    pub policy: Source,
+    pub policy: Source<Rules>,
     /// How the metrics API is asked; not at all if `None`.
     pub measure: Option<metrics_api::Options>,
     /// How Prometheus is asked, if at all; the queries are made from the policy.
@@ -122,7 +118,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.add::<Pods>(Message::Pod);
     match &options.policy {
         Source::Fixed(_) => {}
-        Source::File(path, _) => watches.spawn(|_, events| reread(path.clone(), events)),
+        Source::File(path, _) => watches.spawn(|_, events| reread(path.clone(), events, Message::File)),
         Source::ConfigMap { key, .. } => {
             let fields = format!("metadata.namespace={},metadata.name={}", key.namespace, key.name);
             watches.add_where::<ConfigMaps>(fields, Message::Policy);
@@ -143,7 +139,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         status: options.status.clone(),
     };
 
-    let mut state = State::new(Policies::new(options.policy.clone()), &options);
+    let mut state = State::new(Reloaded::new("policy", options.policy.clone()), &options);
     let mut asking = Asking::new(options.prometheus);
     let mut patches = Patches::new(&lead, options.rate);
     let mut keeper = Keeper::new(options.history);
@@ -196,22 +192,6 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     }
     lead.end().await;
     Ok(())
-}
-
-/// Reads a file again and again. Mounted files change by their folder being exchanged: only the content tells.
-async fn reread(path: PathBuf, events: mpsc::Sender<Message>) {
-    let mut ticks = interval(REREAD);
-    loop {
-        tokio::select! {
-            () = events.closed() => return,
-            _ = ticks.tick() => {}
-        }
-        let read = tokio::fs::read_to_string(&path).await;
-        let read = read.map_err(|error| format!("{}: {error}", path.display()));
-        if events.send(Message::File(read)).await.is_err() {
-            return;
-        }
-    }
 }
 
 /// About a node.

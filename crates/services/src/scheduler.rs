@@ -7,18 +7,27 @@
 //!
 //! | what it does | |
 //! |---|---|
-//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, budgets, services, who made whose pods; by load also Recommendations |
+//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, CSI drivers and what room they have, budgets, services, who made whose pods; by load also Recommendations |
 //! | polls | measurements of nodes and pods, from the metrics API |
 //! | asks | [`loadline_core::cluster::Cluster`] |
-//! | writes | bindings; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
+//! | answers | another scheduler's questions about load, if wanted ([`extender`]) |
+//! | writes | bindings; which claim a volume is for, and which node a claim's volume is to be made for; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
 //! | tells | Events on pods, notices, metrics |
 
 mod advice;
 mod execute;
+pub mod explain;
+pub mod extender;
 pub mod heat;
+mod metrics;
+mod profiles;
 mod queue;
+pub mod shadow;
 mod state;
+mod volumes;
 mod watched;
+
+pub use metrics::Metrics;
 
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::leading::Leading;
@@ -27,40 +36,37 @@ use crate::cluster::resource::PODS;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection, Recorder};
 use crate::ctx::{Ctx, Notices, Now};
+use crate::reload::{Reloaded, Source, reread};
 use crate::sources::metrics_api;
 use execute::{Action, Executor, Outcome};
-use loadline_core::load::policy::Rules;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
+use loadline_api::scheduler::Configuration;
+use metrics::Attempt;
 use queue::Pending;
 use state::State;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
-    AdviceMessage, Budgets, Claims, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes, Pods,
-    PriorityClasses, Recommendations, ReplicaSets, ReplicationControllers, Services, StatefulSets,
-    StorageClasses, Volumes,
+    AdviceMessage, Budgets, Claims, CsiDrivers, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes,
+    Pods, PriorityClasses, Recommendations, ReplicaSets, ReplicationControllers, Services, StatefulSets,
+    StorageCapacities, StorageClasses, StorageMessage, Volumes,
 };
 
 /// What events and field managers call us.
 const COMPONENT: &str = "loadline-scheduler";
-/// Writes under way at a time.
-const WRITES: usize = 32;
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
 /// How long writes under way may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// How pods are given nodes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     pub cluster: Access,
-    /// Whose pods, by `spec.schedulerName`.
-    pub names: Vec<String>,
-    /// What is too much load. Without, load does not count: pods go by what they request, as kube-scheduler has it.
-    pub rules: Option<Rules>,
+    /// Whose pods, by `spec.schedulerName`, and by which rules.
+    pub configuration: Source<Configuration>,
     /// How measurements are asked for.
     pub measure: metrics_api::Options,
     /// What is counted; whoever has a clone can read it.
@@ -69,6 +75,13 @@ pub struct Options {
     pub lease: Option<lease::Checked>,
     /// Is everything read, and does it lead? Whoever has a clone can ask.
     pub status: Status,
+    /// Where another scheduler may ask about load.
+    pub extender: Option<extender::Options>,
+}
+
+/// Where questions come from, if somebody may ask.
+fn nobody_asks() -> explain::Asked {
+    explain::channel().1
 }
 
 impl Options {
@@ -77,19 +90,19 @@ impl Options {
     pub fn new(cluster: Access) -> Self {
         Self {
             cluster,
-            names: vec!["loadline".to_owned()],
-            rules: Some(Rules::default()),
+            configuration: Source::Fixed(Box::default()),
             measure: metrics_api::Options::default(),
             metrics: Metrics::default(),
             lease: None,
             status: Status::default(),
+            extender: None,
         }
     }
 }
 
 /// How a scheduler is doing.
 #[derive(Clone, Debug, Default)]
-pub struct Status(Arc<AtomicU8>);
+pub struct Status(Arc<(AtomicU8, Mutex<Option<String>>)>);
 
 /// What a scheduler is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,60 +118,27 @@ pub enum Phase {
 impl Status {
     #[must_use]
     pub fn phase(&self) -> Phase {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.0.load(Ordering::Relaxed) {
             0 => Phase::Reading,
             1 => Phase::Standby,
             _ => Phase::Active,
         }
     }
 
+    /// What is wrong with the newest configuration; one before it is in force.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.0.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn configuration(&self, problem: Option<&str>) {
+        *self.0.1.lock().unwrap_or_else(PoisonError::into_inner) = problem.map(str::to_owned);
+    }
+
     fn set(&self, phase: Phase) {
-        if self.0.swap(phase as u8, Ordering::Relaxed) != phase as u8 {
+        if self.0.0.swap(phase as u8, Ordering::Relaxed) != phase as u8 {
             tracing::info!(?phase, "scheduler changed its phase");
         }
-    }
-}
-
-/// What came of it so far.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    /// Pods bound.
-    pub bound: Counter,
-    /// Bindings that failed.
-    pub bind_failures: Counter,
-    /// Pods that fitted nowhere at first.
-    pub unschedulable: Counter,
-    /// Pods that have no node now because they fitted nowhere.
-    pub pending: Gauge,
-    /// Pods evicted for more important ones.
-    pub preempted: Counter,
-    /// Nodes annotated by another policy than ours.
-    pub foreign: Gauge,
-}
-
-impl Metrics {
-    fn register(&self, ctx: &Ctx) {
-        ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_scheduler");
-            own.register("pods_bound", "Pods bound to a node", self.bound.clone());
-            own.register(
-                "bind_failures",
-                "Bindings the API server refused or did not answer",
-                self.bind_failures.clone(),
-            );
-            own.register(
-                "pods_unschedulable",
-                "Pods that fitted nowhere at first",
-                self.unschedulable.clone(),
-            );
-            own.register("pending_pods", "Pods that wait because they fit nowhere", self.pending.clone());
-            own.register("pods_preempted", "Pods evicted for more important ones", self.preempted.clone());
-            own.register(
-                "nodes_of_another_policy",
-                "Nodes whose annotations were written by another load policy than ours",
-                self.foreign.clone(),
-            );
-        });
     }
 }
 
@@ -172,73 +152,81 @@ pub struct Error(String);
 /// # Errors
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
+    run_asked(ctx, options, nobody_asks()).await
+}
+
+/// The same, and answers questions about pods.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
     options.metrics.register(&ctx);
 
-    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
-    watches.add::<Nodes>(Message::Node);
-    watches.add::<Pods>(Message::Pod);
-    watches.add::<Namespaces>(Message::Namespace);
-    watches.add::<PriorityClasses>(Message::PriorityClass);
-    watches.add::<Claims>(Message::Claim);
-    watches.add::<Volumes>(Message::Volume);
-    watches.add::<StorageClasses>(Message::StorageClass);
-    watches.add::<CsiNodes>(Message::CsiNode);
-    watches.add::<Budgets>(Message::Budget);
-    watches.add::<Services>(Message::Service);
-    watches
-        .add::<ReplicationControllers>(|event| Message::Advice(AdviceMessage::ReplicationController(event)));
-    watches.add::<ReplicaSets>(|event| Message::Advice(AdviceMessage::ReplicaSet(event)));
-    watches.add::<StatefulSets>(|event| Message::Advice(AdviceMessage::StatefulSet(event)));
-    if options.rules.is_some() {
-        watches.add::<Recommendations>(|event| Message::Advice(AdviceMessage::Recommendation(event)));
-        watches.add::<Deployments>(|event| Message::Advice(AdviceMessage::Deployment(event)));
-        watches.add::<Jobs>(|event| Message::Advice(AdviceMessage::Job(event)));
-    }
-    let measure = options.measure;
-    watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
+    let (_watches, mut messages) = watches(&connection, &options);
+    let mut configuration = Reloaded::new("configuration", options.configuration.clone());
 
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
     let executor = Executor { writer: lead.writer.clone(), metrics: options.metrics.clone() };
     let teller =
         Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };
 
-    let mut state = State::new(options.names, options.rules, Now::read());
-    let (mut batch, mut done) = (Vec::new(), Vec::new());
-    let mut in_flight: JoinSet<Outcome> = JoinSet::new();
+    let mut asks = extender::start(&ctx, options.extender, &executor);
+    let mut state = State::new(configuration.current(), Now::read());
+    let (mut batch, mut done, mut to_answer) = (Vec::new(), Vec::new(), Vec::new());
+    let mut in_flight: JoinSet<(Outcome, Attempt)> = JoinSet::new();
     loop {
         let now = Now::read();
         // What is known goes in before anything is decided.
         for message in batch.drain(..) {
-            state.take(message, now);
+            match message {
+                Message::Configuration(read) => {
+                    if configuration.take_text(read) {
+                        state.configure(configuration.current(), now);
+                    }
+                    teller.configuration(&configuration, &options.status);
+                }
+                other => state.take(other, now),
+            }
         }
-        for outcome in done.drain(..) {
-            teller.outcome(&outcome, now);
+        for (outcome, attempt) in done.drain(..) {
+            teller.outcome(&outcome, &attempt, now);
             state.done(outcome, now);
         }
         state.advance(now);
-        let leads = lead.leadership.may_write();
+        for ask in to_answer.drain(..) {
+            state.answer(ask, now);
+        }
+        asks.tell(&state);
+        let writes = configuration.current().parallel_writes;
+        let leads = lead.leadership.may_write() && configuration.is_loaded();
         options.status.set(match (state.is_ready(), leads) {
             (false, _) => Phase::Reading,
             (true, false) => Phase::Standby,
             (true, true) => Phase::Active,
         });
         while leads
-            && in_flight.len() < WRITES
-            && let Some(action) = state.next(now)
+            && in_flight.len() < writes
+            && let Some((action, attempt)) = teller.timed(|| state.next(now)).map(|a| state.attempt(a, now))
         {
             teller.action(&action, now);
-            in_flight.spawn(executor.clone().run(action, now.clock));
+            let run = executor.clone().run(action, now.clock);
+            in_flight.spawn(async move { (run.await, attempt) });
         }
         teller.notices(&mut state);
         // With all hands full there is nothing to do in time.
-        let due = state.due(now).filter(|_| leads && in_flight.len() < WRITES);
+        let due = state.due(now).filter(|_| leads && in_flight.len() < writes);
         tokio::select! {
             () = ctx.stop.cancelled() => break,
-            () = lead.leadership.acquired(), if !leads => {}
-            () = lead.leadership.lost(), if leads => {}
+            () = lead.leadership.acquired(), if !lead.leadership.may_write() => {}
+            () = lead.leadership.lost(), if lead.leadership.may_write() => {}
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
+            () = asks.receive(&mut to_answer) => {}
+            question = asked.next() => {
+                let answer = if state.is_ready() { state.explain(&question.pod, question.most, now) } else { None };
+                let _ = question.answer.send(answer);
+            }
             Some(ended) = in_flight.join_next() => done.extend(outcome(ended)),
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
         }
@@ -248,11 +236,46 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     }
     // What was decided is carried out, within bounds.
     let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
+    asks.end().await;
     lead.end().await;
     Ok(())
 }
 
-fn outcome(ended: Result<Outcome, JoinError>) -> Option<Outcome> {
+/// Everything a decision depends on, as messages.
+fn watches(connection: &Connection, options: &Options) -> (Watches<Message>, mpsc::Receiver<Message>) {
+    let (mut watches, messages) = Watches::new(connection.clone(), WAITING);
+    watches.add::<Nodes>(Message::Node);
+    watches.add::<Pods>(Message::Pod);
+    watches.add::<Namespaces>(Message::Namespace);
+    watches.add::<PriorityClasses>(Message::PriorityClass);
+    watches.add::<Claims>(|event| Message::Storage(StorageMessage::Claim(event)));
+    watches.add::<Volumes>(|event| Message::Storage(StorageMessage::Volume(event)));
+    watches.add::<StorageClasses>(|event| Message::Storage(StorageMessage::Class(event)));
+    watches.add::<CsiNodes>(Message::CsiNode);
+    watches.add::<CsiDrivers>(|event| Message::Storage(StorageMessage::Driver(event)));
+    watches.add::<StorageCapacities>(|event| Message::Storage(StorageMessage::Capacity(event)));
+    watches.add::<Budgets>(Message::Budget);
+    watches.add::<Services>(Message::Service);
+    watches
+        .add::<ReplicationControllers>(|event| Message::Advice(AdviceMessage::ReplicationController(event)));
+    watches.add::<ReplicaSets>(|event| Message::Advice(AdviceMessage::ReplicaSet(event)));
+    watches.add::<StatefulSets>(|event| Message::Advice(AdviceMessage::StatefulSet(event)));
+    // Who may look at load one day reads what is recommended from the beginning.
+    let by_load = |all: &Configuration| all.profiles.iter().any(|one| one.profile.rules.is_some());
+    if !matches!(&options.configuration, Source::Fixed(fixed) if !by_load(fixed)) {
+        watches.add::<Recommendations>(|event| Message::Advice(AdviceMessage::Recommendation(event)));
+        watches.add::<Deployments>(|event| Message::Advice(AdviceMessage::Deployment(event)));
+        watches.add::<Jobs>(|event| Message::Advice(AdviceMessage::Job(event)));
+    }
+    if let Source::File(path, _) = &options.configuration {
+        watches.spawn(|_, events| reread(path.clone(), events, Message::Configuration));
+    }
+    let measure = options.measure;
+    watches.spawn(|connection, events| metrics_api::poll(connection, measure, events, Message::Measured));
+    (watches, messages)
+}
+
+fn outcome<T>(ended: Result<T, JoinError>) -> Option<T> {
     ended.inspect_err(|error| tracing::error!(%error, "write ended badly")).ok()
 }
 
@@ -264,12 +287,25 @@ struct Teller {
 }
 
 impl Teller {
+    /// Decides, and notes how long it took if there was something to decide.
+    fn timed(&self, decide: impl FnOnce() -> Option<Action>) -> Option<Action> {
+        let began = std::time::Instant::now();
+        decide().inspect(|_| self.metrics.decided(began.elapsed()))
+    }
+
+    fn configuration(&self, configuration: &Reloaded<Configuration>, status: &Status) {
+        let failures = configuration.failures.saturating_sub(self.metrics.configuration_failures.get());
+        self.metrics.configuration_failures.inc_by(failures);
+        status.configuration(configuration.problem());
+    }
+
     /// Of a refusal, once for each reason.
     fn action(&self, action: &Action, now: Now) {
         let Some((pod, why)) = action.refusal() else { return };
         if let Action::Preempt { node, victims, .. } = action
             && !victims.is_empty()
         {
+            self.metrics.preempts(victims.len());
             let names: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
             let what = format!("less important pods are evicted from {node} for it: {}", names.join(", "));
             self.notices.tell("scheduler", &pod.meta.key, what);
@@ -284,16 +320,21 @@ impl Teller {
         self.event(pod, Severity::Warning, "FailedScheduling", "Scheduling", why.to_owned(), now);
     }
 
-    fn outcome(&self, outcome: &Outcome, now: Now) {
-        let Outcome::Bound { pod, node } = outcome else { return };
+    fn outcome(&self, outcome: &Outcome, attempt: &Attempt, now: Now) {
+        self.metrics.tried(outcome, attempt, now.at);
+        let Outcome::Bound { pod, node, remark } = outcome else { return };
         self.metrics.bound.inc();
-        let note = format!("Successfully assigned {} to {node}", pod.meta.key);
-        self.event(pod, Severity::Normal, "Scheduled", "Binding", note, now);
+        let mut told = format!("Successfully assigned {} to {node}", pod.meta.key);
+        if let Some(remark) = remark {
+            self.metrics.least_bad.inc();
+            self.notices.tell("scheduler", &pod.meta.key, format!("to {node}: {remark}"));
+            told = format!("{told}: {remark}");
+        }
+        self.event(pod, Severity::Normal, "Scheduled", "Binding", told, now);
     }
 
     fn notices(&self, state: &mut State) {
-        self.metrics.pending.set(i64::try_from(state.unschedulable()).unwrap_or(i64::MAX));
-        self.metrics.foreign.set(i64::try_from(state.foreign()).unwrap_or(i64::MAX));
+        self.metrics.state(state);
         for (from, about, what) in state.notices() {
             self.notices.tell(from, about, what);
         }

@@ -10,10 +10,12 @@ use crate::tell::Teller;
 use crate::workloads;
 use kube::Client;
 use loadline_api::recommendation;
+use loadline_api::scheduler::{Configuration, SchedulerProfile};
 use loadline_core::load::policy::Rules;
 use loadline_core::view::Phase;
 use loadline_services::cluster::{Access, Recorder};
 use loadline_services::ctx::{Ctx, Notice, Notices};
+use loadline_services::reload::Source;
 use loadline_services::sources::metrics_api;
 use loadline_services::{agent, annotator, recommender, scheduler};
 use std::sync::Arc;
@@ -143,9 +145,12 @@ impl Options {
             return None;
         }
         let measure = metrics_api::Options { every: self.measure, of: metrics_api::Of::NodesAndPods };
+        let rules = (self.scheduler == Scheduler::LoadAware).then(|| self.rules.clone());
         Some(scheduler::Options {
-            names: SCHEDULERS.map(str::to_owned).into(),
-            rules: (self.scheduler == Scheduler::LoadAware).then(|| self.rules.clone()),
+            configuration: Source::Fixed(Box::new(Configuration {
+                profiles: SCHEDULERS.map(|name| SchedulerProfile::new(name, rules.clone())).into(),
+                ..Configuration::default()
+            })),
             measure,
             metrics: counts.scheduler.clone(),
             ..scheduler::Options::new(cluster)
@@ -218,7 +223,7 @@ impl World {
         if options.annotate {
             let measure = metrics_api::Options { every: options.measure, of: metrics_api::Of::Nodes };
             let options = annotator::Options {
-                policy: annotator::policy::Source::Fixed(Box::new(options.rules.clone())),
+                policy: Source::Fixed(Box::new(options.rules.clone())),
                 measure: Some(measure),
                 ..annotator::Options::new(Access::Client(client.clone()))
             };

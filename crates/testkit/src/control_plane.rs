@@ -26,6 +26,21 @@ pub const WORKLOADS: &[&str] = &[
     "namespace-controller",
 ];
 
+/// Stands for the folder of a control plane that is not there yet.
+pub const FOLDER: &str = "{folder}";
+
+/// The file of the audit log.
+const AUDIT: &str = "audit.log";
+
+/// Everything that changes something, once it is done, without the objects. Bindings also when they come, or one that was
+/// carried out by a server that was killed before it answered would be nowhere.
+const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
+    {"level": "None", "verbs": ["get", "list", "watch"]},
+    {"level": "None", "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io"},
+                                    {"group": "coordination.k8s.io"}]},
+    {"level": "Request", "resources": [{"group": "", "resources": ["pods/binding"]}]},
+    {"level": "Metadata", "omitStages": ["RequestReceived"]}]}"#;
+
 /// The bearer token of the one user, who may do everything.
 const TOKEN: &str = "loadline-test-admin";
 
@@ -108,7 +123,9 @@ pub(crate) fn or_skip<T>(started: Result<T, Error>) -> Option<T> {
 pub struct Setup {
     controllers: Vec<String>,
     scheduler: Option<Vec<String>>,
+    scheduler_config: Option<String>,
     apiserver: Vec<String>,
+    audit: bool,
 }
 
 impl Setup {
@@ -123,6 +140,22 @@ impl Setup {
     #[must_use]
     pub fn scheduler(mut self, flags: &[&str]) -> Self {
         self.scheduler = Some(flags.iter().map(|&flag| flag.to_owned()).collect());
+        self
+    }
+
+    /// Also starts kube-scheduler, with a `KubeSchedulerConfiguration`. It must name a kubeconfig; [`FOLDER`] in it becomes
+    /// this control plane's folder.
+    #[must_use]
+    pub fn scheduler_config(mut self, text: &str) -> Self {
+        self.scheduler.get_or_insert_default();
+        self.scheduler_config = Some(text.to_owned());
+        self
+    }
+
+    /// Has kube-apiserver write down every request that changes something; see [`ControlPlane::audit`].
+    #[must_use]
+    pub fn audited(mut self) -> Self {
+        self.audit = true;
         self
     }
 
@@ -218,6 +251,14 @@ impl ControlPlane {
 
         let mut flags = apiserver_flags(&files, etcd_port, port);
         flags.extend_from_slice(&setup.apiserver);
+        if setup.audit {
+            let policy = plane.folder.path().join("audit-policy.json");
+            fs::write(policy, AUDIT_POLICY).map_err(Error::io("write the audit policy"))?;
+            flags.push(files.flag("audit-policy-file", "audit-policy.json"));
+            flags.push(files.flag("audit-log-path", AUDIT));
+            // Written before the answer: whoever was answered finds it there.
+            flags.push("--audit-log-mode=blocking".into());
+        }
         plane.apiserver = flags;
         plane.start_apiserver("kube-apiserver")?;
 
@@ -231,6 +272,12 @@ impl ControlPlane {
             let kubeconfig = files.kubeconfig.display();
             flags.push(format!("--authentication-kubeconfig={kubeconfig}"));
             flags.push(format!("--authorization-kubeconfig={kubeconfig}"));
+            if let Some(text) = &setup.scheduler_config {
+                let text = text.replace(FOLDER, &plane.folder.path().display().to_string());
+                let written = fs::write(plane.folder.path().join("scheduler.yaml"), text);
+                written.map_err(Error::io("write the configuration of kube-scheduler"))?;
+                flags.push(files.flag("config", "scheduler.yaml"));
+            }
             flags.extend_from_slice(more);
             plane.run("kube-scheduler", &flags)?;
         }
@@ -270,16 +317,36 @@ impl ControlPlane {
     /// # Errors
     /// When it cannot be killed or does not get ready again.
     pub fn without_apiserver<T>(&mut self, meanwhile: impl FnOnce() -> T) -> Result<T, Error> {
-        let named = |guard: &&Guard| guard.name().starts_with("kube-apiserver");
-        let count = self.servers.iter().filter(named).count();
-        // The newest is first.
-        if let Some(server) = self.servers.iter().find(named) {
-            server.kill().map_err(Error::io("kill a server"))?;
-        }
+        self.kill_apiserver()?;
         let out = meanwhile();
-        // The name of the first keeps its log.
-        self.start_apiserver(&format!("kube-apiserver-{}", count + 1))?;
+        self.start_apiserver_again()?;
         Ok(out)
+    }
+
+    /// Kills kube-apiserver, also in the middle of what others ask of it.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill_apiserver(&self) -> Result<(), Error> {
+        // The newest is first.
+        match self.apiservers().next() {
+            Some(server) => server.kill().map_err(Error::io("kill a server")),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts kube-apiserver after it was killed, at the same address.
+    ///
+    /// # Errors
+    /// When it does not get ready.
+    pub fn start_apiserver_again(&mut self) -> Result<(), Error> {
+        // The name of the first keeps its log.
+        let count = self.apiservers().count();
+        self.start_apiserver(&format!("kube-apiserver-{}", count + 1))
+    }
+
+    fn apiservers(&self) -> impl Iterator<Item = &Guard> {
+        self.servers.iter().filter(|guard| guard.name().starts_with("kube-apiserver"))
     }
 
     /// Looks until `ready` says yes, the server ends, or patience does.
@@ -295,6 +362,12 @@ impl ControlPlane {
 
     fn is_ok(&self, port: u16, path: &str) -> bool {
         self.client.send(port, "GET", path, None).is_ok_and(|reply| reply.status == 200)
+    }
+
+    /// The port of the API server on this machine.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The API server's address, such as `https://127.0.0.1:40123`.
@@ -337,6 +410,20 @@ impl ControlPlane {
     #[must_use]
     pub fn log(&self, name: &str) -> Option<PathBuf> {
         self.servers.iter().find(|server| server.name() == name).map(Guard::log)
+    }
+
+    /// What kube-apiserver wrote down of the requests that changed something, one object each, in the order they were
+    /// answered; of bindings also, with `stage: RequestReceived`, that they came. Nothing unless it was [asked to](Setup::audited).
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn audit(&self) -> Result<Vec<Value>, Error> {
+        let text = match fs::read_to_string(self.folder.path().join(AUDIT)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(Error::io("read the audit log"))?,
+        };
+        // The last line may not be complete yet.
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
     /// kubectl of the same version, pointed here, with its caches in this control plane's folder.

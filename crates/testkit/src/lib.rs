@@ -5,6 +5,7 @@
 //! | which real programs are there, and where? | [`parts`] |
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
 //! | how do I get one server of its own for this test? | `running` |
+//! | how do I cut the line between a client and its server? | `line` |
 //! | how do I get a node that runs pods, and what they use? | `node` |
 //! | how do I get Karmada's scheduler and estimator? | `karmada` |
 //! | how do I get Open Cluster Management's placement controller? | `ocm` |
@@ -67,6 +68,8 @@ pub mod http;
 #[cfg(feature = "control-plane")]
 pub mod karmada;
 #[cfg(feature = "control-plane")]
+pub mod line;
+#[cfg(feature = "control-plane")]
 pub mod node;
 #[cfg(feature = "control-plane")]
 pub mod ocm;
@@ -77,6 +80,8 @@ mod sources;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
+#[cfg(feature = "control-plane")]
+pub use line::Line;
 #[cfg(feature = "control-plane")]
 pub use node::{MetricsServer, RealNode};
 #[cfg(feature = "control-plane")]

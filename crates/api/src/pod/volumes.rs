@@ -1,14 +1,18 @@
 //! Which volumes come along with a pod, and where can they be reached?
 //!
-//! Volumes made on the node itself need nothing. Those behind a claim exist already, if the claim is bound, and
-//! say which nodes reach them; placing pods whose volumes have yet to be found or made is not done here.
+//! Volumes made on the node itself need nothing. Those behind a claim exist already, if the claim is bound, and say
+//! which nodes reach them. A claim that waits for its pod to have a node is handed on: its volume is found, or made,
+//! together with the node. What keeps the pod from being placed is told in kube-scheduler's words, and the first that
+//! it would find comes first.
 
-use crate::context::{Context, PersistentVolume, Standing};
+use crate::context::{Claim, Context, PersistentVolume, Standing};
 use crate::read::At;
 use loadline_core::select::label::{Expression, check_value};
 use loadline_core::select::node::{NodeSelector, NodeTerm, Required};
-use loadline_core::view::{Hold, PodFacts, Volume};
+use loadline_core::view::volumes::Disk;
+use loadline_core::view::{Hold, PodFacts, Volume, Wants};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A volume of a pod, as its object says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +21,46 @@ pub(super) enum Mention {
     Claim(String),
     /// Behind a claim of that name, made for this pod alone.
     Own(String),
-    /// Written in the pod.
-    Inline(Volume),
-    /// Something we cannot do.
-    Hold(Hold),
+    /// Written in the pod: something to attach, a disk with rules of its own, or both.
+    Inline(Box<(Option<Volume>, Option<Disk>)>),
 }
 
 /// The volumes of a pod that matter for where it can go.
 pub(super) fn read(spec: &At<'_, '_>, pod: &str) -> Vec<Mention> {
     spec.get("volumes").items().filter_map(|at| mention(&at, pod)).collect()
+}
+
+/// What the volumes of a pod are, by the objects there are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Resolved {
+    volumes: Vec<Volume>,
+    claims: Vec<Arc<loadline_core::view::volumes::Claim>>,
+    exclusive: Vec<Arc<str>>,
+    disks: Vec<Disk>,
+}
+
+impl Resolved {
+    /// Is it what the pod is known to want?
+    pub fn is_in(&self, wants: &Wants) -> bool {
+        self.volumes == wants.volumes
+            && self.claims == wants.claims
+            && self.exclusive == wants.exclusive
+            && self.disks == wants.disks
+    }
+
+    pub fn put(self, wants: &mut Wants) {
+        (wants.volumes, wants.claims) = (self.volumes, self.claims);
+        (wants.exclusive, wants.disks) = (self.exclusive, self.disks);
+    }
+}
+
+/// In which order what is wrong is found, over all claims of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Missing,
+    Unfit,
+    Unbound,
+    WithoutVolume,
 }
 
 /// What the volumes are, by the claims and volumes there are.
@@ -34,82 +69,152 @@ pub(super) fn resolve(
     pod: &PodFacts,
     context: &Context,
     holds: &mut Vec<Hold>,
-) -> Vec<Volume> {
-    let mut out = Vec::new();
+) -> Resolved {
+    let mut out = Resolved::default();
+    let mut problems: Vec<(Found, String)> = Vec::new();
     for mention in mentions {
-        let found = match mention {
-            Mention::Claim(name) => claimed(name, None, pod, context),
-            Mention::Own(name) => claimed(name, Some(&pod.uid), pod, context),
-            Mention::Inline(volume) => Ok(volume.clone()),
-            Mention::Hold(hold) => Err(hold.clone()),
+        let (name, made_for) = match mention {
+            Mention::Claim(name) => (name, None),
+            Mention::Own(name) => (name, Some(&*pod.uid)),
+            Mention::Inline(written) => {
+                out.volumes.extend(written.0.clone());
+                out.disks.extend(written.1.clone());
+                continue;
+            }
         };
-        match found {
-            Ok(volume) => out.push(volume),
-            Err(hold) => holds.push(hold),
+        let Some(claim) = context.claims.get(&(pod.key.namespace.to_string(), name.to_owned())) else {
+            problems.push(match made_for {
+                None => (Found::Missing, format!("persistentvolumeclaim {name:?} not found")),
+                Some(_) => (
+                    Found::Unfit,
+                    format!(
+                        "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+                    ),
+                ),
+            });
+            continue;
+        };
+        let known: Arc<str> = format!("{}/{name}", pod.key.namespace).into();
+        if claim.exclusive && made_for.is_none() && !out.exclusive.contains(&known) {
+            out.exclusive.push(known);
         }
+        problems.extend(out.claimed(claim, made_for, pod, context).err());
     }
+    problems.sort_by_key(|(found, _)| *found);
+    holds.extend(problems.into_iter().map(|(_, what)| Hold::Claim(what)));
     out
 }
 
-/// Disks that some pods cannot share on one node, by rules of their own.
-const WITH_RULES: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"];
+impl Resolved {
+    /// Adds what is behind a claim that is there; one made for this pod, if its identity is given.
+    fn claimed(
+        &mut self,
+        claim: &Claim,
+        made_for: Option<&str>,
+        pod: &PodFacts,
+        context: &Context,
+    ) -> Result<(), (Found, String)> {
+        let class = claim.class.as_ref().and_then(|class| context.storage.get(class));
+        let volume = claim.volume.as_ref().and_then(|name| context.volumes.get(name));
+        // It counts for who attaches it whether it is bound or not.
+        match volume {
+            Some(volume) => self.volumes.push(found(volume)),
+            None => self.volumes.extend(class.and_then(|class| {
+                let driver = attacher(class.offer.provisioner.as_deref()?);
+                let id = format!("{driver}/unbound {}/{}", claim.namespace, claim.name);
+                Some(Volume { id: id.into(), driver: Some(driver.into()), ..Volume::default() })
+            })),
+        }
+        let name = &claim.name;
+        let bound = claim.volume.as_ref().filter(|_| claim.standing == Standing::Bound);
+        let problem = match claim.standing {
+            Standing::Lost => {
+                let volume = claim.volume.as_deref().unwrap_or_default();
+                Some(format!(
+                    "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"
+                ))
+            }
+            Standing::Leaving => Some(format!("persistentvolumeclaim {name:?} is being deleted")),
+            Standing::Waiting | Standing::Bound => {
+                let foreign = made_for.is_some_and(|uid| claim.owner.as_deref() != Some(uid));
+                foreign.then(|| {
+                    let (space, key) = (&claim.namespace, &pod.key);
+                    format!("PVC {space}/{name} was not created for pod {key} (pod is not owner)")
+                })
+            }
+        };
+        if let Some(problem) = problem {
+            return Err((Found::Unfit, problem));
+        }
+        match (bound, volume) {
+            (Some(_), Some(_)) => Ok(()),
+            (Some(bound), None) => {
+                Err((Found::WithoutVolume, format!("persistentvolume {bound:?} not found")))
+            }
+            (None, _) if claim.volume.is_none() && class.is_some_and(|class| class.delayed) => {
+                // Mentioned twice it is still one claim.
+                if !self.claims.iter().any(|known| known.key == claim.asks.key) {
+                    self.claims.push(claim.asks.clone());
+                }
+                Ok(())
+            }
+            (None, _) => Err((Found::Unbound, "pod has unbound immediate PersistentVolumeClaims".to_owned())),
+        }
+    }
+}
+
+/// A volume that is there.
+fn found(volume: &PersistentVolume) -> Volume {
+    let id = match &volume.attached {
+        Some((driver, handle)) => format!("{driver}/{handle}"),
+        None => volume.name.clone(),
+    };
+    Volume {
+        id: id.into(),
+        driver: volume.attached.as_ref().map(|(driver, _)| driver.as_str().into()),
+        reachable: volume.offer.reachable.clone(),
+        zones: zones(volume),
+    }
+}
 
 fn mention(at: &At<'_, '_>, pod: &str) -> Option<Mention> {
-    let name = at.get("name").string();
     if let Some(claim) = at.get("persistentVolumeClaim").some() {
         return Some(Mention::Claim(claim.get("claimName").string()));
     }
     if at.get("ephemeral").is_set() {
-        return Some(Mention::Own(format!("{pod}-{name}")));
+        return Some(Mention::Own(format!("{pod}-{}", at.get("name").string())));
     }
-    if let Some(kind) = WITH_RULES.into_iter().find(|kind| at.get(kind).is_set()) {
-        let what = format!("a {kind} written in the pod (volume {name:?})");
-        return Some(Mention::Hold(Hold::Unsupported(what)));
-    }
-    let (driver, handle) = attach(at)?;
-    Some(Mention::Inline(Volume {
+    let volume = attach(at).map(|(driver, handle)| Volume {
         id: format!("{driver}/{handle}").into(),
         driver: Some(driver.into()),
         ..Volume::default()
-    }))
+    });
+    let disk = disk(at);
+    (volume.is_some() || disk.is_some()).then(|| Mention::Inline(Box::new((volume, disk))))
 }
 
-/// The volume behind a claim; behind one made for this pod, if its identity is given.
-fn claimed(name: &str, made_for: Option<&str>, pod: &PodFacts, context: &Context) -> Result<Volume, Hold> {
-    let invalid = |problem: &str| Err(Hold::Invalid(format!("PersistentVolumeClaim {name:?} {problem}")));
-    let Some(claim) = context.claims.get(&(pod.key.namespace.to_string(), name.to_owned())) else {
-        return invalid(if made_for.is_some() { "has not been created yet" } else { "does not exist" });
+/// Disks that some pods cannot share on one node, by rules of their own.
+fn disk(at: &At<'_, '_>) -> Option<Disk> {
+    let one = |kind: &str, field: &str| {
+        let disk = at.get(kind).some()?;
+        let addresses = vec![disk.get(field).shared()];
+        // What Amazon attaches nobody shares.
+        let shared = kind != "awsElasticBlockStore" && disk.get("readOnly").flag();
+        Some(Disk { name: kind.into(), addresses, shared })
     };
-    match claim.standing {
-        Standing::Lost => return invalid("has lost its volume"),
-        Standing::Leaving => return invalid("is being deleted"),
-        Standing::Waiting | Standing::Bound => {}
-    }
-    if made_for.is_some_and(|uid| claim.owner.as_deref() != Some(uid)) {
-        return invalid("was not made for this pod");
-    }
-    let Some(bound) = claim.volume.as_ref().filter(|_| claim.standing == Standing::Bound) else {
-        let delayed = claim.class.as_ref().and_then(|class| context.storage.get(class)) == Some(&true);
-        let why = if delayed && claim.volume.is_none() {
-            "delayed volume binding (WaitForFirstConsumer)"
-        } else {
-            "a volume that is not bound yet"
-        };
-        return Err(Hold::Unsupported(format!("{why}, of PersistentVolumeClaim {name:?}")));
+    let ceph = || {
+        let disk = at.get("rbd").some()?;
+        let pool = disk.get("pool").text().unwrap_or("rbd").to_owned();
+        Some(Disk {
+            name: format!("rbd {pool}/{}", disk.get("image").string()).into(),
+            addresses: disk.get("monitors").items().map(|at| at.shared()).collect(),
+            shared: disk.get("readOnly").flag(),
+        })
     };
-    let Some(volume) = context.volumes.get(bound) else {
-        return invalid(&format!("is bound to PersistentVolume {bound:?}, which does not exist"));
-    };
-    let id = match &volume.attached {
-        Some((driver, handle)) => format!("{driver}/{handle}"),
-        None => bound.clone(),
-    };
-    Ok(Volume {
-        id: id.into(),
-        driver: volume.attached.as_ref().map(|(driver, _)| driver.as_str().into()),
-        reachable: reachable(volume),
-        exclusive: claim.exclusive,
-    })
+    one("gcePersistentDisk", "pdName")
+        .or_else(|| one("awsElasticBlockStore", "volumeID"))
+        .or_else(|| one("iscsi", "iqn"))
+        .or_else(ceph)
 }
 
 /// Who attaches the volume of a `PersistentVolume`, and its name there.
@@ -118,6 +223,18 @@ pub(crate) fn attached(spec: &At<'_, '_>) -> Option<(String, String)> {
     match csi.get("driver").text() {
         Some(driver) => Some((driver.to_owned(), csi.get("volumeHandle").string())),
         None => attach(spec),
+    }
+}
+
+/// The driver that attaches what a provisioner makes; those once built in have successors.
+fn attacher(provisioner: &str) -> &str {
+    match provisioner {
+        "kubernetes.io/aws-ebs" => "ebs.csi.aws.com",
+        "kubernetes.io/azure-disk" => "disk.csi.azure.com",
+        "kubernetes.io/cinder" => "cinder.csi.openstack.org",
+        "kubernetes.io/gce-pd" => "pd.csi.storage.gke.io",
+        "kubernetes.io/vsphere-volume" => "csi.vsphere.vmware.com",
+        other => other,
     }
 }
 
@@ -145,36 +262,25 @@ const PLACES: [(&str, &str); 4] = [
     (REGION, REGION),
 ];
 
-/// Which nodes reach the volume: those its node affinity allows, and of these
+/// Which nodes are where the volume is, by its labels:
 ///
 /// - those whose zone and region are among the ones in the volume's labels; an old label of the volume is
 ///   compared with the new one of the node where that lacks the old;
 /// - those that have no such label at all: a cluster in one zone need not say so.
-fn reachable(volume: &PersistentVolume) -> Required {
+fn zones(volume: &PersistentVolume) -> Required {
     let places = PLACES.iter().filter_map(|(key, now)| alternatives(&volume.labels, key, now));
     // Every way to meet all labels, as alternatives of conditions.
     let located = places.fold(None::<Vec<Vec<Expression>>>, |so_far, here| {
         let so_far = so_far.unwrap_or_else(|| vec![Vec::new()]);
         Some(so_far.iter().flat_map(|a| here.iter().map(move |b| [a.as_slice(), b].concat())).collect())
     });
-    let Some(mut located) = located else {
-        return Required::new(&BTreeMap::new(), volume.affinity.as_ref());
-    };
+    let Some(mut located) = located else { return Required::default() };
     located.push(PLACES.iter().map(|(key, _)| condition(key, "DoesNotExist", Vec::new())).collect());
-    // A term without conditions matches no node, and must not come to match one by what is added to it.
-    let terms = volume.affinity.as_ref().map_or_else(
-        || vec![NodeTerm::default()],
-        |affinity| {
-            affinity.node_selector_terms.iter().filter(|t| **t != NodeTerm::default()).cloned().collect()
-        },
-    );
-    let both = terms.iter().flat_map(|term| {
-        located.iter().map(|conditions| NodeTerm {
-            match_expressions: [term.match_expressions.as_slice(), conditions].concat(),
-            match_fields: term.match_fields.clone(),
-        })
-    });
-    Required::new(&BTreeMap::new(), Some(&NodeSelector { node_selector_terms: both.collect() }))
+    let terms = located
+        .into_iter()
+        .map(|match_expressions| NodeTerm { match_expressions, match_fields: Vec::new() })
+        .collect();
+    Required::new(&BTreeMap::new(), Some(&NodeSelector { node_selector_terms: terms }))
 }
 
 /// How a node can match one label of a volume; none if the volume does not have it, or has nonsense.

@@ -10,19 +10,19 @@ use std::fmt::Write as _;
 
 /// What was wrong so far.
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     origin: Origin,
     problems: RefCell<Vec<Problem>>,
     warnings: RefCell<Vec<Problem>>,
 }
 
 impl Notes {
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(crate) fn new(origin: Origin) -> Self {
         Self { origin, problems: RefCell::default(), warnings: RefCell::default() }
     }
 
     /// Problems and warnings.
-    pub(super) fn take(self) -> (Vec<Problem>, Vec<Problem>) {
+    pub(crate) fn take(self) -> (Vec<Problem>, Vec<Problem>) {
         (self.problems.into_inner(), self.warnings.into_inner())
     }
 
@@ -33,7 +33,7 @@ impl Notes {
 
 /// An object of the document; empty where it is missing or no object.
 #[derive(Clone, Debug)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     map: Option<&'a Map<'a>>,
     path: String,
     notes: &'a Notes,
@@ -41,11 +41,16 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The whole document, with the only fields it may have.
-    pub(super) fn root(value: &'a Tree<'a>, notes: &'a Notes, known: &[&str]) -> Self {
+    pub(crate) fn root(value: &'a Tree<'a>, notes: &'a Notes, known: &[&str]) -> Self {
         if value.is_null() {
             notes.problems.borrow_mut().push(notes.problem(String::new(), expected("an object", value)));
         }
         Self::new(Some(value), String::new(), notes, known)
+    }
+
+    /// A spec that stands alone, as if it were in a document.
+    pub(crate) fn spec(value: &'a Tree<'a>, notes: &'a Notes, known: &[&str]) -> Self {
+        Self::new(Some(value), "spec".to_owned(), notes, known)
     }
 
     fn new(value: Option<&'a Tree<'a>>, path: String, notes: &'a Notes, known: &[&str]) -> Self {
@@ -72,7 +77,7 @@ impl<'a> Fields<'a> {
         Self { map, path, notes }
     }
 
-    pub(super) fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         let mut path = self.path.clone();
         if !path.is_empty() {
             path.push('.');
@@ -82,31 +87,31 @@ impl<'a> Fields<'a> {
     }
 
     /// Notes what is wrong with a field.
-    pub(super) fn wrong(&self, name: &str, message: &str) {
+    pub(crate) fn wrong(&self, name: &str, message: &str) {
         self.notes.problems.borrow_mut().push(self.notes.problem(self.at(name), message));
     }
 
     /// Notes what is odd about a field.
-    pub(super) fn warn(&self, name: &str, message: &str) {
+    pub(crate) fn warn(&self, name: &str, message: &str) {
         self.notes.warnings.borrow_mut().push(self.notes.problem(self.at(name), message));
     }
 
-    fn value(&self, name: &str) -> Option<&'a Tree<'a>> {
+    pub(crate) fn value(&self, name: &str) -> Option<&'a Tree<'a>> {
         self.map?.get(name).filter(|value| !value.is_null())
     }
 
     /// Is there anything?
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 
     /// The names of all fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.map.into_iter().flat_map(Map::keys)
     }
 
     /// Checks that the document is what it should be.
-    pub(super) fn is(&self, (version, kind): (&str, &str)) {
+    pub(crate) fn is(&self, (version, kind): (&str, &str)) {
         for (field, want) in [("apiVersion", version), ("kind", kind)] {
             let found = self.map.map(|map| map.get(field));
             if let Some(found) = found
@@ -128,17 +133,17 @@ impl<'a> Fields<'a> {
     }
 
     /// An object with the only fields it may have.
-    pub(super) fn object(&self, name: &str, known: &[&str]) -> Self {
+    pub(crate) fn object(&self, name: &str, known: &[&str]) -> Self {
         Self::new(self.value(name), self.at(name), self.notes, known)
     }
 
     /// An object with any fields.
-    pub(super) fn open(&self, name: &str) -> Self {
+    pub(crate) fn open(&self, name: &str) -> Self {
         Self::any(self.value(name), self.at(name), self.notes)
     }
 
     /// A list of objects with the only fields they may have.
-    pub(super) fn list(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
+    pub(crate) fn list(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
         let (path, notes) = (self.at(name), self.notes);
         let items = self.read(name, "a list", Tree::as_array).into_iter().flatten().enumerate();
         items.map(move |(i, item)| {
@@ -151,7 +156,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of texts.
-    pub(super) fn texts(&self, name: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let items = self.read(name, "a list", Tree::as_array).into_iter().flatten().enumerate();
         items
             .filter_map(|(i, item)| {
@@ -165,17 +170,17 @@ impl<'a> Fields<'a> {
     }
 
     /// A text, or an empty one.
-    pub(super) fn text(&self, name: &str) -> &'a str {
+    pub(crate) fn text(&self, name: &str) -> &'a str {
         self.word(name).unwrap_or_default()
     }
 
     /// A text, if it is there.
-    pub(super) fn word(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn word(&self, name: &str) -> Option<&'a str> {
         self.read(name, "a string", Tree::as_str)
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let word = self.word(name)?;
         let found = choices.iter().find(|(known, _)| *known == word).map(|(_, choice)| *choice);
         if found.is_none() {
@@ -185,22 +190,26 @@ impl<'a> Fields<'a> {
         found
     }
 
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        self.read(name, "true or false", Tree::as_bool)
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.read(name, "a number", Tree::as_f64)
     }
 
     /// A share, exactly as it is written.
-    pub(super) fn ratio(&self, name: &str) -> Option<Ratio> {
+    pub(crate) fn ratio(&self, name: &str) -> Option<Ratio> {
         self.read(name, "a ratio such as 0.8", |value| value.as_f64().and_then(Ratio::from_f64))
     }
 
     /// A whole number, or 0.
-    pub(super) fn whole(&self, name: &str) -> i64 {
+    pub(crate) fn whole(&self, name: &str) -> i64 {
         self.read(name, "a whole number", Tree::as_i64).unwrap_or_default()
     }
 
     /// A time, or none at all.
-    pub(super) fn duration(&self, name: &str) -> SignedDuration {
+    pub(crate) fn duration(&self, name: &str) -> SignedDuration {
         let want = "a time such as \"3m\" or \"1h30m\"";
         self.read(name, want, |value| value.as_str().and_then(duration::parse)).unwrap_or_default()
     }

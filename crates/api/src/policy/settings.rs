@@ -18,20 +18,29 @@ pub(super) fn read(document: &Tree<'_>) -> Read<Settings> {
     let root = Fields::root(document, &notes, &["apiVersion", "kind", "metadata", "spec"]);
     root.is(SETTINGS);
     root.open("metadata");
-    let spec = root.object("spec", SPEC);
+    let settings = read_spec(&root.object("spec", SPEC));
+    Read::noted(settings, notes)
+}
+
+/// The spec alone.
+pub(super) fn read_alone(spec: &Tree<'_>) -> Read<Settings> {
+    let notes = Notes::new(Origin::Settings);
+    let settings = read_spec(&Fields::spec(spec, &notes, SPEC));
+    Read::noted(settings, notes)
+}
+
+fn read_spec(spec: &Fields<'_>) -> Settings {
     let modes = [("default", Mode::Default), ("upstream", Mode::Upstream)];
     let missing = [("Estimate", Missing::Estimate), ("Allow", Missing::Allow), ("Deny", Missing::Deny)];
-    let settings = Settings {
+    Settings {
         mode: spec.choice("mode", &modes).unwrap_or_default(),
-        time_zone: zone(&spec),
-        targets: targets(&spec),
+        time_zone: zone(spec),
+        targets: targets(spec),
         nodes: spec.list("nodes", &["selector", "targets", "thresholds"]).map(|item| node(&item)).collect(),
         missing: spec.choice("missingData", &missing).unwrap_or_default(),
         settle: spec.duration("settle"),
-        exempt: exempt(&spec),
-    };
-    let (problems, warnings) = notes.take();
-    Read { out: settings, problems, warnings }
+        exempt: exempt(spec),
+    }
 }
 
 fn zone(spec: &Fields<'_>) -> Option<TimeZone> {

@@ -24,10 +24,11 @@ pub(super) enum Theme {
     Apart,
     Images,
     Siblings,
+    Volumes,
     Everything,
 }
 
-const THEMES: [Theme; 13] = [
+pub(super) const THEMES: [Theme; 13] = [
     Theme::Amounts,
     Theme::Taints,
     Theme::Nodes,
@@ -46,13 +47,26 @@ const THEMES: [Theme; 13] = [
 pub(super) struct Maker {
     pub(super) dice: Dice,
     pub(super) theme: Theme,
-    nodes: usize,
+    pub(super) nodes: usize,
 }
 
 /// The world of that number under that seed.
 pub fn world(seed: u64, number: usize) -> World {
     let mut dice = Dice::new(seed, number);
     let theme = THEMES[dice.below(THEMES.len())];
+    themed(dice, theme)
+}
+
+/// One that is about volumes.
+pub fn volume_world(seed: u64, number: usize) -> World {
+    let mut world = themed(Dice::new(seed, number), Theme::Volumes);
+    let dice = Dice::new(seed, usize::MAX - number);
+    let mut maker = Maker { dice, theme: Theme::Volumes, nodes: world.nodes.len() };
+    maker.storage(&mut world);
+    world
+}
+
+fn themed(mut dice: Dice, theme: Theme) -> World {
     let nodes = if dice.chance(1) { 0 } else { dice.range(1, 7) };
     let mut maker = Maker { dice, theme, nodes };
     let crowd =
@@ -72,7 +86,7 @@ pub fn world(seed: u64, number: usize) -> World {
 
 /// A pod that ended while another one on its node has the same port is still there instead: which ports are taken
 /// then depends on who came first, see `differences.md`.
-fn share_no_port_with_the_dead(pods: &mut [Pod]) {
+pub(super) fn share_no_port_with_the_dead(pods: &mut [Pod]) {
     let ports = |pod: &Pod| -> Vec<(Value, Value)> {
         pod.ports.iter().map(|p| (p["containerPort"].clone(), p["protocol"].clone())).collect()
     };
@@ -104,7 +118,7 @@ impl Maker {
         self.dice.chance(percent)
     }
 
-    fn node(&mut self, at: usize) -> Node {
+    pub(super) fn node(&mut self, at: usize) -> Node {
         let name = format!("@{at}");
         let mut labels = BTreeMap::new();
         let d = &mut self.dice;
@@ -262,7 +276,7 @@ impl Maker {
     }
 
     /// A pod that is somewhere already.
-    fn settled(&mut self, at: usize) -> Pod {
+    pub(super) fn settled(&mut self, at: usize) -> Pod {
         let mut pod = self.pod(format!("p{at}"));
         // The first half of the nodes gets more, so that things are uneven.
         let nodes = if self.dice.chance(40) { self.nodes.div_ceil(2) } else { self.nodes };
@@ -283,7 +297,7 @@ impl Maker {
     }
 
     /// The pod that looks for a place.
-    fn seeker(&mut self) -> Pod {
+    pub(super) fn seeker(&mut self) -> Pod {
         let mut pod = self.pod("seeker".to_owned());
         let mut affinity = Map::new();
         if self.about(Theme::Nodes, 4, 30) {

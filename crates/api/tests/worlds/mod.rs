@@ -6,16 +6,19 @@
 
 #![allow(dead_code, reason = "with and without a control plane, not the same parts are used")]
 
+pub mod crowd;
 pub mod dice;
 pub mod differences;
 pub mod generate;
 pub mod ours;
+pub mod queue;
 pub mod real;
+pub mod storage;
 pub mod unasked;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Every namespace there is, with its labels. Namespaces cannot be deleted without a controller, so all worlds
 /// share these.
@@ -28,6 +31,22 @@ pub const NAMESPACES: &[(&str, &[(&str, &str)])] = &[
 
 /// Every priority class, with its value. None preempts, so that what the scheduler says is about places only.
 pub const CLASSES: &[(&str, i32)] = &[("low", -5), ("mid", 0), ("high", 1000)];
+
+/// Classes of worlds that are about preemption, with their value and policy.
+pub const RANKS: &[(&str, i32, &str)] = &[
+    ("batch", -100, "PreemptLowerPriority"),
+    ("base", 0, "PreemptLowerPriority"),
+    ("serve", 100, "PreemptLowerPriority"),
+    ("urgent", 1000, "PreemptLowerPriority"),
+    ("patient", 1000, "Never"),
+];
+
+/// Every priority class as an object.
+pub fn classes() -> Vec<Value> {
+    let class = |name: &str, value: i32, policy: &str| json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
+    let quiet = CLASSES.iter().map(|(name, value)| class(name, *value, "Never"));
+    quiet.chain(RANKS.iter().map(|(name, value, policy)| class(name, *value, policy))).collect()
+}
 
 /// A node, short.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,6 +128,24 @@ pub struct Pod {
     pub spec: Map<String, Value>,
     #[serde(skip_serializing_if = "State::is_there")]
     pub state: State,
+    /// When it started, in seconds of its day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<u32>,
+}
+
+/// How many pods may be disrupted, short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    pub name: String,
+    #[serde(rename = "in")]
+    pub namespace: String,
+    /// As it is.
+    pub selector: Value,
+    pub allowed: usize,
+    /// Pods that are about to go, and counted already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disrupted: Vec<String>,
 }
 
 /// A service, short.
@@ -145,6 +182,11 @@ pub struct World {
     pub services: Vec<Service>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<Workload>,
+    /// Classes, volumes, claims and what else storage is made of, as they are but for the version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub storage: Vec<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
     /// The one that looks for a place.
     pub pod: Pod,
 }
@@ -154,9 +196,17 @@ pub struct World {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It got a node. Where several would do, how far each is behind the best.
-    Bound { node: String, behind: BTreeMap<String, i64> },
+    Bound {
+        node: String,
+        behind: BTreeMap<String, i64>,
+        /// Which of its claims get which volumes that are there, on that node.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        volumes: BTreeMap<String, String>,
+    },
     /// It got none, and why; without what is said of preemption.
     Refused(String),
+    /// It got none, and pods have to go for it. Those that are leaving already count.
+    Preempts { why: String, node: String, victims: BTreeSet<String> },
 }
 
 /// A world and what kube-scheduler made of it.
@@ -173,14 +223,16 @@ pub struct Objects {
     pub nodes: Vec<Value>,
     pub pods: Vec<(State, Value)>,
     pub pod: Value,
-    /// Services and workloads.
+    /// Services, workloads and budgets.
     pub selecting: Vec<Value>,
+    pub storage: Vec<Value>,
 }
 
 impl World {
-    /// Are there services or workloads that select pods?
-    pub fn selects(&self) -> bool {
-        !self.services.is_empty() || !self.workloads.is_empty()
+    /// Are there objects of which the scheduler does not say when it hears of them?
+    pub fn is_heard_of_silently(&self) -> bool {
+        let selecting = !self.services.is_empty() || !self.workloads.is_empty() || !self.budgets.is_empty();
+        selecting || !self.storage.is_empty()
     }
 
     /// As objects of the API, names of nodes starting with the prefix.
@@ -193,9 +245,18 @@ impl World {
             nodes: self.nodes.iter().map(|n| named(node(n))).collect(),
             pods: self.pods.iter().map(|p| (p.state, named(pod(p)))).collect(),
             pod: named(pod(&self.pod)),
-            selecting: self.services.iter().map(service).chain(self.workloads.iter().map(workload)).collect(),
+            storage: self.storage.iter().map(|object| named(stored(object))).collect(),
+            selecting: (self.services.iter().map(service))
+                .chain(self.workloads.iter().map(workload))
+                .chain(self.budgets.iter().map(budget))
+                .collect(),
         }
     }
+}
+
+/// A message of a world whose names start with the prefix, as it would be without: names are in quotes.
+pub fn unnamed(message: &str, prefix: &str) -> String {
+    message.replace(&format!("\"{prefix}"), "\"@")
 }
 
 fn node(short: &Node) -> Value {
@@ -213,12 +274,34 @@ fn node(short: &Node) -> Value {
     })
 }
 
+/// Something of storage, with its version.
+fn stored(short: &Value) -> Value {
+    let core = short["kind"].as_str().is_some_and(|kind| kind.starts_with("Persistent"));
+    let mut out = short.clone();
+    out["apiVersion"] = if core { "v1" } else { "storage.k8s.io/v1" }.into();
+    out
+}
+
 fn service(short: &Service) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": short.name, "namespace": short.namespace},
         "spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": short.selector},
+    })
+}
+
+/// Its status is what the disruption controller would write; none runs.
+fn budget(short: &Budget) -> Value {
+    let disrupted: BTreeMap<&str, &str> =
+        short.disrupted.iter().map(|pod| (pod.as_str(), "2026-01-01T00:00:00Z")).collect();
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": short.name, "namespace": short.namespace},
+        "spec": {"selector": short.selector, "maxUnavailable": 1},
+        "status": {"disruptionsAllowed": short.allowed, "disruptedPods": disrupted,
+            "currentHealthy": short.allowed, "desiredHealthy": 0, "expectedPods": short.allowed},
     })
 }
 
@@ -275,6 +358,10 @@ fn pod(short: &Pod) -> Value {
         "metadata": {"name": short.name, "namespace": short.namespace, "labels": short.labels},
         "spec": spec,
     });
+    if let Some(second) = short.started {
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        out["status"] = json!({"startTime": format!("2026-01-01T{hour:02}:{minute:02}:{second:02}Z")});
+    }
     if let Some((kind, name)) = &short.owner {
         let version = match kind.as_str() {
             "ReplicationController" => "v1",

@@ -4,7 +4,8 @@
 //! place, the scheduler must know everything else, and before the next world it must have forgotten this one; its
 //! log says what it has been told. The log also says how every node was scored, which nothing else tells.
 
-use super::{CLASSES, NAMESPACES, Outcome, State, World};
+use super::queue::Queue;
+use super::{NAMESPACES, Objects, Outcome, State, World, classes, unnamed};
 use futures::future::try_join_all;
 use http::{Method, Request};
 use loadline_testkit::ControlPlane;
@@ -21,8 +22,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Flags for kube-scheduler: it is to be as it is everywhere, only quick to write and to say what it does.
-const FLAGS: &[&str] =
-    &["--kube-api-qps=2000", "--kube-api-burst=4000", "--vmodule=schedule_one=10,eventhandlers=4"];
+const FLAGS: &[&str] = &[
+    "--kube-api-qps=2000",
+    "--kube-api-burst=4000",
+    "--vmodule=schedule_one=10,eventhandlers=4,binder=5,preemption=5,executor=5,default_preemption=5",
+];
 
 /// A control plane with a scheduler; the file is its log.
 pub struct Real {
@@ -47,7 +51,7 @@ impl Log {
         }
     }
 
-    /// Waits until it said something of each object, in the words `said`.
+    /// Waits until it said something of each object, in the words `said`, as often as the object is named.
     async fn wait(&mut self, said: &str, of: &str, names: &[String]) {
         let started = Instant::now();
         loop {
@@ -55,13 +59,28 @@ impl Log {
             let wanted = format!("\"{said}\" {of}=");
             let about = |name: &String| {
                 let object = format!("{wanted}\"{name}\"");
-                self.lines.iter().any(|line| line.contains(&object))
+                let often = names.iter().filter(|other| *other == name).count();
+                self.lines.iter().filter(|line| line.contains(&object)).take(often).count() == often
             };
             let missing: Vec<&String> = names.iter().filter(|name| !about(name)).collect();
             if missing.is_empty() {
                 return;
             }
             assert!(started.elapsed() < PATIENCE, "no {said:?} of {missing:?} in\n{}", self.lines.concat());
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Waits until it said one of these things of a pod.
+    async fn wait_any(&mut self, said: &[&str], name: &str) {
+        let started = Instant::now();
+        let wanted: Vec<String> = said.iter().map(|said| format!("\"{said}\" pod=\"{name}\"")).collect();
+        loop {
+            self.read();
+            if self.lines.iter().any(|line| wanted.iter().any(|wanted| line.contains(wanted))) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "none of {wanted:?} in\n{}", self.lines.concat());
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -84,26 +103,52 @@ fn path(object: &Value) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", part("namespace"), part("name"))
 }
 
-/// Where services and workloads of a namespace are, by kind.
-fn collection(kind: &str, namespace: &str) -> String {
+/// Where objects of a kind are, and of a namespace if they are in one.
+fn collection(kind: &str, namespace: Option<&str>) -> String {
     let (root, plural) = match kind {
+        "PersistentVolume" => ("/api/v1", "persistentvolumes"),
+        "PersistentVolumeClaim" => ("/api/v1", "persistentvolumeclaims"),
+        "StorageClass" => ("/apis/storage.k8s.io/v1", "storageclasses"),
+        "CSINode" => ("/apis/storage.k8s.io/v1", "csinodes"),
+        "CSIDriver" => ("/apis/storage.k8s.io/v1", "csidrivers"),
+        "CSIStorageCapacity" => ("/apis/storage.k8s.io/v1", "csistoragecapacities"),
+        "PodDisruptionBudget" => ("/apis/policy/v1", "poddisruptionbudgets"),
         "Service" => ("/api/v1", "services"),
         "ReplicationController" => ("/api/v1", "replicationcontrollers"),
         "ReplicaSet" => ("/apis/apps/v1", "replicasets"),
         _ => ("/apis/apps/v1", "statefulsets"),
     };
-    format!("{root}/namespaces/{namespace}/{plural}")
+    namespace.map_or_else(|| format!("{root}/{plural}"), |name| format!("{root}/namespaces/{name}/{plural}"))
 }
 
 fn collections(objects: &[Value]) -> BTreeSet<String> {
     let text = |value: &Value| value.as_str().expect("objects say what they are").to_owned();
-    objects.iter().map(|o| collection(&text(&o["kind"]), &text(&o["metadata"]["namespace"]))).collect()
+    objects.iter().map(|o| collection(&text(&o["kind"]), o["metadata"]["namespace"].as_str())).collect()
+}
+
+/// How things are deleted when a world is over.
+fn away() -> Value {
+    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+}
+
+impl Objects {
+    fn node_names(&self) -> Vec<String> {
+        let name = |node: &Value| node["metadata"]["name"].as_str().expect("nodes have names").to_owned();
+        self.nodes.iter().map(name).collect()
+    }
+
+    /// Full names of the pods in a state.
+    fn those(&self, keep: fn(State) -> bool) -> Vec<String> {
+        self.pods.iter().filter(|(state, _)| keep(*state)).map(|(_, pod)| full_name(pod)).collect()
+    }
 }
 
 impl Real {
     /// Starts everything; none means "return", and the reason has been printed.
     pub async fn start_or_skip() -> Option<Self> {
-        let plane = ControlPlane::setup().scheduler(FLAGS).start_or_skip()?;
+        // Nobody here would let go of volumes that are protected.
+        let unprotected = "--disable-admission-plugins=StorageObjectInUseProtection";
+        let plane = ControlPlane::setup().apiserver(&[unprotected]).scheduler(FLAGS).start_or_skip()?;
         let access = kube::config::Kubeconfig::read_from(plane.kubeconfig()).expect("a kubeconfig");
         let options = kube::config::KubeConfigOptions::default();
         let mut config =
@@ -117,8 +162,7 @@ impl Real {
             let body = json!({"metadata": {"name": name, "labels": labels}});
             real.send(Method::POST, "/api/v1/namespaces", &body).await;
         }
-        for (name, value) in CLASSES {
-            let body = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"});
+        for body in classes() {
             real.send(Method::POST, "/apis/scheduling.k8s.io/v1/priorityclasses", &body).await;
         }
         Some(real)
@@ -132,8 +176,11 @@ impl Real {
     async fn settle(&self, state: State, pod: &Value) -> Result<(), kube::Error> {
         let namespace = pod["metadata"]["namespace"].as_str().expect("pods have one");
         self.send(Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), pod).await;
+        let mut status = json!({"status": pod["status"]});
         if let Some(phase) = state.over() {
-            let status = json!({"status": {"phase": phase}});
+            status["status"]["phase"] = phase.into();
+        }
+        if !status["status"].is_null() {
             self.send(Method::PATCH, &format!("{}/status", path(pod)), &status).await;
         }
         if state == State::Leaving {
@@ -146,14 +193,63 @@ impl Real {
     pub async fn outcome(&mut self, world: &World, number: usize) -> Outcome {
         let prefix = format!("w{number}n");
         let objects = world.objects(&prefix);
-        self.log.lines.clear();
+        self.make(&objects).await;
+        let seeker = full_name(&objects.pod);
+        self.settle(State::There, &objects.pod).await.expect("the pod is made");
+        let answer = self.answer(&path(&objects.pod), &seeker).await;
+        let mut outcome = self.read(&answer, &prefix, &seeker).await;
+        self.log.read();
+        if let Outcome::Refused(why) = &outcome
+            && let Some(node) = self.log.lines.iter().find_map(|line| cleared(line, &seeker))
+        {
+            let (why, victims) = (why.clone(), self.victims(world, &objects.pod, &node).await);
+            outcome = Outcome::Preempts { why, node: node.replacen(&prefix, "@", 1), victims };
+        }
+        self.clear(&objects, &[full_name(&objects.pod)]).await;
+        outcome
+    }
 
+    /// What it does with pods that come one after the other. Those that get no node go before the next one comes: they
+    /// would be tried again at any time.
+    pub async fn outcomes(&mut self, queue: &Queue, number: usize) -> Vec<Outcome> {
+        let prefix = format!("q{number}n");
+        let objects = queue.world.objects(&prefix);
+        self.make(&objects).await;
+        let (mut outcomes, mut placed) = (Vec::new(), Vec::new());
+        for pod in &queue.pods {
+            self.log.lines.clear();
+            let object = World { pod: pod.clone(), ..World::default() }.objects(&prefix).pod;
+            let name = full_name(&object);
+            self.settle(State::There, &object).await.expect("the pod is made");
+            let answer = self.answer(&path(&object), &name).await;
+            let outcome = self.read(&answer, &prefix, &name).await;
+            if matches!(outcome, Outcome::Bound { .. }) {
+                self.log.wait("Add event for scheduled pod", "pod", std::slice::from_ref(&name)).await;
+                placed.push(name);
+            } else {
+                self.send(Method::DELETE, &path(&object), &away()).await;
+                self.log.wait("Delete event for unscheduled pod", "pod", &[name]).await;
+            }
+            outcomes.push(outcome);
+        }
+        self.clear(&objects, &placed).await;
+        outcomes
+    }
+
+    /// Makes everything but the pod, and waits until the scheduler knows of it.
+    async fn make(&mut self, objects: &Objects) {
+        self.log.lines.clear();
         // The log does not say when the scheduler hears of these. They come first, and it hears of everything else in
         // the meantime; who compares asks again where that was not enough.
-        for object in &objects.selecting {
+        for object in objects.selecting.iter().chain(&objects.storage) {
             let path =
                 collections(std::slice::from_ref(object)).pop_first().expect("one object is in one place");
             self.send(Method::POST, &path, object).await;
+            if let Some(status) = object.get("status") {
+                let name = object["metadata"]["name"].as_str().expect("objects have names");
+                let status = json!({"status": status});
+                self.send(Method::PATCH, &format!("{path}/{name}/status"), &status).await;
+            }
         }
         let nodes = objects.nodes.iter().map(|n| async {
             self.send(Method::POST, "/api/v1/nodes", n).await;
@@ -163,47 +259,50 @@ impl Real {
         let (one, two) = futures::join!(try_join_all(nodes), try_join_all(pods));
         one.and(two).expect("the world is made");
 
-        let names: Vec<String> = world.nodes.iter().map(|n| n.name.replacen('@', &prefix, 1)).collect();
-        let those = |keep: fn(State) -> bool| -> Vec<String> {
-            objects.pods.iter().filter(|(state, _)| keep(*state)).map(|(_, pod)| full_name(pod)).collect()
-        };
-        self.log.wait("Add event for node", "node", &names).await;
-        self.log.wait("Add event for scheduled pod", "pod", &those(|_| true)).await;
-        self.log.wait("Update event for scheduled pod", "pod", &those(|s| s == State::Leaving)).await;
-        let over = those(|s| s.over().is_some());
+        self.log.wait("Add event for node", "node", &objects.node_names()).await;
+        self.log.wait("Add event for scheduled pod", "pod", &objects.those(|_| true)).await;
+        let started = objects.pods.iter().filter(|(s, pod)| s.over().is_none() && !pod["status"].is_null());
+        let mut updated = objects.those(|s| s == State::Leaving);
+        updated.extend(started.map(|(_, pod)| full_name(pod)));
+        self.log.wait("Update event for scheduled pod", "pod", &updated).await;
+        let over = objects.those(|s| s.over().is_some());
         self.log.wait("Delete event for scheduled pod", "pod", &over).await;
+    }
 
-        let seeker = full_name(&objects.pod);
-        self.settle(State::There, &objects.pod).await.expect("the pod is made");
-        let answer = self.answer(&path(&objects.pod)).await;
-        let outcome = self.read(&answer, &prefix, &seeker).await;
-
-        let away = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-        let mut all = vec!["/api/v1/nodes".to_owned()];
-        let mut spaces: Vec<&str> = world.pods.iter().chain([&world.pod]).map(|p| &*p.namespace).collect();
-        spaces.sort_unstable();
-        spaces.dedup();
-        all.extend(spaces.iter().map(|name| format!("/api/v1/namespaces/{name}/pods")));
+    /// Takes everything away, these pods too, and waits until the scheduler has forgotten it.
+    async fn clear(&mut self, objects: &Objects, pods: &[String]) {
+        let mut all = BTreeSet::from(["/api/v1/nodes".to_owned()]);
+        let settled = objects.those(|_| true);
+        let spaces = settled.iter().chain(pods).filter_map(|name| Some(name.split_once('/')?.0));
+        all.extend(spaces.map(|name| format!("/api/v1/namespaces/{name}/pods")));
         all.extend(collections(&objects.selecting));
+        all.extend(collections(&objects.storage));
         let gone = all.iter().map(|path| async {
-            self.send(Method::DELETE, path, &away).await;
+            self.send(Method::DELETE, path, &away()).await;
             Ok::<_, kube::Error>(())
         });
         try_join_all(gone).await.expect("the world goes away");
-        self.log.wait("Delete event for node", "node", &names).await;
-        self.log.wait("Delete event for scheduled pod", "pod", &those(|_| true)).await;
-        let bound = matches!(outcome, Outcome::Bound { .. });
-        let last = if bound { "Delete event for scheduled pod" } else { "Delete event for unscheduled pod" };
-        self.log.wait(last, "pod", &[seeker]).await;
-        outcome
+        self.log.wait("Delete event for node", "node", &objects.node_names()).await;
+        self.log.wait("Delete event for scheduled pod", "pod", &settled).await;
+        // One that waits for volumes is assumed to be somewhere, and was never seen there.
+        for name in pods {
+            let said = ["Delete event for scheduled pod", "Delete event for unscheduled pod"];
+            self.log.wait_any(&said, name).await;
+        }
     }
 
-    /// The pod once the scheduler has made up its mind.
-    async fn answer(&self, path: &str) -> Value {
+    /// The pod once the scheduler has made up its mind. One whose volumes nobody binds has only its node assumed.
+    async fn answer(&mut self, path: &str, name: &str) -> Value {
         let started = Instant::now();
         loop {
-            let pod = self.send(Method::GET, path, &Value::Null).await;
+            let mut pod = self.send(Method::GET, path, &Value::Null).await;
             if pod["spec"]["nodeName"].is_string() || refusal(&pod).is_some() {
+                return pod;
+            }
+            self.log.read();
+            if let Some(node) = self.log.lines.iter().find_map(|line| assumed(line, name)) {
+                pod["spec"]["nodeName"] = node.into();
+                pod["assumed"] = true.into();
                 return pod;
             }
             assert!(started.elapsed() < PATIENCE, "no answer for\n{pod}\n{}", self.log.lines.concat());
@@ -213,9 +312,11 @@ impl Real {
 
     async fn read(&mut self, pod: &Value, prefix: &str, name: &str) -> Outcome {
         if let Some(message) = refusal(pod) {
-            return Outcome::Refused(places(message).to_owned());
+            return Outcome::Refused(unnamed(places(message), prefix));
         }
-        self.log.wait("Successfully bound pod to node", "pod", &[name.to_owned()]).await;
+        if pod["assumed"].is_null() {
+            self.log.wait("Successfully bound pod to node", "pod", &[name.to_owned()]).await;
+        }
         let node = pod["spec"]["nodeName"].as_str().expect("it has a node").replacen(prefix, "@", 1);
         let totals: BTreeMap<String, i64> = self.log.lines.iter().filter_map(|l| total(l, prefix)).collect();
         let best = totals.values().max().copied().unwrap_or_default();
@@ -223,13 +324,84 @@ impl Real {
             totals.is_empty() || totals.get(&node) == Some(&best),
             "{node} is not the best of {totals:?}"
         );
-        Outcome::Bound { node, behind: totals.into_iter().map(|(n, total)| (n, best - total)).collect() }
+        let volumes = self.log.lines.iter().filter_map(|line| given(line, prefix)).collect();
+        let behind = totals.into_iter().map(|(n, total)| (n, best - total)).collect();
+        Outcome::Bound { node, behind, volumes }
+    }
+
+    /// Who went, or is going already, from the node that is cleared for a pod. Those that are there are deleted in the
+    /// background: waits for the end of that, and for the pod to be promised the node.
+    async fn victims(&mut self, world: &World, pod: &Value, node: &str) -> BTreeSet<String> {
+        let named = |line: &String| victim(line, node);
+        let chosen: BTreeSet<String> = self.log.lines.iter().filter_map(named).collect();
+        let name = |p: &super::Pod| format!("{}/{}", p.namespace, p.name);
+        let leaving: BTreeSet<String> =
+            world.pods.iter().filter(|p| p.state == State::Leaving).map(name).collect();
+        if !chosen.is_subset(&leaving) {
+            self.log.wait("Async Preemption finished completely", "preemptor", &[full_name(pod)]).await;
+        }
+        let started = Instant::now();
+        loop {
+            let now = self.send(Method::GET, &path(pod), &Value::Null).await;
+            if now["status"]["nominatedNodeName"] == node {
+                break;
+            }
+            assert!(started.elapsed() < PATIENCE, "{node} is not promised to\n{now}");
+            tokio::time::sleep(PAUSE).await;
+        }
+        let mut gone: BTreeSet<String> = chosen.intersection(&leaving).cloned().collect();
+        let spaces: BTreeSet<&str> = world.pods.iter().map(|p| &*p.namespace).collect();
+        for space in spaces {
+            let all = self.send(Method::GET, &format!("/api/v1/namespaces/{space}/pods"), &Value::Null).await;
+            let all = all["items"].as_array().expect("a list");
+            let going = all.iter().filter(|p| p["metadata"]["deletionTimestamp"].is_string());
+            gone.extend(going.map(full_name).filter(|name| !leaving.contains(name)));
+        }
+        assert_eq!(gone, chosen, "who went, and who was to go");
+        gone
     }
 
     /// What the plugins said of every node in the last world.
     pub fn scores(&self) -> String {
         self.log.lines.iter().filter(|line| line.contains("Plugin scored")).cloned().collect()
     }
+}
+
+/// The node a pod is assumed to be on, from a line that has it.
+fn assumed(line: &str, pod: &str) -> Option<String> {
+    let (_, rest) = line.split_once(&format!("\"AssumePodVolumes\" pod=\"{pod}\" node=\""))?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+/// A claim and the volume it gets, from a line that has them.
+fn given(line: &str, prefix: &str) -> Option<(String, String)> {
+    let (_, rest) = line.split_once("\"AssumePodVolumes: GetBindVolumeToClaim\"")?;
+    let (_, rest) = rest.split_once(" PV=\"")?;
+    let (volume, rest) = rest.split_once('"')?;
+    let (_, rest) = rest.split_once(" PVC=\"")?;
+    let (claim, _) = rest.split_once('"')?;
+    let (_, claim) = claim.split_once('/')?;
+    Some((claim.replacen(prefix, "@", 1), volume.replacen(prefix, "@", 1)))
+}
+
+/// What a line says under that key, in quotes.
+fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!(" {key}=\""))?;
+    Some(rest.split_once('"')?.0)
+}
+
+/// The node that is cleared for a pod, from a line that has it.
+fn cleared(line: &str, pod: &str) -> Option<String> {
+    let said = line.contains("\"the target node for the preemption is determined\"");
+    let node = field(line, "node").filter(|_| said && field(line, "pod") == Some(pod));
+    node.map(str::to_owned)
+}
+
+/// Who would have to go from that node, from a line that has it.
+fn victim(line: &str, node: &str) -> Option<String> {
+    let said = line.contains("\"Pod is a potential preemption victim on node\"");
+    let pod = field(line, "pod").filter(|_| said && field(line, "node") == Some(node));
+    pod.map(str::to_owned)
 }
 
 /// Why the pod got no node.

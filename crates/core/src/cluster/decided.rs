@@ -4,6 +4,7 @@ use super::{Asked, Cluster, Report};
 use crate::cycle::{self, Decision, Preemption};
 use crate::ledger::Uid;
 use crate::load::Load;
+use crate::view::volumes::Planned;
 use crate::view::{NodeId, NodeView, PodView};
 use std::sync::Arc;
 
@@ -48,17 +49,24 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "nothing is charged before it is reserved"]
 pub struct Decided<'c> {
-    cluster: &'c mut Cluster,
-    pod: &'c Arc<PodView>,
-    decision: Decision,
+    pub(super) cluster: &'c mut Cluster,
+    pub(super) profile: usize,
+    pub(super) pod: &'c Arc<PodView>,
+    pub(super) decision: Decision,
 }
 
 impl Cluster {
-    /// Where a pod goes, as things are. Charges nothing before it is told to.
+    /// Where a pod goes by the first profile, as things are. Charges nothing before it is told to.
     pub fn decide<'c>(&'c mut self, pod: &'c Arc<PodView>) -> Decided<'c> {
-        let Asked { input, memo, .. } = self.ask(pod);
+        self.decide_by(0, pod)
+    }
+
+    /// The same by another [profile](super::Profile), by its place among them; beyond them, by the first.
+    pub fn decide_by<'c>(&'c mut self, profile: usize, pod: &'c Arc<PodView>) -> Decided<'c> {
+        let profile = if profile < self.judges.len() { profile } else { 0 };
+        let Asked { input, memo, .. } = self.ask(profile, pod);
         let decision = cycle::decide(&input, pod, memo);
-        Decided { cluster: self, pod, decision }
+        Decided { cluster: self, profile, pod, decision }
     }
 }
 
@@ -74,22 +82,34 @@ impl Decided<'_> {
         self.decision.node.map(|id| self.cluster.live.node(id))
     }
 
+    /// What the claims of the pod that have no volume get on its node.
+    #[must_use]
+    pub fn volumes(&mut self) -> Vec<Planned> {
+        self.decision.node.map(|node| self.volumes_on(node)).unwrap_or_default()
+    }
+
+    /// What they would get on another node.
+    #[must_use]
+    pub fn volumes_on(&mut self, node: NodeId) -> Vec<Planned> {
+        if self.pod.wants.claims.is_empty() { Vec::new() } else { self.cluster.planned(self.pod, node) }
+    }
+
     /// Everything known and found about the pod, node by node.
     #[must_use]
     pub fn report(&mut self) -> Report {
-        self.cluster.report(self.pod, self.decision.clone())
+        self.cluster.report(self.profile, self.pod, self.decision.clone())
     }
 
     /// Why no node would do, in the words of kube-scheduler.
     #[must_use]
     pub fn message(&mut self) -> String {
-        cycle::message(&self.cluster.ask(self.pod).input, self.pod, &self.decision)
+        cycle::message(&self.cluster.ask(self.profile, self.pod).input, self.pod, &self.decision)
     }
 
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
     #[must_use]
     pub fn preempt(&mut self) -> Option<Preemption> {
-        let Asked { input, memo, ledger, budgets } = self.cluster.ask(self.pod);
+        let Asked { input, memo, ledger, budgets } = self.cluster.ask(self.profile, self.pod);
         // Only load nobody has measured yet surely goes with the pod.
         let releases = |pod: &PodView, node: NodeId| {
             let uid = Uid::new(&pod.uid);

@@ -1,10 +1,13 @@
 //! What do the load rules say of one node? Worked out when something about it changed, then read many times.
 
 use super::Cluster;
-use crate::ledger::{Figures, History};
+use super::profile::Judge;
+use super::tentative::Tentative;
+use crate::ledger::{Figures, History, Uid};
 use crate::load::admit::{self, Basis, Line};
 use crate::load::board::Closed;
 use crate::load::filter::{Filtered, filter};
+use crate::load::hot::Bindings;
 use crate::load::policy::{NodeRules, Rules};
 use crate::load::ratio::Ratio;
 use crate::load::score::{Hot, LoadScore, score};
@@ -55,22 +58,16 @@ impl NodeLoad {
 }
 
 impl Cluster {
-    /// What the load rules know and say of a node.
+    /// What the load rules of the first profile know and say of a node.
     pub fn load(&mut self, id: NodeId) -> Option<&NodeLoad> {
         self.refresh();
-        self.loads.get(id.index())
+        self.judges[0].loads.get(id.index())
     }
 
     /// Reads what a node's labels and annotations say; they change seldom.
     pub(super) fn reread(&mut self, id: NodeId) {
-        while self.loads.len() <= id.index() {
-            self.loads.push(NodeLoad::nothing(&self.rules));
-        }
         let node = self.live.node(id);
-        let (rules, warnings) = self.rules.node(&node.labels, &node.annotations);
-        let load = &mut self.loads[id.index()];
-        (load.rules, load.warnings) = (rules, warnings);
-        load.seen = Seen::new(&self.rules, &node.annotations, None);
+        self.judges.iter_mut().for_each(|judge| judge.reread(id, node));
     }
 
     /// Brings the answers for nodes that changed up to date.
@@ -83,13 +80,13 @@ impl Cluster {
         stale.sort_unstable();
         stale.dedup();
         let width = self.live.snapshot().width();
-        self.board.grow(width);
+        self.judges.iter_mut().for_each(|judge| judge.board.grow(width));
         self.changes.limit(width);
         for id in stale.drain(..) {
             if id.index() >= width {
                 continue;
             }
-            if self.options.rules.is_some() && self.live.snapshot()[id].present {
+            if self.live.snapshot()[id].present {
                 self.judge(id);
             }
             self.changes.note(id);
@@ -98,29 +95,69 @@ impl Cluster {
     }
 
     fn judge(&mut self, id: NodeId) {
-        let figures = self.ledger.figures(id);
-        let history = self.ledger.history(id);
-        let node = &self.live.snapshot()[id];
-        let load = &mut self.loads[id.index()];
-        if let Some(at) = load.valid_until.take() {
-            self.due.remove(&(at, id));
+        let Self { judges, live, ledger, bindings, ahead, due, tentative, .. } = self;
+        let node = &live.snapshot()[id];
+        let (mut figures, mut history) = (None, None);
+        for i in 0..judges.len() {
+            let Some(judge) = judges.get_mut(i).filter(|judge| judge.profile.rules.is_some()) else {
+                continue;
+            };
+            let before = judge.loads[id.index()].valid_until.take();
+            // Another profile may wait for the same moment.
+            if let Some(at) = before.filter(|at| judges.iter().all(|j| j.valid_until(id) != Some(*at))) {
+                due.remove(&(at, id));
+            }
+            let figures = figures.get_or_insert_with(|| ledger.figures(id));
+            // With nothing else, what is from the future is at least a reason.
+            let ahead =
+                || ahead.iter().find(|((_, node), _)| *node == id).map(|(_, sample)| History::of(sample));
+            let history = history.get_or_insert_with(|| ledger.history(id).or_else(ahead)).as_ref();
+            let known =
+                Facts { node, figures, history, bindings, told_bindings: self.told_bindings, tentative };
+            let after = judges[i].look(id, &known, self.now);
+            due.extend(after.map(|at| (at, id)));
         }
-        // With nothing else, what is from the future is at least a reason.
-        let ahead =
-            || self.ahead.iter().find(|((_, node), _)| *node == id).map(|(_, sample)| History::of(sample));
+    }
+}
+
+/// What is known of a node, whatever the rules.
+struct Facts<'a> {
+    node: &'a NodeView,
+    figures: &'a Figures,
+    history: Option<&'a History>,
+    bindings: &'a Bindings<Uid>,
+    told_bindings: bool,
+    tentative: &'a Tentative,
+}
+
+impl Judge {
+    fn valid_until(&self, id: NodeId) -> Option<Timestamp> {
+        self.loads.get(id.index())?.valid_until
+    }
+
+    fn reread(&mut self, id: NodeId, node: &NodeView) {
+        while self.loads.len() <= id.index() {
+            self.loads.push(NodeLoad::nothing(&self.rules));
+        }
+        let (rules, warnings) = self.rules.node(&node.labels, &node.annotations);
+        let load = &mut self.loads[id.index()];
+        (load.rules, load.warnings) = (rules, warnings);
+        load.seen = Seen::new(&self.rules, &node.annotations, None);
+    }
+
+    /// Works out what is said of a node now; says until when that holds by itself.
+    fn look(&mut self, id: NodeId, known: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
+        let Facts { node, figures, history, bindings, .. } = *known;
+        let load = &mut self.loads[id.index()];
         load.seen.derived = history
-            .or_else(ahead)
-            .map(|h| Derived::new(&h, Both { cpu: node.capacity_load[0], memory: node.capacity_load[1] }));
-        load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, self.now);
+            .map(|h| Derived::new(h, Both { cpu: node.capacity_load[0], memory: node.capacity_load[1] }));
+        load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, now);
         load.filtered = filter(&self.rules, &load.rules, &load.terms);
 
         let buckets = &self.rules.policy().hot;
-        let counted = self.bindings.hot(id, self.now, buckets);
-        let (written, written_until) = if self.told_bindings {
-            (None, None)
-        } else {
-            term::written_hot(&self.rules, &load.seen, self.now)
-        };
+        let counted = bindings.hot(id, now, buckets);
+        let (written, written_until) =
+            if known.told_bindings { (None, None) } else { term::written_hot(&self.rules, &load.seen, now) };
         let hot = match written {
             None => Hot::Count(counted),
             Some(Hot::Count(before)) => Hot::Count(before.saturating_add(counted)),
@@ -133,22 +170,21 @@ impl Cluster {
         };
         load.score = score(&self.rules, &load.terms, hot);
 
-        let (lines, line_until) = lines(&self.rules, load, node, &figures, self.now);
+        let (lines, line_until) = lines(&self.rules, load, node, figures, now);
         load.lines = lines;
-        load.cooling_until = figures.cooling_until.filter(|until| *until > self.now);
+        load.cooling_until = figures.cooling_until.filter(|until| *until > now);
 
         load.valid_until = [
             load.terms.valid_until,
             written_until,
-            self.bindings.next_change(id, self.now, buckets),
+            bindings.next_change(id, now, buckets),
             line_until,
             load.cooling_until,
         ]
         .into_iter()
         .flatten()
-        .filter(|at| *at > self.now)
+        .filter(|at| *at > now)
         .min();
-        self.due.extend(load.valid_until.map(|at| (at, id)));
 
         let unknown = self.rules.settings().missing == Missing::Deny
             && self.rules.mode() == Mode::Default
@@ -167,9 +203,10 @@ impl Cluster {
             Closed::No
         };
         self.board.score[at] = load.score.r#final;
-        for (head, resource) in self.board.head.iter_mut().zip(Metered::ALL) {
-            head[at] = lines.get(resource).head();
+        for (i, resource) in Metered::ALL.into_iter().enumerate() {
+            self.board.head[i][at] = known.tentative.left(lines.get(resource).head(), i, at);
         }
+        self.loads[at].valid_until
     }
 }
 

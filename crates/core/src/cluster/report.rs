@@ -1,6 +1,7 @@
 //! Why there? Everything that was known and found for one pod, node by node.
 
 use super::Cluster;
+use super::profile::Judge;
 use crate::cycle::{self, Decision, Filter, Parts};
 use crate::explain::Reason;
 use crate::ledger::Uid;
@@ -75,16 +76,16 @@ pub struct Report {
 
 impl Cluster {
     /// Everything known and found about a pod for which this was decided just now.
-    pub(super) fn report(&mut self, pod: &PodView, decision: Decision) -> Report {
-        let exempt = self.is_exempt(pod);
-        let examined = cycle::examine(&self.ask(pod).input, pod);
+    pub(super) fn report(&mut self, profile: usize, pod: &PodView, decision: Decision) -> Report {
+        let examined = cycle::examine(&self.ask(profile, pod).input, pod);
         let at = self.live.snapshot().clone();
-        let nodes = examined.into_iter().map(|e| self.node_report(&at, pod, exempt, e)).collect();
+        let judge = &self.judges[profile];
+        let nodes = examined.into_iter().map(|e| self.node_report(judge, &at, pod, e)).collect();
         Report { decision, nodes }
     }
 
-    fn node_report(&self, at: &Snapshot, pod: &PodView, exempt: bool, found: cycle::Examined) -> NodeReport {
-        let weights = self.options.weights;
+    fn node_report(&self, judge: &Judge, at: &Snapshot, pod: &PodView, found: cycle::Examined) -> NodeReport {
+        let weights = judge.profile.weights;
         let name = at[found.node].name.clone();
         let mut out = NodeReport {
             node: found.node,
@@ -106,14 +107,14 @@ impl Cluster {
         for hold in &pod.wants.holds {
             out.reasons.insert(0, Reason::Held { hold: hold.clone() });
         }
-        if self.is_load_aware()
-            && let Some(load) = self.loads.get(found.node.index())
+        if judge.profile.rules.is_some()
+            && let Some(load) = judge.loads.get(found.node.index())
         {
             out.load_score = Some(load.score);
             out.hot = Some(load.hot);
             out.terms.clone_from(&load.terms.terms);
             out.warnings.clone_from(&load.warnings);
-            if self.rules.mode() == Mode::Default {
+            if judge.rules.mode() == Mode::Default {
                 let resource =
                     |r: Metered| Resource { line: load.lines.get(r), incoming: pod.estimate.get(r) };
                 let lines = Both { cpu: resource(Metered::Cpu), memory: resource(Metered::Memory) };
@@ -121,14 +122,29 @@ impl Cluster {
                 out.lines = Some(lines);
                 out.pending = self.pending(at, found.node);
             }
-            if !exempt {
-                self.load_reasons(&mut out, load.filtered.reason.clone(), load.cooling_until);
+            if !judge.is_exempt(pod) {
+                judge.load_reasons(&mut out, load.filtered.reason.clone(), load.cooling_until);
             }
         }
         out.counterfactual = counterfactual(&out);
         out
     }
 
+    /// Pods on their way to a node, by name.
+    fn pending(&self, at: &Snapshot, node: NodeId) -> Vec<PendingPod> {
+        let mut left: FxHashMap<Uid, Load> = self.ledger.pending(node).collect();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        let pods = &at[node].pods;
+        let found = pods.iter().filter_map(|p| Some((p.key.clone(), left.remove(&Uid::new(&p.uid))?)));
+        let mut out: Vec<PendingPod> = found.map(|(key, load)| PendingPod { key, load }).collect();
+        out.sort_by(|a, b| a.key.cmp(&b.key));
+        out
+    }
+}
+
+impl Judge {
     fn load_reasons(
         &self,
         out: &mut NodeReport,
@@ -142,7 +158,7 @@ impl Cluster {
         if self.board.closed[out.node.index()] == crate::load::board::Closed::Unknown {
             out.reasons.push(Reason::UnknownLoad);
         }
-        for resource in Metered::ALL {
+        for (i, resource) in Metered::ALL.into_iter().enumerate() {
             let Some(Resource { line, incoming }) = out.lines.map(|l| l.get(resource)) else { continue };
             if let (Some(target), Some(allocatable)) = (line.target, line.allocatable)
                 && incoming > line.head()
@@ -157,21 +173,18 @@ impl Cluster {
                     target,
                     basis: line.basis,
                 });
+                continue;
+            }
+            // What may be about to arrive by another scheduler's choice is not in the line.
+            let free = self.board.head[i][out.node.index()];
+            if incoming > free {
+                out.reasons.push(Reason::NoHeadroom {
+                    resource: resource.name().to_owned(),
+                    asked: incoming,
+                    free,
+                });
             }
         }
-    }
-
-    /// Pods on their way to a node, by name.
-    fn pending(&self, at: &Snapshot, node: NodeId) -> Vec<PendingPod> {
-        let mut left: FxHashMap<Uid, Load> = self.ledger.pending(node).collect();
-        if left.is_empty() {
-            return Vec::new();
-        }
-        let pods = &at[node].pods;
-        let found = pods.iter().filter_map(|p| Some((p.key.clone(), left.remove(&Uid::new(&p.uid))?)));
-        let mut out: Vec<PendingPod> = found.map(|(key, load)| PendingPod { key, load }).collect();
-        out.sort_by(|a, b| a.key.cmp(&b.key));
-        out
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Mark(u64);
 
 impl Cluster {
-    /// The room of every node for which it may be another than at that mark, by name, and the mark of now. Empty when
+    /// The room, by the first profile, of every node for which it may be another than at that mark, by name, and the mark of now. Empty when
     /// load is left out.
     ///
     /// Where nothing is measured the settings decide: the node is closed, or its line is held against what its pods are
@@ -42,15 +42,16 @@ impl Cluster {
             return None;
         }
         let name = node.name.clone();
-        let (at, load) = (id.index(), self.loads.get(id.index())?);
-        let closed = match self.board.closed[at] {
+        let judge = &self.judges[0];
+        let (at, load) = (id.index(), judge.loads.get(id.index())?);
+        let closed = match judge.board.closed[at] {
             Closed::No => None,
             Closed::Threshold => load.filtered.reason.clone(),
             Closed::Unknown => Some(Reason::UnknownLoad),
             Closed::Cooling => load.cooling_until.map(|until| Reason::Cooling { until }),
         };
         let mut head = Load::ZERO;
-        for (column, resource) in self.board.head.iter().zip(Metered::ALL) {
+        for (column, resource) in judge.board.head.iter().zip(Metered::ALL) {
             head = head.with(resource, column[at]);
         }
         Some((name, Room { head, closed }))

@@ -344,3 +344,94 @@ fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() 
     cluster.forget_recommendation("default/web-advice");
     assert_eq!(pending(&mut cluster), 4_000_000_000, "by request again");
 }
+
+/// Two profiles: crane's policy with a line of half a node, and one of nine tenths.
+fn two_profiles() -> Cluster {
+    let rules = |cpu: f64| Rules::new(Policy::default(), settings(cpu)).unwrap().0;
+    let mut cluster = Cluster::new(Options::default(), at(0));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 2000));
+    cluster.set_profiles(vec![Profile::by(Some(rules(0.5))), Profile::by(Some(rules(0.9)))]);
+    cluster
+}
+
+#[test]
+fn profiles_judge_by_their_own_rules_and_share_one_account() {
+    let mut cluster = two_profiles();
+    let first = cluster.view(&pod("a").cpu("3").memory("1Gi").facts());
+    assert!(cluster.decide_by(0, &first).reserve().node.is_some(), "2 + 3 = 10 × 0.5");
+    let second = cluster.view(&pod("b").cpu("4").memory("1Gi").facts());
+    let strict = cluster.decide_by(0, &second).decision().clone();
+    assert_eq!(strict.refused[Filter::Line.index()], 1, "2 + 3 + 4 > 10 × 0.5");
+    assert!(cluster.decide_by(1, &second).reserve().node.is_some(), "2 + 3 + 4 = 10 × 0.9");
+    let third = cluster.view(&pod("c").cpu("1m").memory("1Gi").facts());
+    for profile in [0, 1, 7] {
+        assert!(cluster.decide_by(profile, &third).decision().node.is_none(), "both see what both placed");
+    }
+}
+
+#[test]
+fn profiles_can_be_exchanged_and_what_is_known_stays() {
+    let mut cluster = two_profiles();
+    let big_one = cluster.view(&pod("a").cpu("7").memory("1Gi").facts());
+    assert!(cluster.decide(&big_one).decision().node.is_none(), "2 + 7 > 5");
+    cluster.set_profiles(Vec::new());
+    assert_eq!(cluster.profiles(), 2, "none at all is no wish");
+    let rules = Rules::new(Policy::default(), settings(0.9)).unwrap().0;
+    cluster.set_profiles(vec![Profile::by(Some(rules))]);
+    assert!(cluster.decide(&big_one).decision().node.is_some(), "2 + 7 = 10 × 0.9");
+    // What was measured gets old for whoever asks, whichever profile asked first.
+    let due = cluster.next_due();
+    assert!(due.is_some_and(|due| due > at(0)), "{due:?}");
+}
+
+#[test]
+fn the_least_bad_node_is_the_one_that_would_be_over_by_least() {
+    let mut cluster = cluster(settings(0.5));
+    for (name, used) in [("n1", 6000), ("n2", 5500), ("n3", 5500), ("n4", 100)] {
+        cluster.set_node(&big(name).facts());
+        cluster.sample(name, sample(0, used));
+    }
+    cluster.cool("n4", at(60));
+    let new = cluster.view(&pod("a").cpu("1").memory("1Gi").facts());
+    let mut decided = cluster.decide(&new);
+    assert_eq!(decided.decision().node, None, "three are over the line and n4 is left alone");
+    let found = decided.least_bad().expect("only load is in the way");
+    assert_eq!(found.excess, Ratio::from_f64(0.15), "5.5 + 1 − 5 = 1.5 of 10, n2 and n3 alike");
+    decided.reserve_anyway(found);
+    assert_eq!(&*cluster.snapshot()[found.node].name, "n2");
+    let next = cluster.view(&pod("b").cpu("1").memory("1Gi").facts());
+    let found = cluster.decide(&next).least_bad().expect("still");
+    assert_eq!(&*cluster.snapshot()[found.node].name, "n3", "n2 has one more on its way");
+}
+
+#[test]
+fn nobody_is_put_where_more_than_load_is_in_the_way() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    cluster.sample("n1", sample(0, 6000));
+    let huge = cluster.view(&pod("huge").cpu("11").memory("1Gi").facts());
+    assert_eq!(cluster.decide(&huge).least_bad(), None, "it asks for more than there is");
+    cluster.sample("n1", sample(15, 100));
+    cluster.advance(at(15));
+    let small = cluster.view(&pod("small").cpu("1").memory("1Gi").facts());
+    assert_eq!(cluster.decide(&small).least_bad(), None, "it has a node");
+}
+
+#[test]
+fn unknown_load_is_taken_last_of_all() {
+    let rules = Settings { missing: Missing::Deny, ..settings(0.5) };
+    let mut cluster = cluster(rules);
+    cluster.set_node(&big("a").facts());
+    cluster.set_node(&big("b").facts());
+    let new = cluster.view(&pod("p").cpu("1").memory("1Gi").facts());
+    let found = cluster.decide(&new).least_bad().expect("load alone, by not being known");
+    assert_eq!((found.excess, &*cluster.snapshot()[found.node].name), (None, "a"));
+    cluster.sample("b", sample(0, 9000));
+    let found = cluster.decide(&new).least_bad().expect("load alone");
+    assert_eq!(
+        (found.excess, &*cluster.snapshot()[found.node].name),
+        (Ratio::from_f64(0.5), "b"),
+        "9 + 1 − 5"
+    );
+}

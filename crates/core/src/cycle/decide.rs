@@ -93,6 +93,11 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
     out
 }
 
+/// The nodes that would do for the decision just made with this memo, in no order that means anything.
+pub fn candidates(memo: &Memo) -> impl Iterator<Item = NodeId> {
+    memo.feasible.iter().map(|node| NodeId(*node))
+}
+
 /// The best of these nodes by their totals, among equals the first by name.
 fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> Option<(i64, NodeId)> {
     let mut best: Option<(i64, u32, NodeId)> = None;

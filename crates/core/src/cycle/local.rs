@@ -3,10 +3,9 @@
 use super::Filter;
 use super::decide::Input;
 use super::prepare::Prepared;
-use crate::load::Metered;
 use crate::load::board::Closed;
-use crate::view::{NodeId, NodeView, PodView, Volume};
-use std::collections::BTreeMap;
+use crate::load::{Load, Metered};
+use crate::view::{NodeId, NodeView, PodView};
 
 /// The first rule the node fails, if any.
 pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> Option<Filter> {
@@ -34,17 +33,22 @@ pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: us
             return Some(Filter::Resources);
         }
     }
-    if !pod.wants.volumes.is_empty() {
-        if ready.volume_in_use {
-            return Some(Filter::VolumeInUse);
-        }
-        if over_attach_limit(&input.cluster[NodeId::at(node)], &pod.wants.volumes).is_some() {
-            return Some(Filter::AttachLimit);
-        }
-        if ready.reachable.as_ref().is_some_and(|nodes| !nodes.contains(node)) {
-            return Some(Filter::VolumeReach);
-        }
+    if let Some(volumes) = &ready.volumes
+        && let Some(rule) = volumes.refused(&input.cluster[NodeId::at(node)], pod)
+    {
+        return Some(rule);
     }
+    check_load(input, pod, promised.map_or(Load::ZERO, |p| p.load), Load::ZERO, node)
+}
+
+/// The load rule the node fails, if any: pods that go first bring so much, and so much is on its way out.
+pub(super) fn check_load(
+    input: &Input<'_>,
+    pod: &PodView,
+    before: Load,
+    released: Load,
+    node: usize,
+) -> Option<Filter> {
     let board = input.board.filter(|_| !input.exempt)?;
     match board.closed[node] {
         Closed::No => {}
@@ -53,8 +57,8 @@ pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: us
         Closed::Cooling => return Some(Filter::Cooling),
     }
     let over = Metered::ALL.into_iter().zip(&board.head).any(|(resource, head)| {
-        let before = promised.map_or(0, |p| p.load.get(resource));
-        pod.estimate.get(resource).saturating_add(before) > head[node]
+        let come = pod.estimate.get(resource).saturating_add(before.get(resource));
+        come > head[node].saturating_add(released.get(resource))
     });
     over.then_some(Filter::Line)
 }
@@ -62,25 +66,4 @@ pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: us
 fn ports_conflict(node: &NodeView, pod: &PodView, promised: Option<&super::prepare::Promised>) -> bool {
     let before = promised.into_iter().flat_map(|p| &p.pods).flat_map(|p| &p.wants.ports);
     node.ports().chain(before).any(|taken| pod.wants.ports.iter().any(|port| port.conflicts(taken)))
-}
-
-/// The driver that would have to attach more volumes than it can, and its limit.
-pub(super) fn over_attach_limit<'a>(node: &'a NodeView, new: &'a [Volume]) -> Option<(&'a str, i64)> {
-    if node.attach_limits.is_empty() {
-        return None;
-    }
-    let used = node.pods.iter().flat_map(|p| &p.wants.volumes);
-    // A volume several pods share is attached once.
-    let mut attached: BTreeMap<&str, std::collections::BTreeSet<&str>> = BTreeMap::new();
-    for volume in used.chain(new) {
-        if let Some(driver) = &volume.driver {
-            attached.entry(driver).or_default().insert(&volume.id);
-        }
-    }
-    new.iter().filter_map(|v| v.driver.as_deref()).find_map(|driver| {
-        let limit = *node.attach_limits.get(driver)?;
-        let count = i64::try_from(attached.get(driver).map_or(0, std::collections::BTreeSet::len))
-            .unwrap_or(i64::MAX);
-        (count > limit).then_some((driver, limit))
-    })
 }

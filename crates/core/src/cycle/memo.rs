@@ -192,7 +192,8 @@ impl Shape {
             && (of.cluster.nominated().is_empty() || (a.priority == b.priority && !self.is_promised(of)))
             && a.labels == b.labels
             && (Arc::ptr_eq(&a.wants, &b.wants) || a.wants == b.wants)
-            // Whether a volume is in use changes with pods elsewhere.
-            && !b.wants.volumes.iter().any(|v| v.exclusive)
+            // Whether a claim is in use changes with pods elsewhere, and what claims can get with volumes.
+            && b.wants.exclusive.is_empty()
+            && b.wants.claims.is_empty()
     }
 }

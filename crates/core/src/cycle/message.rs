@@ -12,9 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String {
     match &decision.hold {
         Some(Hold::Gate(name)) => return format!("held back by the scheduling gate {name:?}"),
-        Some(Hold::Unsupported(what)) => return format!("not scheduled, because it needs {what}"),
+        Some(Hold::Unsupported(what)) => {
+            return format!(
+                "not scheduled, because it needs {what}; kube-scheduler does that (schedulerName: default-scheduler)"
+            );
+        }
         Some(Hold::Invalid(what)) => return what.clone(),
-        None => {}
+        Some(Hold::Claim(_)) | None => {}
     }
     let all = input.cluster.nodes().len();
     if all == 0 {
@@ -22,6 +26,9 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
     }
     if pod.wants.required.names().is_some_and(BTreeSet::is_empty) {
         return format!("0/{all} nodes are available: pod affinity terms conflict.");
+    }
+    if let Some(Hold::Claim(what)) = &decision.hold {
+        return format!("0/{all} nodes are available: {what}.");
     }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let ready = prepare(input, pod);
@@ -47,6 +54,13 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
                     if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") };
                 *counts.entry(text).or_default() += 1;
             }
+        } else if rule == Filter::VolumeReach {
+            // Volumes that are there and those that are not are looked for in one go.
+            let claims = ready.volumes.as_ref().and_then(|volumes| volumes.claims.as_ref());
+            let more = claims.and_then(|claims| claims.refused(at));
+            for rule in [Some(rule), more].into_iter().flatten() {
+                *counts.entry(words(rule).to_owned()).or_default() += 1;
+            }
         } else {
             *counts.entry(words(rule).to_owned()).or_default() += 1;
         }
@@ -56,18 +70,22 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
     format!("0/{all} nodes are available: {}.", reasons.join(", "))
 }
 
-fn words(rule: Filter) -> &'static str {
+pub(super) fn words(rule: Filter) -> &'static str {
     match rule {
         Filter::Cordon => "node(s) were unschedulable",
         Filter::Taints => "node(s) had untolerated taint(s)",
         Filter::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
         Filter::Ports => "node(s) didn't have free ports for the requested pod ports",
         Filter::Resources => "node(s) had too few resources",
+        Filter::DiskInUse => "node(s) had no available disk",
         Filter::VolumeInUse => {
             "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
         }
         Filter::AttachLimit => "node(s) exceed max volume count",
         Filter::VolumeReach => "node(s) didn't match PersistentVolume's node affinity",
+        Filter::NoVolume => "node(s) didn't find available persistent volumes to bind",
+        Filter::NoStorage => "node(s) did not have enough free storage",
+        Filter::VolumeZone => "node(s) had no available volume zone",
         Filter::Spread => "node(s) didn't match pod topology spread constraints",
         Filter::SpreadLabel => {
             "node(s) didn't match pod topology spread constraints (missing required label)"

@@ -6,13 +6,13 @@
 //! Who cannot be put back is a victim. Every rule is asked again at every step, with the victims gone from
 //! amounts, ports, attachments, spread and affinity.
 //!
-//! Importance is priority, then age: of equals the one that started first stays. A pod that has been restarted, or
-//! has not started, counts from its creation; one without any time counts as the youngest. Among equals still,
-//! the first name stays.
+//! Importance is priority, then age: of equals the one its node accepted first stays, however often it has been
+//! restarted since. One that is not accepted yet counts as the youngest. Among equals still, the one created first
+//! stays, then the first name.
 //!
 //! Among nodes, in this order: fewest victims that overdraw a budget; the lowest priority of the most important
 //! victim; the smallest sum of priorities, each counted from the lowest there is, so that more victims never cost
-//! less; fewest victims; the most important victim started last; first name. That is kube-scheduler's order, but
+//! less; fewest victims; the most important victim was accepted last; first name. That is kube-scheduler's order, but
 //! every node is tried, where it tries a sample.
 //!
 //! # Load
@@ -142,12 +142,12 @@ fn is_awaiting(pod: &PodView, curable: &[&NodeView]) -> bool {
 
 /// The more important is the larger.
 fn importance(pod: &PodView) -> impl Ord + '_ {
-    (pod.priority, Reverse((start(pod), &pod.key, &pod.uid)))
+    let created = pod.created.unwrap_or(Timestamp::MAX);
+    (pod.priority, Reverse((accepted(pod), created, &pod.key, &pod.uid)))
 }
 
-fn start(pod: &PodView) -> Timestamp {
-    // Restarted pods carry the earliest time there is.
-    pod.started.filter(|t| *t > Timestamp::MIN).or(pod.created).unwrap_or(Timestamp::MAX)
+fn accepted(pod: &PodView) -> Timestamp {
+    pod.accepted.unwrap_or(Timestamp::MAX)
 }
 
 /// What evicting costs; the least is best. No part of it gets smaller with another victim.
@@ -257,8 +257,9 @@ impl Trial<'_> {
     fn follow(&mut self, other: &PodView, node: NodeId, by: i32) {
         let Self { input, pod, ready, cluster, .. } = self;
         let at = node.index();
-        let volumes = &pod.wants.volumes;
-        ready.volume_in_use = volumes.iter().any(|v| v.exclusive && cluster.users(&v.id) > 0);
+        if let Some(volumes) = &mut ready.volumes {
+            volumes.refresh(cluster, &pod.wants);
+        }
         self.spread.shift(input, pod, ready, other, at, by.into());
         self.apart.shift(input, pod, other, at, by);
         let (Some(releases), Some(known), Some(board)) = (self.releases, input.board, &mut self.board) else {
@@ -301,9 +302,9 @@ impl Trial<'_> {
         // They come from the most important down.
         let victims = lower.iter().zip(&*off).rev().filter(|(_, off)| **off).map(|(p, _)| (*p).clone());
         let victims: Vec<Arc<PodView>> = victims.collect();
-        let started = start(victims.last()?);
+        let accepted = accepted(victims.last()?);
         let plan = Preemption { node, victims, budget_violations: cost.violations, considered: 0 };
-        Some(((cost, Reverse(started)), plan))
+        Some(((cost, Reverse(accepted)), plan))
     }
 }
 

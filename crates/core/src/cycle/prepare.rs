@@ -1,6 +1,7 @@
 //! What can be said of a pod before any node is looked at.
 
 use super::decide::Input;
+use super::volumes::Volumes;
 use crate::resources::Resource;
 use crate::select::node::Sets;
 use crate::select::taint::{Compare, Taint, discouraging, repelling, tolerates_cordon};
@@ -29,10 +30,8 @@ pub(super) struct Prepared {
     pub asked: Vec<(Resource, i64)>,
     /// Nodes with pods that others were evicted for and that go first: what these take.
     pub promised: Vec<(usize, Promised)>,
-    /// The nodes all its volumes can be reached from; `None` for all.
-    pub reachable: Option<FixedBitSet>,
-    /// Does it use a volume that another pod has for itself?
-    pub volume_in_use: bool,
+    /// Its volumes, if they matter for where it can go.
+    pub volumes: Option<Volumes>,
 }
 
 /// What pods that go first will take on a node.
@@ -62,8 +61,7 @@ pub(super) fn prepare(input: &Input<'_>, pod: &PodView) -> Prepared {
         liking: liking(at, pod),
         asked: pod.requests.iter().filter(|(_, amount)| *amount > 0).collect(),
         promised: promised(at, pod),
-        reachable: reachable(at, pod),
-        volume_in_use: wants.volumes.iter().any(|v| v.exclusive && at.users(&v.id) > 0),
+        volumes: Volumes::new(at, wants),
     }
 }
 
@@ -88,7 +86,7 @@ fn liking(at: &Snapshot, pod: &PodView) -> Vec<i64> {
     out
 }
 
-fn promised(at: &Snapshot, pod: &PodView) -> Vec<(usize, Promised)> {
+pub(super) fn promised(at: &Snapshot, pod: &PodView) -> Vec<(usize, Promised)> {
     let mut out: Vec<(usize, Promised)> = Vec::new();
     for (node, other) in at.nominated() {
         if other.uid == pod.uid || other.priority < pod.priority {
@@ -103,17 +101,6 @@ fn promised(at: &Snapshot, pod: &PodView) -> Vec<(usize, Promised)> {
         promised.requests.add(&other.requests);
         promised.load = promised.load.plus(other.estimate);
         promised.pods.push(other.clone());
-    }
-    out
-}
-
-fn reachable(at: &Snapshot, pod: &PodView) -> Option<FixedBitSet> {
-    let mut out: Option<FixedBitSet> = None;
-    for nodes in pod.wants.volumes.iter().filter_map(|v| v.reachable.nodes(at.labels())) {
-        match &mut out {
-            None => out = Some(nodes),
-            Some(out) => out.intersect_with(&nodes),
-        }
     }
     out
 }

@@ -4,7 +4,7 @@ use super::decide::{Input, Together, alone};
 use super::images::Held;
 use super::memo::Places;
 use super::prepare::{Prepared, prepare};
-use super::{Filter, Parts, apart, local, spread};
+use super::{Filter, Parts, apart, local, spread, volumes};
 use crate::explain::Reason;
 use crate::select::taint::{Compare, repelling};
 use crate::view::{NodeId, NodeView, PodView};
@@ -89,14 +89,28 @@ fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: &NodeView
         free.sub(&promised.requests);
     }
     out.extend(pod.requests.lacking(&free).map(|lack| Reason::lack(lack, input.cluster.names())));
-    for volume in wants.volumes.iter().filter(|v| v.exclusive && input.cluster.users(&v.id) > 0) {
-        out.push(Reason::VolumeInUse { volume: volume.id.to_string() });
+    if let Some(disk) = volumes::disk_in_use(node, pod) {
+        out.push(Reason::DiskInUse { disk: disk.addresses.join(", ") });
     }
-    if let Some((driver, limit)) = local::over_attach_limit(node, &wants.volumes) {
+    for claim in wants.exclusive.iter().filter(|claim| input.cluster.users(claim) > 0) {
+        out.push(Reason::VolumeInUse { volume: claim.to_string() });
+    }
+    if let Some((driver, limit)) = volumes::over_attach_limit(node, &wants.volumes) {
         out.push(Reason::TooManyVolumes { driver: driver.to_owned(), limit });
     }
     for volume in wants.volumes.iter().filter(|v| !v.reachable.matches(&node.name, &node.labels)) {
         out.push(Reason::VolumeOutOfReach { volume: volume.id.to_string() });
+    }
+    let claims = ready.volumes.as_ref().and_then(|volumes| volumes.claims.as_ref());
+    if let Some(Err((rule, claim))) = claims.map(|claims| claims.plan(node.id.index())) {
+        let claim = claim.key.name.to_string();
+        out.push(match rule {
+            Filter::NoStorage => Reason::NoStorage { claim },
+            _ => Reason::NoVolume { claim },
+        });
+    }
+    for volume in wants.volumes.iter().filter(|v| !v.zones.matches(&node.name, &node.labels)) {
+        out.push(Reason::VolumeInOtherZone { volume: volume.id.to_string() });
     }
     out
 }

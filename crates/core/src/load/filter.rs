@@ -5,6 +5,7 @@
 //! Scores and limits are about the node alone: which pod comes plays no part, except that some are exempt.
 
 use super::policy::Rules;
+use super::ratio::Ratio;
 use super::term::Terms;
 use crate::explain::Reason;
 use crate::select::Lookup;
@@ -45,6 +46,16 @@ pub fn filter(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> 
         }
     }
     answer
+}
+
+/// How far the metric furthest above its limit is above it, as a share of the node; `None` if none is.
+#[must_use]
+pub fn excess(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> Option<Ratio> {
+    let over = rules.predicates().iter().zip(&node.limits).filter_map(|(predicate, limit)| {
+        let (value, limit) = (terms.terms.get(predicate.metric)?.value?.ratio()?, (*limit)?.ratio()?);
+        (value > limit).then(|| Ratio::from_nano(value.nano().saturating_sub(limit.nano())))
+    });
+    over.max()
 }
 
 /// What crane's scheduler says of a metric above its limit.

@@ -54,10 +54,15 @@ pub enum Found {
 }
 
 impl Names {
-    /// Nodes by their place, with their names and addresses.
+    /// Nodes in the order of their places, with their names and addresses.
     pub fn new<'a>(nodes: impl IntoIterator<Item = (&'a Arc<str>, &'a [Arc<str>])>) -> Self {
+        Self::at(nodes.into_iter().enumerate().map(|(place, (name, addresses))| (place, name, addresses)))
+    }
+
+    /// Nodes with their places, names and addresses.
+    pub fn at<'a>(nodes: impl IntoIterator<Item = (usize, &'a Arc<str>, &'a [Arc<str>])>) -> Self {
         let mut names = Self::default();
-        for (place, (name, addresses)) in nodes.into_iter().enumerate() {
+        for (place, name, addresses) in nodes {
             names.by_name.insert(name.clone(), place);
             for address in addresses {
                 let held = names.by_address.entry(canonical(address)).or_insert(Some(place));
@@ -67,6 +72,13 @@ impl Names {
             }
         }
         names
+    }
+
+    /// Whose is a series? The first of its texts that says so counts.
+    #[must_use]
+    pub fn whose(&self, series: &Series) -> Found {
+        let found = series.whose.iter().map(|text| self.find(text));
+        found.into_iter().find(|found| *found != Found::Nobody).unwrap_or(Found::Nobody)
     }
 
     /// Whose is it? The text as it is, then without its port, then as an address.
@@ -125,15 +137,27 @@ pub struct Joined {
     pub invalid: usize,
 }
 
+impl Joined {
+    /// Adds what came of joining again the series that were nobody's.
+    pub fn join_more(&mut self, more: Self) {
+        self.values.resize(self.values.len().max(more.values.len()), None);
+        for (held, value) in self.values.iter_mut().zip(more.values) {
+            *held = value.or(*held);
+        }
+        (self.nobodys, self.first_nobodys, self.shared) = (more.nobodys, more.first_nobodys, more.shared);
+        self.repeated += more.repeated;
+        self.invalid += more.invalid;
+    }
+}
+
 /// Gives every series to its node, of so many.
 #[must_use]
 pub fn join(names: &Names, nodes: usize, series: &[Series]) -> Joined {
     let mut joined = Joined { values: vec![None; nodes], ..Joined::default() };
     for one in series {
-        let found = one.whose.iter().map(|text| names.find(text)).find(|found| *found != Found::Nobody);
-        let place = match found {
-            Some(Found::Node(place)) if place < nodes => place,
-            Some(Found::Several) => {
+        let place = match names.whose(one) {
+            Found::Node(place) if place < nodes => place,
+            Found::Several => {
                 joined.shared += 1;
                 continue;
             }

@@ -52,13 +52,51 @@ pub struct Known {
     pub warming_up: bool,
 }
 
+/// What the annotations of a node say, parsed: they change seldom and are looked at often.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// One per metric of [`Rules::metrics`]; `None` if a reader cannot use it at any time.
+    metrics: Vec<Option<Value>>,
+    hot: Option<Value>,
+    /// Is there a key of ours the policy does not speak of?
+    left: bool,
+    /// Which moment of the life of a value is this node's, in thousandths.
+    place: i32,
+}
+
+impl Written {
+    /// Reads what is there.
+    pub fn read<A: Lookup + ?Sized>(rules: &Rules, name: &str, annotations: &A) -> Self {
+        let metrics = rules.metrics();
+        let wanted = |key: &str| {
+            let fetched = metrics.iter().any(|metric| metric.window.is_some() && *metric.name == *key);
+            fetched || (key == HOT_VALUE && !rules.policy().hot.is_empty())
+        };
+        Self {
+            metrics: metrics.iter().map(|metric| held(rules, annotations, &metric.name)).collect(),
+            hot: held(rules, annotations, HOT_VALUE),
+            left: annotations
+                .value(KEYS)
+                .is_some_and(|keys| keys.split(',').any(|k| !k.is_empty() && !wanted(k))),
+            place: i32::try_from(Uid::new(name).0 % 1000).unwrap_or(0),
+        }
+    }
+
+    /// After how much of its life a value is written anew: from one half to two thirds, the same for a node every time
+    /// and different among nodes, so that they do not come all at once.
+    fn life(&self, window: SignedDuration) -> SignedDuration {
+        window / 2 + window / 6000 * self.place
+    }
+}
+
 /// What is known of a node.
 #[derive(Debug)]
 pub struct Node<'a, A: Lookup + ?Sized> {
-    pub name: &'a str,
     pub rules: &'a NodeRules,
     /// As they are on the node now.
     pub annotations: &'a A,
+    /// And what they say.
+    pub written: &'a Written,
     /// One per metric of [`Rules::metrics`].
     pub known: &'a [Option<Known>],
     pub hot: i64,
@@ -123,40 +161,38 @@ pub fn update<A: Lookup + ?Sized>(
     options: Options,
     now: Timestamp,
 ) -> Option<Update> {
+    let mut urgency = node.written.left.then_some(Urgency::Now);
+    for one in news(rules, node, now) {
+        urgency = sooner(urgency, why(node, &one, options, now));
+    }
+    if !rules.policy().hot.is_empty() {
+        urgency = sooner(urgency, why_hot(node, now));
+    }
+    // Most nodes most of the time.
+    let urgency = urgency?;
+
     let zone = rules.settings().time_zone.as_ref();
-    let mut urgency = None;
     let mut set = BTreeMap::new();
-    let mut wanted = BTreeSet::new();
     let mut warming = BTreeSet::new();
-    let fetched = rules.metrics().iter().zip(node.known).filter(|(metric, _)| metric.window.is_some());
-    for (metric, known) in fetched {
-        wanted.insert(&*metric.name);
-        let held = held(rules, node.annotations, &metric.name);
-        let Some(Known { value, warming_up }) = *known else { continue };
-        let newer = held.is_none_or(|held| value.at.as_second() > held.at.as_second());
-        let Some(window) = metric.window.filter(|window| newer && now < end(value.at, *window)) else {
-            continue;
-        };
+    let fetched = rules.metrics().iter().filter(|metric| metric.window.is_some());
+    let mut wanted: BTreeSet<&str> = fetched.map(|metric| &*metric.name).collect();
+    for News { metric, known: Known { value, warming_up }, .. } in news(rules, node, now) {
         if warming_up {
             warming.insert(&*metric.name);
         }
-        urgency = sooner(urgency, why(metric, node, value, held, window, options, now));
         set.insert(metric.name.to_string(), Some(annotation::write(value.share, value.at, zone)));
     }
-    let written = held(rules, node.annotations, HOT_VALUE);
+    let written = node.written.hot;
     if !rules.policy().hot.is_empty() {
         wanted.insert(HOT_VALUE);
-        urgency = sooner(urgency, why_hot(node, written, now));
         if node.hot != 0 || written.is_some_and(|written| now < end(written.at, HOT_WINDOW)) {
             set.insert(HOT_VALUE.to_owned(), Some(annotation::write_hot(node.hot, now, zone)));
         }
     }
     let ours: BTreeSet<&str> = node.annotations.value(KEYS).map(list).unwrap_or_default();
     for left in ours.difference(&wanted) {
-        urgency = sooner(urgency, Some(Urgency::Now));
         set.insert((*left).to_owned(), None);
     }
-    let urgency = urgency?;
     let keys: BTreeSet<&str> =
         wanted.iter().copied().filter(|key| ours.contains(key) || set.contains_key(*key)).collect();
     let unfilled = node.annotations.value(WARMING_UP).map(list).unwrap_or_default();
@@ -200,23 +236,43 @@ fn held<A: Lookup + ?Sized>(rules: &Rules, annotations: &A, key: &str) -> Option
     Some(Value { share: reading.value.ratio()?, at: reading.at })
 }
 
-/// Why a value is to be written now, if it is.
-fn why<A: Lookup + ?Sized>(
-    metric: &Metric,
-    node: &Node<'_, A>,
-    value: Value,
+/// A value that is newer than what is there, and good for a while.
+struct News<'a> {
+    metric: &'a Metric,
+    known: Known,
     held: Option<Value>,
     window: SignedDuration,
+}
+
+fn news<'a, A: Lookup + ?Sized>(
+    rules: &'a Rules,
+    node: &Node<'a, A>,
+    now: Timestamp,
+) -> impl Iterator<Item = News<'a>> {
+    let all = rules.metrics().iter().zip(node.known).zip(&node.written.metrics);
+    all.filter_map(move |((metric, known), held)| {
+        let known = (*known)?;
+        let newer = held.is_none_or(|held| known.value.at.as_second() > held.at.as_second());
+        let window = metric.window.filter(|window| newer && now < end(known.value.at, *window))?;
+        Some(News { metric, known, held: *held, window })
+    })
+}
+
+/// Why a value is to be written now, if it is.
+fn why<A: Lookup + ?Sized>(
+    node: &Node<'_, A>,
+    one: &News<'_>,
     options: Options,
     now: Timestamp,
 ) -> Option<Urgency> {
+    let News { metric, known: Known { value, .. }, held, window } = *one;
     let Some(held) = held.filter(|held| now < end(held.at, window)) else { return Some(Urgency::Now) };
     let limit = metric.predicate.and_then(|place| *node.rules.limits.get(place)?).and_then(Figure::ratio);
     let over = |share: Ratio| limit.is_some_and(|limit| share > limit);
     if over(value.share) != over(held.share) {
         return Some(Urgency::Now);
     }
-    if now >= end(held.at, life(node.name, window)) {
+    if now >= end(held.at, node.written.life(window)) {
         return Some(Urgency::Expires);
     }
     let moved = value.share.nano().abs_diff(held.share.nano());
@@ -224,25 +280,14 @@ fn why<A: Lookup + ?Sized>(
 }
 
 /// Why the hot value is to be written now, if it is. None that can be used reads as 0.
-fn why_hot<A: Lookup + ?Sized>(
-    node: &Node<'_, A>,
-    written: Option<Value>,
-    now: Timestamp,
-) -> Option<Urgency> {
-    let usable = written.filter(|written| now < end(written.at, HOT_WINDOW));
+fn why_hot<A: Lookup + ?Sized>(node: &Node<'_, A>, now: Timestamp) -> Option<Urgency> {
+    let usable = node.written.hot.filter(|written| now < end(written.at, HOT_WINDOW));
     let says = usable.map_or(0, |written| written.share.nano() / Ratio::ONE.nano());
     if says != node.hot {
         return Some(Urgency::Now);
     }
-    let refresh = usable.is_some_and(|usable| now >= end(usable.at, life(node.name, HOT_WINDOW)));
+    let refresh = usable.is_some_and(|usable| now >= end(usable.at, node.written.life(HOT_WINDOW)));
     (refresh && node.hot != 0).then_some(Urgency::Expires)
-}
-
-/// After how much of its life a value is written anew: from one half to two thirds, the same for a node every time and
-/// different among nodes, so that they do not come all at once.
-fn life(name: &str, window: SignedDuration) -> SignedDuration {
-    let place = i32::try_from(Uid::new(name).0 % 1000).unwrap_or(0);
-    window / 2 + window / 6000 * place
 }
 
 fn end(at: Timestamp, after: SignedDuration) -> Timestamp {

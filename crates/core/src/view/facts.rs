@@ -2,6 +2,7 @@
 
 use super::Labels;
 use super::images::{ImageName, Images};
+use super::volumes::{Claim, Disk};
 use crate::load::estimate::Asks;
 use crate::object::Key;
 use crate::requests::NonZero;
@@ -125,7 +126,7 @@ impl HostPort {
     }
 }
 
-/// A volume that exists already and must come along.
+/// A volume that must come along. One that does not exist yet is there to be counted: it can be reached anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
     /// What makes it this volume and no other; pods that share it attach it once.
@@ -134,8 +135,8 @@ pub struct Volume {
     pub driver: Option<Arc<str>>,
     /// Which nodes can reach it.
     pub reachable: Required,
-    /// May only one pod in the cluster use it (`ReadWriteOncePod`)?
-    pub exclusive: bool,
+    /// Which nodes are in its zone.
+    pub zones: Required,
 }
 
 /// Why a pod is not to be scheduled at all, whatever the nodes are like.
@@ -148,6 +149,8 @@ pub enum Hold {
     Unsupported(String),
     /// It asks for something that is not there or not valid; the text says what.
     Invalid(String),
+    /// A claim it uses is not there, or not ready for it; the text says so as kube-scheduler does.
+    Claim(String),
 }
 
 /// What a pod wants of its node. Replicas share one.
@@ -169,10 +172,27 @@ pub struct Wants {
     pub ports: Vec<HostPort>,
     /// With which volumes.
     pub volumes: Vec<Volume>,
+    /// Claims that get a volume where it goes; each once.
+    pub claims: Vec<Arc<Claim>>,
+    /// Claims only one pod in the cluster may use (`ReadWriteOncePod`), as `namespace/name`.
+    pub exclusive: Vec<Arc<str>>,
+    /// Disks some pods cannot share.
+    pub disks: Vec<Disk>,
     /// Why not at all.
     pub holds: Vec<Hold>,
     /// Made of what; only pods that have no node yet are asked.
     pub images: Images,
+}
+
+impl Wants {
+    /// Does it have volumes that matter for where it can go?
+    #[must_use]
+    pub fn has_volumes(&self) -> bool {
+        !(self.volumes.is_empty()
+            && self.claims.is_empty()
+            && self.exclusive.is_empty()
+            && self.disks.is_empty())
+    }
 }
 
 /// What is known of a node.
@@ -219,6 +239,8 @@ pub struct PodFacts {
     pub terminating: bool,
     /// Since when it exists.
     pub created: Option<jiff::Timestamp>,
+    /// Since when its node has known of it; none before that. Restarts do not change it.
+    pub accepted: Option<jiff::Timestamp>,
     /// Since when all its containers and sidecars have been running: the latest first start. Far back
     /// ([`jiff::Timestamp::MIN`]) for those that have been restarted; none while one has never started.
     pub started: Option<jiff::Timestamp>,

@@ -2,6 +2,7 @@
 
 use super::siblings::Maker;
 use super::snapshot::{NodeView, PodView, Snapshot};
+use super::volumes::Storage;
 use super::{Labels, NamespaceFacts, NodeFacts, NodeId, Phase, PodFacts, Texts};
 use crate::load::Load;
 use crate::object::Key;
@@ -159,6 +160,7 @@ impl Live {
             phase: facts.phase,
             terminating: facts.terminating,
             created: facts.created,
+            accepted: facts.accepted,
             started: facts.started,
             nominated: facts.nominated.as_deref().map(Into::into),
             wants: facts.wants.clone(),
@@ -236,6 +238,29 @@ impl Live {
     /// A workload is gone.
     pub fn remove_workload(&mut self, maker: Maker, key: &Key) {
         Arc::make_mut(&mut self.now.siblings).remove_workload(maker, key);
+    }
+
+    /// How many volumes each driver can attach to a node that is there. Says which, if that is not what was known.
+    pub fn set_attach_limits(&mut self, node: &str, limits: BTreeMap<String, i64>) -> Option<NodeId> {
+        let id = self.id(node)?;
+        let known = self.node(id);
+        if !known.present || *known.attach_limits == limits {
+            return None;
+        }
+        self.node_mut(id).attach_limits = Arc::new(limits);
+        self.now.write(id);
+        Some(id)
+    }
+
+    /// What claims without a volume can get.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.now.storage
+    }
+
+    /// What claims without a volume can get, to be changed.
+    pub fn storage_mut(&mut self) -> &mut Storage {
+        Arc::make_mut(&mut self.now.storage)
     }
 
     fn nominate(&mut self, pod: &Arc<PodView>, waiting: bool) {

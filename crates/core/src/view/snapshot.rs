@@ -4,6 +4,7 @@ use super::groups::Groups;
 use super::images::Index as ImageIndex;
 use super::labels::Index as LabelIndex;
 use super::siblings::Siblings;
+use super::volumes::Storage;
 use super::{HostPort, Labels, NodeId, Owner, Phase, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
@@ -85,6 +86,8 @@ pub struct PodView {
     pub terminating: bool,
     /// Since when it exists.
     pub created: Option<jiff::Timestamp>,
+    /// Since when its node has known of it.
+    pub accepted: Option<jiff::Timestamp>,
     /// Since when all of it runs.
     pub started: Option<jiff::Timestamp>,
     /// The node others were evicted from for it.
@@ -146,6 +149,7 @@ pub struct Snapshot {
     pub(super) nominated: Arc<Vec<(NodeId, Arc<PodView>)>>,
     pub(super) nominations: u64,
     pub(super) exclusive: Arc<BTreeMap<Arc<str>, u32>>,
+    pub(super) storage: Arc<Storage>,
 }
 
 impl Snapshot {
@@ -229,10 +233,16 @@ impl Snapshot {
         self.nominations
     }
 
-    /// How many pods use a volume that only one may use.
+    /// How many pods use a claim that only one may use, by `namespace/name`.
     #[must_use]
-    pub fn users(&self, volume: &str) -> u32 {
-        self.exclusive.get(volume).copied().unwrap_or(0)
+    pub fn users(&self, claim: &str) -> u32 {
+        self.exclusive.get(claim).copied().unwrap_or(0)
+    }
+
+    /// What claims without a volume can get.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// The node of that name.
@@ -252,8 +262,8 @@ impl Snapshot {
         node.pods.push(pod.clone());
         node.requested.add(&pod.requests);
         node.nonzero = node.nonzero.plus(pod.nonzero);
-        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
-            *Arc::make_mut(&mut self.exclusive).entry(volume.id.clone()).or_default() += 1;
+        for claim in &pod.wants.exclusive {
+            *Arc::make_mut(&mut self.exclusive).entry(claim.clone()).or_default() += 1;
         }
         self.write(id);
     }
@@ -265,12 +275,12 @@ impl Snapshot {
         node.pods.remove(at);
         node.requested.sub(&pod.requests);
         node.nonzero = node.nonzero.minus(pod.nonzero);
-        for volume in pod.wants.volumes.iter().filter(|v| v.exclusive) {
+        for claim in &pod.wants.exclusive {
             let users = Arc::make_mut(&mut self.exclusive);
-            if let Some(count) = users.get_mut(&volume.id) {
+            if let Some(count) = users.get_mut(claim) {
                 *count -= 1;
                 if *count == 0 {
-                    users.remove(&volume.id);
+                    users.remove(claim);
                 }
             }
         }

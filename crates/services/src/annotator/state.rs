@@ -3,20 +3,20 @@
 mod past;
 mod taints;
 
-use super::policy::Policies;
 use super::taint::{Tainted, Tainting};
 use super::watched::{Binding, Message, Node};
 use crate::cluster::events::{Happened, Severity};
 use crate::cluster::{Change, Event, Informer};
 use crate::ctx::Now;
+use crate::reload::Reloaded;
 use crate::sources::metrics_api::Measurements;
 use crate::sources::prometheus::{self, Answered, Problem};
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::ledger::{self, Ledger, Uid};
 use loadline_core::load::hot::Bindings;
-use loadline_core::load::join::{self, Joined, Names, Value};
+use loadline_core::load::join::{self, Found, Joined, Names, Series, Value};
 use loadline_core::load::policy::{NodeRules, Rules};
-use loadline_core::load::publish::{self, Known, Update, Urgency};
+use loadline_core::load::publish::{self, Known, Update, Urgency, Written};
 use loadline_core::load::taints::{Heat, Options as TaintOptions};
 use loadline_core::load::term::{Derived, RECENT};
 use loadline_core::object::{Key, Meta};
@@ -53,6 +53,7 @@ struct Entry {
     meta: Meta,
     node: Box<Node>,
     rules: NodeRules,
+    written_on_it: Written,
     quality: Quality,
     warming_up: bool,
     /// The metric that is nearest to its limit, of those that are known.
@@ -109,17 +110,25 @@ impl Heard {
     }
 }
 
-/// What came of joining the series of a metric.
+/// What monitoring says of a metric.
 #[derive(Debug, Default)]
 struct Monitored {
-    answer: Option<Answered>,
-    joined: Option<Joined>,
+    /// Series that are not joined: new ones, or such as belong to no node, which may come later.
+    series: Vec<Series>,
+    /// Is it time to look whose they are?
+    unjoined: bool,
+    /// Do they come from a new answer, in place of those before?
+    fresh: bool,
+    /// What came of joining, by the ids of nodes.
+    joined: Joined,
+    /// Series without a label that could say whose they are.
+    unlabelled: usize,
 }
 
 /// Everything.
 #[derive(Debug)]
 pub(super) struct State {
-    pub policies: Policies,
+    pub policies: Reloaded<Rules>,
     options: publish::Options,
     /// By which lines nodes are tainted, if they are.
     taints: Option<TaintOptions>,
@@ -144,7 +153,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(policies: Policies, options: &super::Options) -> Self {
+    pub fn new(policies: Reloaded<Rules>, options: &super::Options) -> Self {
         let resolution = options.measure.map_or(prometheus::Options::EVERY, |measure| measure.every);
         Self {
             policies,
@@ -198,16 +207,17 @@ impl State {
             self.remove(&meta.key.name);
         }
         let Some((meta, Some(node))) = change.applied else { return };
-        let (rules, warnings) = self.policies.rules().node(&node.labels, &node.annotations);
+        let (rules, warnings) = self.policies.current().node(&node.labels, &node.annotations);
         for warning in warnings {
             tracing::debug!(node = %meta.key.name, warning, "annotation of a node has a problem");
         }
         let name = meta.key.name.clone();
+        let written_on_it = Written::read(self.policies.current(), &name, &node.annotations);
         if let Some(entry) = self.entries.get_mut(&name) {
             let moved = entry.node.addresses != node.addresses;
-            (entry.meta, entry.node, entry.rules) = (meta, node, rules);
+            (entry.meta, entry.node, entry.rules, entry.written_on_it) = (meta, node, rules, written_on_it);
             if moved {
-                self.forget_joins();
+                self.join_again();
             }
             return;
         }
@@ -224,6 +234,7 @@ impl State {
             meta,
             node,
             rules,
+            written_on_it,
             quality: Quality::Unknown,
             warming_up: false,
             heat: None,
@@ -234,7 +245,7 @@ impl State {
         };
         self.entries.insert(name.clone(), entry);
         self.recall(&name, now);
-        self.forget_joins();
+        self.join_again();
     }
 
     fn remove(&mut self, name: &str) {
@@ -242,14 +253,17 @@ impl State {
             self.ledger.remove_node(entry.id);
             self.bindings.clear(entry.id);
             self.ids.push(entry.id);
-            self.forget_joins();
+            for one in self.monitored.values_mut() {
+                // Its number will be another's.
+                one.joined.values.get_mut(entry.id.index()).map(Option::take);
+            }
         }
     }
 
     fn take_pod(&mut self, event: Event<Option<Binding>>, now: Timestamp) {
         // That a pod is gone does not undo that it was bound.
         let Some((meta, Some(Some(binding)))) = self.pods.apply(event, now).applied else { return };
-        let longest = self.policies.rules().policy().hot.iter().map(|bucket| bucket.range).max();
+        let longest = self.policies.current().policy().hot.iter().map(|bucket| bucket.range).max();
         if longest.is_none_or(|longest| now.duration_since(binding.at) > longest) {
             return;
         }
@@ -282,30 +296,35 @@ impl State {
     }
 
     fn take_answer(&mut self, answered: Answered) {
-        match &answered.answer {
-            Ok(_) => self.prometheus.well("prometheus", &answered.metric, answered.at),
+        let Answered { metric, answer, at } = answered;
+        match answer {
+            Ok(answer) => {
+                self.prometheus.well("prometheus", &metric, at);
+                let held = self.monitored.entry(metric).or_default();
+                (held.series, held.unlabelled) = (answer.series, answer.unlabelled);
+                (held.unjoined, held.fresh) = (true, true);
+            }
             Err(problem) => {
                 let nobody = matches!(problem, Problem::Away(_));
-                let about = if nobody { "".into() } else { answered.metric.clone() };
+                let about = if nobody { "".into() } else { metric };
                 self.prometheus.badly("prometheus", &about, problem.to_string());
-                return;
             }
         }
-        let held = self.monitored.entry(answered.metric.clone()).or_default();
-        *held = Monitored { answer: Some(answered), joined: None };
     }
 
-    fn forget_joins(&mut self) {
+    /// A node came, or has other addresses: series that were nobody's may be its own.
+    fn join_again(&mut self) {
         for one in self.monitored.values_mut() {
-            one.joined = None;
+            one.unjoined |= !one.series.is_empty();
         }
     }
 
     /// The policy is another one.
     fn reread(&mut self) {
-        let rules = self.policies.rules().clone();
+        let rules = self.policies.current().clone();
         for entry in self.entries.values_mut() {
             entry.rules = rules.node(&entry.node.labels, &entry.node.annotations).0;
+            entry.written_on_it = Written::read(&rules, &entry.meta.key.name, &entry.node.annotations);
         }
         self.monitored.retain(|metric, _| rules.metrics().iter().any(|known| known.name == *metric));
     }
@@ -320,7 +339,7 @@ impl State {
 
     /// What should be written, the most urgent first; looks at every node.
     pub fn due(&mut self, now: Now) -> Vec<Due> {
-        let rules = self.policies.rules().clone();
+        let rules = self.policies.current().clone();
         self.bindings.prune(now.clock, &rules.policy().hot);
         self.early.retain(|_, all| {
             all.retain(|(_, at)| now.clock.duration_since(*at) < SignedDuration::from_mins(5));
@@ -330,15 +349,16 @@ impl State {
         let columns: Vec<Option<&Joined>> = rules
             .metrics()
             .iter()
-            .map(|metric| self.monitored.get(&metric.name).and_then(|one| one.joined.as_ref()))
+            .map(|metric| self.monitored.get(&metric.name).map(|one| &one.joined))
             .collect();
         let mut due = Vec::new();
         let mut known: Vec<Option<Known>> = Vec::new();
-        for (place, (name, entry)) in self.entries.iter_mut().enumerate() {
+        for entry in self.entries.values_mut() {
             let derived = self.ledger.history(entry.id).map(|h| Derived::new(&h, entry.node.capacity));
             known.clear();
             known.extend(rules.metrics().iter().zip(&columns).map(|(metric, column)| {
-                let monitored: Option<Value> = column.and_then(|joined| *joined.values.get(place)?);
+                let monitored: Option<Value> =
+                    column.and_then(|joined| *joined.values.get(entry.id.index())?);
                 publish::choose(metric, derived.as_ref(), monitored, now.clock)
             }));
             entry.warming_up = known.iter().flatten().any(|known| known.warming_up);
@@ -349,14 +369,14 @@ impl State {
             let quality = quality(newest, self.resolution, now.clock, entry.quality);
             self.happened.extend(news(entry, quality).map(|happened| (entry.meta.clone(), happened)));
             entry.quality = quality;
-            entry.heat = Heat::of_known(&rules, &entry.rules, &known);
+            entry.heat = self.taints.and_then(|_| Heat::of_known(&rules, &entry.rules, &known));
             if entry.in_flight || entry.not_before.is_some_and(|at| now.at < at) {
                 continue;
             }
             let node = publish::Node {
-                name,
                 rules: &entry.rules,
                 annotations: &entry.node.annotations,
+                written: &entry.written_on_it,
                 known: &known,
                 hot: self.bindings.hot(entry.id, now.clock, &rules.policy().hot),
             };
@@ -372,18 +392,24 @@ impl State {
     }
 
     fn join(&mut self) {
-        if self.monitored.values().all(|one| one.joined.is_some()) {
+        if !self.monitored.values().any(|one| one.unjoined) {
             return;
         }
-        let names = Names::new(self.entries.iter().map(|(name, entry)| (name, &entry.node.addresses[..])));
-        for (metric, one) in &mut self.monitored {
-            if one.joined.is_some() {
-                continue;
+        let nodes = self.entries.iter();
+        let names = Names::at(nodes.map(|(name, e)| (e.id.index(), name, &e.node.addresses[..])));
+        let width = usize::try_from(self.width).unwrap_or(usize::MAX);
+        for (metric, one) in self.monitored.iter_mut().filter(|(_, one)| one.unjoined) {
+            let joined = join::join(&names, width, &one.series);
+            if one.fresh {
+                tell(metric, one.series.len(), &joined);
+                one.joined = joined;
+            } else {
+                one.joined.join_more(joined);
             }
-            let series = one.answer.as_ref().map_or(&[][..], Answered::series);
-            let joined = join::join(&names, self.entries.len(), series);
-            tell(metric, series.len(), &joined);
-            one.joined = Some(joined);
+            (one.unjoined, one.fresh) = (false, false);
+            // The others are not needed any more, and there are many.
+            one.series.retain(|series| !matches!(names.whose(series), Found::Node(_)));
+            one.series.shrink_to_fit();
         }
     }
 
@@ -427,14 +453,13 @@ impl State {
 
     /// Series that were not used, by why, in the newest answers.
     pub fn ignored(&self) -> [(&'static str, usize); 5] {
-        let joined = || self.monitored.values().filter_map(|one| one.joined.as_ref());
-        let answers = self.monitored.values().filter_map(|one| one.answer.as_ref()?.answer.as_ref().ok());
+        let joined = || self.monitored.values().map(|one| &one.joined);
         [
             ("nobodys", joined().map(|j| j.nobodys).sum()),
             ("shared_address", joined().map(|j| j.shared).sum()),
             ("repeated", joined().map(|j| j.repeated).sum()),
             ("invalid", joined().map(|j| j.invalid).sum()),
-            ("unlabelled", answers.map(|answer| answer.unlabelled).sum()),
+            ("unlabelled", self.monitored.values().map(|one| one.unlabelled).sum()),
         ]
     }
 
@@ -449,7 +474,7 @@ impl State {
     }
 
     pub fn rules(&self) -> &Arc<Rules> {
-        self.policies.rules()
+        self.policies.current()
     }
 }
 

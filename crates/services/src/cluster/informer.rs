@@ -70,6 +70,12 @@ impl<T> Informer<T> {
         }
     }
 
+    /// How many objects there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.store.len()
+    }
+
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name

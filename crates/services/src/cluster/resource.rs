@@ -32,6 +32,9 @@ pub const PRIORITY_CLASSES: Resource =
     Resource::new("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass");
 pub const STORAGE_CLASSES: Resource = Resource::new("storage.k8s.io", "v1", "storageclasses", "StorageClass");
 pub const CSI_NODES: Resource = Resource::new("storage.k8s.io", "v1", "csinodes", "CSINode");
+pub const CSI_DRIVERS: Resource = Resource::new("storage.k8s.io", "v1", "csidrivers", "CSIDriver");
+pub const CSI_STORAGE_CAPACITIES: Resource =
+    Resource::new("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity");
 pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
 pub const RECOMMENDATIONS: Resource =
     Resource::new("analysis.crane.io", "v1alpha1", "recommendations", "Recommendation");

@@ -2,22 +2,26 @@
 
 use super::Metrics;
 use super::queue::{Helps, Pending};
+use super::volumes::{self, Provided, Provision};
 use super::watched::Pods;
 use crate::cluster::resource::PODS;
 use crate::cluster::write::Patch;
-use crate::cluster::{Cause, Writer};
+use crate::cluster::{Cause, Failure, Writer};
 use jiff::Timestamp;
 use loadline_api::Error;
 use loadline_api::pod::Pod;
 use loadline_core::object::Meta;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What to do about a pod.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// It goes to this node.
-    Bind { pod: Arc<Pending>, node: Arc<str> },
+    /// It goes to this node; perhaps with something to say about that.
+    Bind { pod: Arc<Pending>, node: Arc<str>, remark: Option<String> },
+    /// It goes to this node once its claims have their volumes: this has to be written for them.
+    Provide { pod: Arc<Pending>, node: Arc<str>, writes: Vec<Provision> },
     /// It goes nowhere now.
     Refuse { pod: Arc<Pending>, why: String, helps: Helps },
     /// It goes nowhere now; once these are gone, it goes to this node.
@@ -25,10 +29,19 @@ pub(super) enum Action {
 }
 
 impl Action {
+    pub fn pod(&self) -> &Pending {
+        match self {
+            Self::Bind { pod, .. }
+            | Self::Provide { pod, .. }
+            | Self::Refuse { pod, .. }
+            | Self::Preempt { pod, .. } => pod,
+        }
+    }
+
     /// Of a pod that goes nowhere now: why.
     pub fn refusal(&self) -> Option<(&Pending, &str)> {
         match self {
-            Self::Bind { .. } => None,
+            Self::Bind { .. } | Self::Provide { .. } => None,
             Self::Refuse { pod, why, .. } | Self::Preempt { pod, why, .. } => Some((pod, why)),
         }
     }
@@ -38,7 +51,9 @@ impl Action {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It is bound; the watch will say so.
-    Bound { pod: Arc<Pending>, node: Arc<str> },
+    Bound { pod: Arc<Pending>, node: Arc<str>, remark: Option<String> },
+    /// This was written for its claims, and why not all of it.
+    Provided { pod: Arc<Pending>, written: Vec<Provided>, failed: Option<String> },
     /// It is not bound, as far as one can know; if the server said what the pod looks like, it is here.
     Unbound { pod: Arc<Pending>, now: Option<Box<Read>> },
     /// It has been told why it waits, or it knew.
@@ -49,6 +64,48 @@ pub(super) enum Outcome {
 
 /// A pod as the server has it now.
 pub(super) type Read = (Meta, Result<Box<Pod>, Error>);
+
+/// Is a pod on a node whose binding failed? The request may have arrived although the answer did not: the server knows.
+pub(super) async fn read_back(writer: &Writer, pod: &Meta, node: &str) -> Result<(bool, Box<Read>), Failure> {
+    let now = Box::new(writer.get::<Pods>(&pod.key).await?);
+    let (meta, read) = &*now;
+    let on = read.as_ref().ok().and_then(|read| read.facts.node.as_deref());
+    Ok((meta.uid == pod.uid && on == Some(node), now))
+}
+
+/// First pause before a server that did not answer is asked again.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// And the longest.
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a place is kept for a pod of which nothing is heard.
+const KEPT: Duration = Duration::from_mins(5);
+
+/// The same, asked until the server answers, if only that there is no such pod, or until nobody can be expected to wait. Until then the pod keeps its place: given
+/// to another one, a binding that did arrive would be one too many on its node, and watches may be away for longer than
+/// writes.
+async fn settled(writer: &Writer, pod: &Meta, node: &str) -> (bool, Option<Box<Read>>) {
+    let asked = async {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match read_back(writer, pod, node).await {
+                Ok((is_bound, now)) => return (is_bound, Some(now)),
+                Err(failure) if !is_silence(&failure.cause) => return (false, None),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    };
+    tokio::time::timeout(KEPT, asked).await.unwrap_or((false, None))
+}
+
+/// Is nothing known of what was asked about?
+fn is_silence(cause: &Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Unreachable | Cause::Timeout | Cause::Server { .. } | Cause::TooManyRequests { .. }
+    )
+}
 
 /// What carrying out takes.
 #[derive(Clone, Debug)]
@@ -61,7 +118,11 @@ impl Executor {
     /// Carries an action out that was decided at that time.
     pub async fn run(self, action: Action, at: Timestamp) -> Outcome {
         match action {
-            Action::Bind { pod, node } => self.bind(pod, node).await,
+            Action::Bind { pod, node, remark } => self.bind(pod, node, remark).await,
+            Action::Provide { pod, writes, .. } => {
+                let (written, failed) = volumes::provide(&self.writer, &writes).await;
+                Outcome::Provided { pod, written, failed }
+            }
             Action::Refuse { pod, why, helps } => self.refuse(pod, &why, helps, at).await,
             Action::Preempt { pod, node, victims, why, helps } => {
                 self.preempt(&pod, &node, &victims).await;
@@ -70,22 +131,17 @@ impl Executor {
         }
     }
 
-    async fn bind(&self, pod: Arc<Pending>, node: Arc<str>) -> Outcome {
+    async fn bind(&self, pod: Arc<Pending>, node: Arc<str>, remark: Option<String>) -> Outcome {
         let Err(error) = self.writer.bind(&pod.meta, &node).await else {
-            return Outcome::Bound { pod, node };
+            return Outcome::Bound { pod, node, remark };
         };
         self.metrics.bind_failures.inc();
         tracing::warn!(pod = %pod.meta.key, %node, %error, "pod not bound");
         if error.cause == Cause::NotLeading {
             return Outcome::Unbound { pod, now: None };
         }
-        // The request may have arrived although the answer did not: the server knows.
-        let now = self.writer.get::<Pods>(&pod.meta.key).await.ok().map(Box::new);
-        let is_bound = now.as_deref().is_some_and(|(meta, read)| {
-            let on = read.as_ref().ok().and_then(|read| read.facts.node.as_deref());
-            meta.uid == pod.meta.uid && on == Some(&*node)
-        });
-        if is_bound { Outcome::Bound { pod, node } } else { Outcome::Unbound { pod, now } }
+        let (is_bound, now) = settled(&self.writer, &pod.meta, &node).await;
+        if is_bound { Outcome::Bound { pod, node, remark } } else { Outcome::Unbound { pod, now } }
     }
 
     /// Nominates the node for the pod and asks the victims to go. What is refused, by a disruption budget for example,
@@ -123,6 +179,78 @@ impl Executor {
             }
             // Gone, or another one of the same name: the watch will say so.
             _ => Outcome::Refused { pod, helps },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Connection;
+    use crate::cluster::testing::meta;
+    use http::{Method, Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use loadline_api::json::Tree;
+    use loadline_core::load::Load;
+    use loadline_core::view::Live;
+    use serde_json::Value;
+    use std::io;
+    use std::sync::Mutex;
+
+    fn object(node: Option<&str>) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "default", "uid": "a", "resourceVersion": "5"},
+            "spec": {"nodeName": node, "containers": []}})
+    }
+
+    /// An executor whose bindings are never answered, and what its questions about the pod are answered with: none is
+    /// silence.
+    fn executor(mut answers: Vec<Option<(u16, Value)>>) -> (Executor, Arc<Mutex<usize>>) {
+        answers.reverse();
+        let (answers, asked) = (Arc::new(Mutex::new(answers)), Arc::<Mutex<usize>>::default());
+        let count = asked.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let answer = if request.method() == Method::GET {
+                *count.lock().unwrap() += 1;
+                answers.lock().unwrap().pop().flatten()
+            } else {
+                None
+            };
+            let answer = answer.map(|(code, object)| {
+                Response::builder().status(code).body(Body::from(object.to_string().into_bytes())).unwrap()
+            });
+            std::future::ready(answer.ok_or_else(|| io::Error::other("cut")))
+        });
+        let writer = Writer::new(Connection::new(Client::new(server, "default")), "test");
+        (Executor { writer, metrics: Metrics::default() }, asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_keeps_its_place_until_the_server_says_whether_it_is_bound() {
+        let not_found = json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "no pod a"});
+        let busy = json!({"kind": "Status", "code": 503, "message": "later"});
+        let table = [
+            (vec![None, None, Some((200, object(Some("n1"))))], "bound", "it arrived"),
+            (vec![None, Some((503, busy)), Some((200, object(None)))], "known", "it did not arrive"),
+            (vec![None, Some((200, object(Some("n2"))))], "known", "somebody else was faster"),
+            (vec![None, Some((404, not_found))], "unknown", "it is gone"),
+        ];
+        for (answers, expected, why) in table {
+            let questions = answers.len();
+            let (executor, asked) = executor(answers);
+            let (mut pod, _) = loadline_api::pod::read(&Tree::from(&object(None))).unwrap();
+            pod.resolve(&loadline_api::Context::new());
+            let view = Arc::new(Live::new().view(&pod.facts, Load::ZERO));
+            let pod = Arc::new(Pending { meta: meta(&object(None)), pod, view });
+            let action = Action::Bind { pod, node: "n1".into(), remark: None };
+            let found = match executor.run(action, Timestamp::UNIX_EPOCH).await {
+                Outcome::Bound { .. } => "bound",
+                Outcome::Unbound { now: Some(_), .. } => "known",
+                Outcome::Unbound { now: None, .. } => "unknown",
+                other => panic!("{why}: {other:?}"),
+            };
+            assert_eq!((found, *asked.lock().unwrap()), (expected, questions), "{why}");
         }
     }
 }

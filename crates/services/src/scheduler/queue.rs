@@ -78,10 +78,11 @@ struct Entry {
     pod: Arc<Pending>,
     place: Place,
     tries: u32,
+    added: Instant,
     /// Left alone until then.
     backoff: Option<Instant>,
-    /// Was it ever found to fit nowhere?
-    was_unschedulable: bool,
+    /// Was it ever found to fit nowhere, and since when?
+    unschedulable_since: Option<Instant>,
 }
 
 /// Pods without a node.
@@ -91,6 +92,8 @@ pub(super) struct Queue {
     active: BTreeSet<Turn>,
     waiting: BTreeSet<(Instant, Key)>,
     unschedulable_count: usize,
+    /// How many wait for nothing but the end of their pause.
+    paused: usize,
 }
 
 impl Queue {
@@ -107,7 +110,14 @@ impl Queue {
             self.active.insert(turn(&pod));
             self.pods.insert(
                 key,
-                Entry { pod, place: Place::Active, tries: 0, backoff: None, was_unschedulable: false },
+                Entry {
+                    pod,
+                    place: Place::Active,
+                    tries: 0,
+                    added: Instant::now(),
+                    backoff: None,
+                    unschedulable_since: None,
+                },
             );
             return;
         };
@@ -118,10 +128,12 @@ impl Queue {
                 self.active.remove(&turn(&old));
                 self.active.insert(turn(&pod));
             }
-            Place::InFlight { .. } if changed => entry.place = Place::InFlight { helped: true },
+            Place::InFlight { .. } if changed => {
+                entry.put(Place::InFlight { helped: true }, &mut self.paused);
+            }
             Place::Waiting { until, .. } if changed => {
                 self.waiting.remove(&(until, key));
-                entry.place = Place::Active;
+                entry.put(Place::Active, &mut self.paused);
                 self.active.insert(turn(&pod));
             }
             Place::InFlight { .. } | Place::Waiting { .. } => {}
@@ -136,7 +148,8 @@ impl Queue {
             Place::Waiting { until, .. } => drop(self.waiting.remove(&(until, key.clone()))),
             Place::InFlight { .. } => {}
         }
-        self.unschedulable_count -= usize::from(entry.was_unschedulable);
+        self.unschedulable_count -= usize::from(entry.unschedulable_since.is_some());
+        self.paused -= usize::from(entry.place.is_pause());
         Some(entry.pod)
     }
 
@@ -153,19 +166,49 @@ impl Queue {
         }
         let (.., key) = self.active.pop_first()?;
         let entry = self.pods.get_mut(&key)?;
-        entry.place = Place::InFlight { helped: false };
+        entry.put(Place::InFlight { helped: false }, &mut self.paused);
         Some(entry.pod.clone())
     }
 
-    /// The pod that is held fits nowhere.
-    pub fn unschedulable(&mut self, key: &Key, helps: Helps, now: Instant) {
+    /// How long ago a pod was first found to fit nowhere.
+    pub fn waited(&self, key: &Key, now: Instant) -> Option<Duration> {
+        Some(now.duration_since(self.pods.get(key)?.unschedulable_since?))
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Arc<Pending>> {
+        self.pods.get(key).map(|entry| entry.pod.clone())
+    }
+
+    /// When a pod came, and which try this is, from 1 on.
+    pub fn tried(&self, key: &Key) -> Option<(Instant, u32)> {
+        self.pods.get(key).map(|entry| (entry.added, entry.tries.saturating_add(1)))
+    }
+
+    /// Everybody about whom nothing is being written.
+    pub fn waiting(&self) -> Vec<Arc<Pending>> {
+        let idle = self.pods.values().filter(|entry| !matches!(entry.place, Place::InFlight { .. }));
+        idle.map(|entry| entry.pod.clone()).collect()
+    }
+
+    /// How many are active, wait for nothing but the end of their pause, and wait for something that helps. Nobody is
+    /// counted twice, as in kube-scheduler.
+    pub fn counts(&self) -> [usize; 3] {
+        [self.active.len(), self.paused, self.waiting.len() - self.paused]
+    }
+
+    /// The pod that is held fits nowhere; it is looked at again when it has waited for so long since it first did not.
+    pub fn unschedulable(&mut self, key: &Key, helps: Helps, patience: Option<Duration>, now: Instant) {
         let Some(entry) = self.pods.get_mut(key) else { return };
         let Place::InFlight { helped } = entry.place else { return };
-        self.unschedulable_count += usize::from(!std::mem::replace(&mut entry.was_unschedulable, true));
+        self.unschedulable_count += usize::from(entry.unschedulable_since.is_none());
+        let since = *entry.unschedulable_since.get_or_insert(now);
         let backoff = now + entry.next_backoff();
-        let until = if helped { backoff } else { now + FLUSH };
+        let mut until = if helped { backoff } else { now + FLUSH };
+        if let Some(end) = patience.map(|patience| since + patience).filter(|end| *end > now) {
+            until = until.min(end.max(backoff));
+        }
         entry.backoff = Some(backoff);
-        entry.place = Place::Waiting { until, helps: Some(helps) };
+        entry.put(Place::Waiting { until, helps: Some(helps) }, &mut self.paused);
         self.waiting.insert((until, key.clone()));
     }
 
@@ -177,7 +220,7 @@ impl Queue {
         }
         let until = now + entry.next_backoff();
         entry.backoff = Some(until);
-        entry.place = Place::Waiting { until, helps: None };
+        entry.put(Place::Waiting { until, helps: None }, &mut self.paused);
         self.waiting.insert((until, key.clone()));
     }
 
@@ -226,16 +269,27 @@ impl Queue {
         let Place::Waiting { until, .. } = entry.place else { return };
         self.waiting.remove(&(until, key.clone()));
         if let Some(backoff) = entry.backoff.filter(|backoff| *backoff > now) {
-            entry.place = Place::Waiting { until: backoff, helps: None };
+            entry.put(Place::Waiting { until: backoff, helps: None }, &mut self.paused);
             self.waiting.insert((backoff, key.clone()));
         } else {
-            entry.place = Place::Active;
+            entry.put(Place::Active, &mut self.paused);
             self.active.insert(turn(&entry.pod));
         }
     }
 }
 
+impl Place {
+    fn is_pause(self) -> bool {
+        matches!(self, Self::Waiting { helps: None, .. })
+    }
+}
+
 impl Entry {
+    fn put(&mut self, place: Place, paused: &mut usize) {
+        *paused += usize::from(place.is_pause());
+        *paused -= usize::from(std::mem::replace(&mut self.place, place).is_pause());
+    }
+
     fn next_backoff(&mut self) -> Duration {
         let backoff = FIRST_BACKOFF.saturating_mul(1 << self.tries.min(10)).min(LAST_BACKOFF);
         self.tries = self.tries.saturating_add(1);
@@ -299,7 +353,7 @@ mod tests {
             queue.set(pod("a", 0, 1));
             let start = Instant::now();
             let held = queue.pop(start).unwrap();
-            queue.unschedulable(&held.meta.key, wants, start);
+            queue.unschedulable(&held.meta.key, wants, None, start);
             if let Some(news) = news {
                 queue.requeue(news, start + after);
             }
@@ -315,7 +369,7 @@ mod tests {
         let start = Instant::now();
         let held = queue.pop(start).unwrap();
         queue.requeue(Helps::ANY, start);
-        queue.unschedulable(&held.meta.key, Helps::default(), start);
+        queue.unschedulable(&held.meta.key, Helps::default(), None, start);
         assert_eq!(queue.due(), Some(start + FIRST_BACKOFF));
         assert!(queue.pop(start + FIRST_BACKOFF).is_some());
     }
@@ -344,7 +398,7 @@ mod tests {
         queue.set(pod("a", 0, 1));
         let now = Instant::now();
         let held = queue.pop(now).unwrap();
-        queue.unschedulable(&held.meta.key, Helps::default(), now);
+        queue.unschedulable(&held.meta.key, Helps::default(), None, now);
         let mut next = Pending::clone(&held);
         next.meta.uid = "another".into();
         queue.set(Arc::new(next));

@@ -3,26 +3,34 @@
 //! One [`Cluster`] of `core` has all knowledge and makes all decisions. Around it: which objects there are, whose turn it
 //! is, and what is worth telling.
 
+mod extend;
+
 use super::advice::{Advice, answered};
 use super::execute::{Action, Outcome};
-use super::heat::{About, Heat};
+use super::explain::{About, Decisions};
+use super::heat::{About as HeatOf, Heat};
+use super::metrics::Attempt;
+use super::profiles::Profiles;
 use super::queue::{Helps, Pending, Queue};
 use super::watched::Message;
 use crate::cluster::{Change, Event, Informer};
 use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use loadline_api::node::cooling_until;
 use loadline_api::pod::Pod;
+use loadline_api::scheduler::{Configuration, WhenOverloaded};
 use loadline_api::{Context, cluster as api_cluster};
-use loadline_core::cluster::{Cluster, Decided, Options};
+use loadline_core::cluster::{Cluster, Decided, LeastBad, Options};
 use loadline_core::cycle::{Decision, Filter, Parts, Weights};
 use loadline_core::load::Metered;
+use loadline_core::load::estimate::Estimate;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::publish;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
 use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -64,10 +72,13 @@ struct Informers {
     pods: Informer<PodNote>,
     namespaces: Informer<()>,
     priority_classes: Informer<()>,
-    claims: Informer<()>,
-    volumes: Informer<()>,
+    /// With the write each is as of.
+    claims: Informer<Option<u64>>,
+    volumes: Informer<Option<u64>>,
     storage_classes: Informer<()>,
     csi_nodes: Informer<()>,
+    csi_drivers: Informer<()>,
+    capacities: Informer<()>,
     budgets: Informer<()>,
     services: Informer<()>,
 }
@@ -83,6 +94,8 @@ impl Informers {
             volumes: Informer::new("persistentvolumes"),
             storage_classes: Informer::new("storageclasses"),
             csi_nodes: Informer::new("csinodes"),
+            csi_drivers: Informer::new("csidrivers"),
+            capacities: Informer::new("csistoragecapacities"),
             budgets: Informer::new("poddisruptionbudgets"),
             services: Informer::new("services"),
         }
@@ -93,17 +106,16 @@ impl Informers {
         fn is<T>(informer: &Informer<T>) -> bool {
             informer.is_listed() && !informer.is_replacing()
         }
-        let others = [
-            &self.namespaces,
-            &self.priority_classes,
-            &self.claims,
-            &self.volumes,
-            &self.storage_classes,
-            &self.csi_nodes,
-            &self.budgets,
-        ];
-        // Who may not read services goes without.
-        is(&self.nodes) && is(&self.pods) && others.into_iter().all(is) && answered(&self.services)
+        let others =
+            [&self.namespaces, &self.priority_classes, &self.storage_classes, &self.csi_nodes, &self.budgets];
+        // Who may not read these goes without.
+        let optional = [&self.services, &self.csi_drivers, &self.capacities];
+        let volumes = is(&self.claims) && is(&self.volumes);
+        is(&self.nodes)
+            && is(&self.pods)
+            && volumes
+            && others.into_iter().all(is)
+            && optional.into_iter().all(answered)
     }
 }
 
@@ -134,8 +146,7 @@ fn looks(facts: &NodeFacts) -> u64 {
 /// Everything the scheduler knows.
 #[derive(Debug)]
 pub(super) struct State {
-    /// Whose pods are given a node, by `schedulerName`.
-    names: Vec<String>,
+    profiles: Profiles,
     cluster: Cluster,
     context: Context,
     texts: Texts,
@@ -146,25 +157,33 @@ pub(super) struct State {
     priorities: BTreeMap<i32, usize>,
     /// Which nodes are over their targets, for people; none without rules.
     heat: Option<(Heat, Rules)>,
+    /// Pods without a node that ask for other schedulers: one may become ours.
+    others: BTreeMap<Key, (Meta, Box<Pod>)>,
     notices: Vec<Notice>,
     quiet_until: Option<Instant>,
-    /// Short for our policy, as annotators write it; none without rules.
-    policy: Option<String>,
     foreign: usize,
     advice: Advice,
+    decisions: Decisions,
     /// Is there a recommendation that pods on nodes have not been estimated by, and when were they last?
     advised: bool,
     reestimated: Option<Instant>,
+    /// Pods whose volumes are on their way.
+    waits: Waits,
+    /// Pods on nodes by the claims they use, to be looked at again when these change.
+    claimants: Claimants,
 }
 
 impl State {
-    /// Nothing is known yet; load counts if there are rules.
-    pub fn new(names: Vec<String>, rules: Option<Rules>, now: Now) -> Self {
-        let policy = rules.as_ref().map(publish::fingerprint);
+    /// Nothing is known yet.
+    pub fn new(configuration: &Configuration, now: Now) -> Self {
+        let profiles = Profiles::new(configuration);
+        let mut cluster = Cluster::new(Options::default(), now.clock);
+        cluster.set_profiles(profiles.engine());
         Self {
-            names,
-            heat: rules.clone().map(|rules| (Heat::default(), rules)),
-            cluster: Cluster::new(Options { rules, ..Options::default() }, now.clock),
+            heat: profiles.rules().cloned().map(|rules| (Heat::default(), rules)),
+            profiles,
+            cluster,
+            others: BTreeMap::new(),
             context: Context::new(),
             texts: Texts::default(),
             informers: Informers::new(),
@@ -173,12 +192,31 @@ impl State {
             priorities: BTreeMap::new(),
             notices: Vec::new(),
             quiet_until: None,
-            policy,
             foreign: 0,
             advice: Advice::new(),
+            decisions: Decisions::default(),
             advised: false,
             reestimated: None,
+            waits: Waits::default(),
+            claimants: Claimants::default(),
         }
+    }
+
+    /// Goes by another configuration from now on. What is known stays; pods that wait are looked at by the new rules.
+    pub fn configure(&mut self, configuration: &Configuration, now: Now) {
+        self.profiles = Profiles::new(configuration);
+        self.cluster.set_profiles(self.profiles.engine());
+        let heat = self.heat.take().map(|(heat, _)| heat).unwrap_or_default();
+        self.heat = self.profiles.rules().map(|rules| (heat, rules.clone()));
+        let waiting = self.queue.waiting().into_iter().map(|held| {
+            let Pending { meta, pod, .. } = Pending::clone(&held);
+            (meta, pod)
+        });
+        let others = std::mem::take(&mut self.others).into_values().map(|(meta, pod)| (meta, *pod));
+        for (meta, pod) in waiting.chain(others).collect::<Vec<_>>() {
+            self.set_pod(meta, pod, now);
+        }
+        self.queue.requeue(Helps::ANY, now.at);
     }
 
     /// What is worth telling since this was last asked.
@@ -196,6 +234,79 @@ impl State {
         self.queue.unschedulable_count()
     }
 
+    /// How many pods are active, in backoff, and unschedulable.
+    pub fn queues(&self) -> [usize; 3] {
+        self.queue.counts()
+    }
+
+    /// How many nodes, pods and reservations are held.
+    pub fn held(&self) -> [usize; 3] {
+        [self.informers.nodes.count(), self.informers.pods.count(), self.cluster.assumed()]
+    }
+
+    /// What there is to say about a pod, with so many nodes; nothing if there is no such pod.
+    pub fn explain(&mut self, key: &Key, most: usize, now: Now) -> Option<Value> {
+        let placed = self.cluster.placed(key);
+        let waiting = self.queue.get(key);
+        let other = self.others.get(key).map(|(_, pod)| &**pod);
+        let facts = waiting.as_ref().map(|held| &held.pod).or(other);
+        let scheduler = facts.map(|pod| pod.scheduler.clone());
+        let (view, estimate, on) = match (placed, facts) {
+            (Some((view, node)), _) => {
+                let estimate = Estimate { load: view.estimate, sources: Vec::new() };
+                (view, estimate, Some(node))
+            }
+            (None, Some(pod)) => {
+                let facts = pod.facts.clone();
+                (self.cluster.view(&facts), self.cluster.estimate(&facts), None)
+            }
+            (None, None) => return None,
+        };
+        let profile = scheduler.and_then(|name| self.profiles.find(&name)).unwrap_or(0);
+        let mut decided = self.cluster.decide_by(profile, &view);
+        let node = decided.node().map(|node| node.name.clone());
+        let message = node.is_none().then(|| decided.message());
+        let nodes = decided.report().nodes;
+        let about = About { key: key.clone(), on, estimate, node, message, nodes };
+        Some(about.document(self.decisions.of(key), most, now.clock))
+    }
+
+    /// Are pods that ask for that name placed?
+    pub fn serves(&self, name: &str) -> bool {
+        self.profiles.find(name).is_some()
+    }
+
+    /// The rules by which nodes are called hot.
+    pub fn rules(&self) -> Option<&Rules> {
+        self.profiles.rules()
+    }
+
+    /// Which nodes are over their targets.
+    pub fn heat(&self) -> Option<&Heat> {
+        self.heat.as_ref().map(|(heat, _)| heat)
+    }
+
+    /// How many pods are on each node.
+    pub fn pods_by_node(&mut self) -> BTreeMap<Arc<str>, usize> {
+        self.cluster.snapshot().nodes().map(|node| (node.name.clone(), node.pods.len())).collect()
+    }
+
+    /// A pod that was decided on is on its node at once.
+    pub fn placed(&mut self, pod: &Pending, node: &str, now: Now) {
+        let Pending { meta, mut pod, .. } = pod.clone();
+        pod.facts.node = Some(node.to_owned());
+        self.set_pod(meta, pod, now);
+    }
+
+    /// An action, with the try that it is.
+    pub fn attempt(&self, action: Action, now: Now) -> (Action, Attempt) {
+        let pod = action.pod();
+        let (queued, number) = self.queue.tried(&pod.meta.key).unwrap_or((now.at, 1));
+        let profile = self.profiles.find(&pod.pod.scheduler).map_or("", |at| self.profiles.name(at));
+        let attempt = Attempt { profile: profile.to_owned(), began: now.at, queued, number };
+        (action, attempt)
+    }
+
     /// Has everything been read, and is nothing being replaced?
     pub fn is_ready(&self) -> bool {
         self.informers.are_complete() && self.advice.is_complete()
@@ -205,6 +316,7 @@ impl State {
     pub fn advance(&mut self, now: Now) {
         let due = self.cluster.next_due().is_some_and(|due| due <= now.clock);
         self.cluster.advance(now.clock);
+        self.look_after_volumes(now);
         // All pods are looked at for it, and recommendations come in bursts.
         if self.advised && self.reestimated.is_none_or(|at| now.at.duration_since(at) >= REESTIMATE) {
             self.cluster.reestimate();
@@ -225,7 +337,7 @@ impl State {
         };
         let by_load = if self.queue.waits_for_load() { by_load() } else { None };
         let by_advice = self.reestimated.filter(|_| self.advised).map(|at| at + REESTIMATE);
-        [self.queue.due(), by_load, by_advice].into_iter().flatten().min()
+        [self.queue.due(), by_load, by_advice, self.waits.due()].into_iter().flatten().min()
     }
 
     /// Takes a message in.
@@ -243,6 +355,11 @@ impl State {
             Message::Advice(message) => {
                 let changed = self.advice.take(message, &mut self.cluster, now.clock);
                 self.advised |= changed && self.cluster.is_load_aware();
+            }
+            Message::Storage(message) => {
+                if self.take_storage(message, now) {
+                    self.references_changed(now);
+                }
             }
             other => {
                 if self.take_reference(other, now) {
@@ -263,6 +380,7 @@ impl State {
             }
         }
         let gone = !change.deleted.is_empty();
+        self.waits.changed |= gone;
         if let Some((meta, Some(facts))) = change.applied {
             let same = self.set_node(&meta, facts, now);
             // Annotators write on every node all the time: that changes load at most.
@@ -281,7 +399,7 @@ impl State {
         self.cluster.set_node(&facts);
         if let Some((heat, rules)) = &mut self.heat {
             let NodeFacts { name, allocatable, labels, annotations, .. } = &facts;
-            heat.set(&About { name, allocatable, labels, annotations }, rules);
+            heat.set(&HeatOf { name, allocatable, labels, annotations }, rules);
         }
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
             self.cluster.cool(&facts.name, until);
@@ -290,13 +408,12 @@ impl State {
         let looks = looks(&facts);
         let same = note.looks.replace(looks) == Some(looks);
         let theirs = facts.annotations.get(publish::POLICY);
-        let foreign = theirs.zip(self.policy.as_ref()).is_some_and(|(theirs, ours)| theirs != ours);
+        let foreign = theirs.is_some_and(|theirs| self.profiles.is_foreign(theirs));
         let known = std::mem::replace(&mut note.foreign, foreign);
         if foreign && self.foreign == 0 {
             tracing::warn!(
                 node = facts.name,
                 theirs,
-                ours = self.policy,
                 "annotations of nodes were written by another policy than ours"
             );
         }
@@ -313,7 +430,9 @@ impl State {
     fn take_pod(&mut self, change: Change<Box<Pod>, PodNote>, now: Now) {
         for (meta, PodNote(placed)) in &change.deleted {
             self.cluster.remove_pod(&meta.uid);
+            self.claimants.remove(&meta.key);
             self.queue.remove(&meta.key);
+            self.others.remove(&meta.key);
             self.count(*placed, None);
             if placed.is_some() {
                 self.queue.requeue(Helps::ANY, now.at);
@@ -331,22 +450,21 @@ impl State {
         let note = self.informers.pods.value_mut(&meta.key);
         let before = note.and_then(|PodNote(note)| std::mem::replace(note, placed));
         self.count(before, placed);
-        if self.wants_a_node(&pod) {
-            self.queue.set(Arc::new(Pending { meta, pod, view }));
-        } else {
-            self.queue.remove(&meta.key);
+        self.claimants.set(&meta, placed.is_some().then_some(&pod));
+        self.others.remove(&meta.key);
+        match wants_a_node(&pod).then(|| self.profiles.find(&pod.scheduler)) {
+            Some(Some(_)) => self.queue.set(Arc::new(Pending { meta, pod, view })),
+            Some(None) => {
+                self.queue.remove(&meta.key);
+                self.others.insert(meta.key.clone(), (meta, Box::new(pod)));
+            }
+            None => drop(self.queue.remove(&meta.key)),
         }
         if before.is_some() && placed.is_none() {
             self.queue.requeue(Helps::ANY, now.at);
         } else if placed.is_some() && before.is_none() {
             self.queue.requeue(Helps::POD_ADDED, now.at);
         }
-    }
-
-    fn wants_a_node(&self, pod: &Pod) -> bool {
-        let facts = &pod.facts;
-        let is_free = facts.node.is_none() && !facts.phase.is_over() && !facts.terminating;
-        is_free && !pod.is_gated() && self.names.contains(&pod.scheduler)
     }
 
     /// A pod's place in the count of priorities on nodes.
@@ -380,27 +498,16 @@ impl State {
                 change.deleted.iter().for_each(|(meta, ())| context.remove_priority_class(&meta.key.name));
                 change.facts().map(|class| context.set_priority_class(class)).is_some()
             }
-            Message::Claim(event) => {
-                let change = i.claims.apply(logged("persistentvolumeclaims", event), now.clock);
-                for (Meta { key, .. }, ()) in &change.deleted {
-                    context.remove_claim(&key.namespace, &key.name);
-                }
-                change.facts().map(|claim| context.set_claim(claim)).is_some()
-            }
-            Message::Volume(event) => {
-                let change = i.volumes.apply(logged("persistentvolumes", event), now.clock);
-                change.deleted.iter().for_each(|(meta, ())| context.remove_volume(&meta.key.name));
-                change.facts().map(|volume| context.set_volume(volume)).is_some()
-            }
-            Message::StorageClass(event) => {
-                let change = i.storage_classes.apply(logged("storageclasses", event), now.clock);
-                change.deleted.iter().for_each(|(meta, ())| context.remove_storage_class(&meta.key.name));
-                change.facts().map(|class| context.set_storage_class(class)).is_some()
-            }
             Message::CsiNode(event) => {
                 let change = i.csi_nodes.apply(logged("csinodes", event), now.clock);
-                change.deleted.iter().for_each(|(meta, ())| context.remove_csi_node(&meta.key.name));
-                change.facts().map(|node| context.set_csi_node(node)).is_some()
+                for (meta, ()) in &change.deleted {
+                    context.remove_csi_node(&meta.key.name);
+                    cluster.set_attach_limits(&meta.key.name, BTreeMap::new());
+                }
+                let Some(node) = change.facts() else { return false };
+                cluster.set_attach_limits(&node.name, node.limits.clone());
+                context.set_csi_node(node);
+                true
             }
             Message::Budget(event) => {
                 let change = i.budgets.apply(logged("poddisruptionbudgets", event), now.clock);
@@ -479,7 +586,11 @@ impl State {
         if !self.is_ready() {
             return None;
         }
+        if let Some(action) = self.volumes_done(now) {
+            return Some(action);
+        }
         let pod = self.queue.pop(now.at)?;
+        let pod = self.resolved(pod);
         // What is recommended may be known since it came.
         let expected = self.cluster.estimate(&pod.pod.facts).load;
         let view = if expected == pod.view.estimate {
@@ -487,9 +598,38 @@ impl State {
         } else {
             Arc::new(PodView { estimate: expected, ..PodView::clone(&pod.view) })
         };
-        let mut decided = self.cluster.decide(&view);
+        let profile = self.profiles.find(&pod.pod.scheduler).unwrap_or(0);
+        let mut decided = self.cluster.decide_by(profile, &view);
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
-            let (helps, why) = (helps(decided.decision()), decided.message());
+            let helps = helps(decided.decision());
+            if let WhenOverloaded::LeastBad { after } = self.profiles.when_overloaded(profile)
+                && helps.load
+            {
+                // Preemption would be of no use: what is measured does not go with a pod at once.
+                let waited = self.queue.waited(&pod.meta.key, now.at);
+                if waited.is_some_and(|waited| SignedDuration::try_from(waited).is_ok_and(|w| w >= after))
+                    && let Some(found) = decided.least_bad()
+                {
+                    let decision = decided.decision().clone();
+                    let planned = decided.volumes_on(found.node);
+                    decided.reserve_anyway(found);
+                    let node = self.cluster.snapshot()[found.node].name.clone();
+                    self.decisions.keep(
+                        &pod.meta.key,
+                        &pod.pod.scheduler,
+                        &decision,
+                        Ok(node.clone()),
+                        now.clock,
+                    );
+                    if !planned.is_empty() {
+                        return Some(self.provide(pod, node, planned, now));
+                    }
+                    return Some(Action::Bind { pod, node, remark: Some(least_bad(found, after)) });
+                }
+            }
+            let why = decided.message();
+            let decision = decided.decision().clone();
+            self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Err(why.clone()), now.clock);
             // Not asked if nobody is less important: it would take long to find out.
             let lowest = self.priorities.first_key_value().map(|(priority, _)| *priority);
             let plan = if lowest.is_some_and(|lowest| lowest < pod.view.priority) {
@@ -505,11 +645,16 @@ impl State {
             return Some(Action::Preempt { pod, node, victims: victims.collect(), why, helps });
         };
         let avoided = avoided(&mut decided, &mut self.quiet_until, now);
-        decided.reserve();
+        let planned = decided.volumes();
+        let decision = decided.reserve();
+        self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Ok(node.clone()), now.clock);
         if let Some(words) = words(&pod, &node, avoided, now) {
             self.notices.push(("scheduler", pod.meta.key.to_string(), words));
         }
-        Some(Action::Bind { pod, node })
+        if !planned.is_empty() {
+            return Some(self.provide(pod, node, planned, now));
+        }
+        Some(Action::Bind { pod, node, remark: None })
     }
 
     /// What became of an action.
@@ -517,6 +662,7 @@ impl State {
         match outcome {
             // Kept until the watch shows it: older events about it may be under way.
             Outcome::Bound { .. } => {}
+            Outcome::Provided { pod, written, failed } => self.provided(&pod, written, failed, now),
             Outcome::Unbound { pod, now: answer } => {
                 if let Some(answer) = answer {
                     let (meta, read) = *answer;
@@ -529,7 +675,12 @@ impl State {
             }
             Outcome::Refused { pod, helps } => {
                 if self.queue.is_in_flight(&pod.meta.key, &pod.meta.uid) {
-                    self.queue.unschedulable(&pod.meta.key, helps, now.at);
+                    let profile = self.profiles.find(&pod.pod.scheduler).unwrap_or(0);
+                    let patience = match self.profiles.when_overloaded(profile) {
+                        WhenOverloaded::LeastBad { after } if helps.load => Duration::try_from(after).ok(),
+                        _ => None,
+                    };
+                    self.queue.unschedulable(&pod.meta.key, helps, patience, now.at);
                 }
             }
             Outcome::Untold { pod } => self.backoff(&pod, now),
@@ -541,6 +692,12 @@ impl State {
             self.queue.backoff(&pod.meta.key, now.at);
         }
     }
+}
+
+fn wants_a_node(pod: &Pod) -> bool {
+    let facts = &pod.facts;
+    let is_free = facts.node.is_none() && !facts.phase.is_over() && !facts.terminating;
+    is_free && !pod.is_gated()
 }
 
 /// What to say of a decision; nothing of most.
@@ -555,6 +712,15 @@ fn words(pod: &Pending, node: &str, avoided: Option<(i64, String)>, now: Now) ->
         (None, Some((score, why))) => Some(format!("to {node}, load score {score}; {why}")),
         (Some(waited), Some((score, why))) => Some(format!("{waited}, load score {score}; {why}")),
     }
+}
+
+/// What to add to the news that a pod was bound although no node had room.
+fn least_bad(found: LeastBad, after: SignedDuration) -> String {
+    let by = match found.excess {
+        Some(excess) => format!("by least, {}% of it", (excess.nano() + 9_999_999).div_euclid(10_000_000)),
+        None => "by how much is not known".to_owned(),
+    };
+    format!("every node was over its load limits for {} s; this one is over {by}", after.as_secs())
 }
 
 /// The load score of the node taken, and which node would be better by requests but for its load, or which one cools.
@@ -592,6 +758,10 @@ fn logged<T>(resource: &'static str, event: Event<T>) -> Event<T> {
     }
     event
 }
+
+mod volumes;
+
+use volumes::{Claimants, Waits};
 
 #[cfg(test)]
 mod tests;

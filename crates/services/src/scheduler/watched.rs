@@ -2,14 +2,16 @@
 
 use crate::cluster::Event;
 use crate::cluster::resource::{
-    BUDGETS, CLAIMS, CSI_NODES, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES,
-    RECOMMENDATIONS, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
-    VOLUMES,
+    BUDGETS, CLAIMS, CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEPLOYMENTS, JOBS, NAMESPACES, NODES,
+    PODS, PRIORITY_CLASSES, RECOMMENDATIONS, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS,
+    STORAGE_CLASSES, VOLUMES,
 };
 use crate::cluster::watch::{logged, watched};
 use crate::sources::metrics_api::Measurements;
 use loadline_api as api;
-use loadline_api::context::{Claim, CsiNode, PersistentVolume, PriorityClass, StorageClass};
+use loadline_api::context::{
+    Claim, CsiDriver, CsiNode, PersistentVolume, PriorityClass, StorageCapacity, StorageClass,
+};
 use loadline_api::json::Skip;
 use loadline_api::owners::{SKIP, SKIP_SELECTOR, Workload, read_as};
 use loadline_core::load::recommend::Recommendation;
@@ -22,14 +24,42 @@ pub(super) enum Message {
     Pod(Event<Box<api::pod::Pod>>),
     Namespace(Event<api::cluster::Namespace>),
     PriorityClass(Event<PriorityClass>),
-    Claim(Event<Claim>),
-    Volume(Event<PersistentVolume>),
-    StorageClass(Event<StorageClass>),
     CsiNode(Event<CsiNode>),
+    Storage(StorageMessage),
     Budget(Event<Budget>),
     Service(Event<api::cluster::Service>),
     Advice(AdviceMessage),
     Measured(Measurements),
+    /// The text of the configuration's file, or why it cannot be read.
+    Configuration(Result<String, String>),
+}
+
+impl Message {
+    /// What is wrong with a watch, if that is what it says.
+    pub fn problem(&self) -> Option<&str> {
+        fn of<T>(event: &Event<T>) -> Option<&str> {
+            match event {
+                Event::Failed(problem) | Event::Forbidden(problem) => Some(problem),
+                _ => None,
+            }
+        }
+        match self {
+            Self::Node(event) => of(event),
+            Self::Pod(event) => of(event),
+            Self::Namespace(event) => of(event),
+            _ => None,
+        }
+    }
+}
+
+/// What comes in about volumes.
+#[derive(Debug)]
+pub(super) enum StorageMessage {
+    Claim(Event<Claim>),
+    Volume(Event<Box<PersistentVolume>>),
+    Class(Event<StorageClass>),
+    Driver(Event<CsiDriver>),
+    Capacity(Event<StorageCapacity>),
 }
 
 /// What comes in about what is recommended for pods, and who made them.
@@ -51,9 +81,11 @@ watched!(Pods: PODS, skip api::pod::SKIP, Box<api::pod::Pod>, |o| api::pod::read
 watched!(Namespaces: NAMESPACES, skip MANAGED, api::cluster::Namespace, api::cluster::namespace_labels);
 watched!(PriorityClasses: PRIORITY_CLASSES, skip MANAGED, PriorityClass, api::context::priority_class);
 watched!(Claims: CLAIMS, skip MANAGED, Claim, api::context::claim);
-watched!(Volumes: VOLUMES, skip MANAGED, PersistentVolume, api::context::volume);
+watched!(Volumes: VOLUMES, skip MANAGED, Box<PersistentVolume>, |o| api::context::volume(o).map(Box::new));
 watched!(StorageClasses: STORAGE_CLASSES, skip MANAGED, StorageClass, api::context::storage_class);
 watched!(CsiNodes: CSI_NODES, skip MANAGED, CsiNode, api::context::csi_node);
+watched!(CsiDrivers: CSI_DRIVERS, skip MANAGED, CsiDriver, api::context::csi_driver);
+watched!(StorageCapacities: CSI_STORAGE_CAPACITIES, skip MANAGED, StorageCapacity, api::context::storage_capacity);
 watched!(Budgets: BUDGETS, skip MANAGED, Budget, |o| api::cluster::budget(o).map(logged));
 watched!(Services: SERVICES, skip api::cluster::SKIP_SERVICE, api::cluster::Service, api::cluster::service);
 watched!(Recommendations: RECOMMENDATIONS, skip MANAGED, Option<Recommendation>, |o| api::recommendation::read(o).map(logged));

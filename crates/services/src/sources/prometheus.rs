@@ -9,7 +9,6 @@ pub use client::{Auth, Client, Headers, Target};
 
 use jiff::Timestamp;
 use loadline_api::prometheus::{self, Query, Refused};
-use loadline_core::load::join::Series;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -44,13 +43,6 @@ pub struct Answered {
     /// The series, and what is odd; or why there are none.
     pub answer: Result<prometheus::Answer, Problem>,
     pub at: Timestamp,
-}
-
-impl Answered {
-    #[must_use]
-    pub fn series(&self) -> &[Series] {
-        self.answer.as_ref().map_or(&[], |answer| &answer.series)
-    }
 }
 
 /// Why there is no answer.

@@ -1,9 +1,9 @@
 //! The answer of `what-if schedule` for people: per pod one line that says it, and a table that shows why.
 
-use super::result::finite;
 use super::{Answer, PodAnswer};
 use crate::out::{Detail, bold};
 use crate::table::{Align, Table};
+use loadline_api::explain::finite;
 use loadline_core::cluster::{NodeReport, ResourceReport};
 use loadline_core::load::admit::Basis;
 use loadline_core::load::policy::Figure;

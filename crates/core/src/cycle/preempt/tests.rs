@@ -70,7 +70,7 @@ type Row = (&'static str, &'static str, u32, i32, i64);
 fn there((on, name, milli, priority, started): Row) -> PodFacts {
     let app = if name.starts_with("guarded") { "guarded" } else { "free" };
     let pod = pod(name).cpu(&format!("{milli}m")).priority(priority).label("app", app).on(on);
-    PodFacts { started: Some(at(started)), ..pod.facts() }
+    PodFacts { accepted: Some(at(started)), ..pod.facts() }
 }
 
 /// Why, who is there, the node chosen, who goes from it, how many overdraw a budget.
@@ -273,20 +273,18 @@ fn who_can_stay_stays_the_budgeted_first_then_the_important() {
 }
 
 #[test]
-fn age_counts_from_the_start_or_else_from_the_creation() {
-    let started = |name: &str, started: Option<Timestamp>, created: Option<i64>| {
+fn age_counts_from_when_the_node_accepted_the_pod() {
+    let aged = |name: &str, accepted: Option<i64>, created: Option<i64>| {
         let facts = pod(name).cpu("2").on("n").facts();
-        PodFacts { started, created: created.map(at), ..facts }
+        PodFacts { accepted: accepted.map(at), created: created.map(at), ..facts }
     };
+    let restarted = PodFacts { started: Some(Timestamp::MIN), ..aged("a", Some(8), Some(1)) };
     for (why, one, two, goes_first) in [
-        ("started at 5, created at 7", started("a", Some(at(5)), Some(1)), started("b", None, Some(7)), "b"),
-        (
-            "restarted, so created at 8",
-            started("a", Some(Timestamp::MIN), Some(8)),
-            started("b", Some(at(7)), None),
-            "a",
-        ),
-        ("without any time the youngest", started("a", None, None), started("b", None, Some(7)), "a"),
+        ("accepted at 5, then at 7", aged("a", Some(7), Some(1)), aged("b", Some(5), Some(2)), "a"),
+        ("a restart makes nobody older", restarted, aged("b", Some(7), Some(2)), "a"),
+        ("who waited long has not run long", aged("a", None, Some(1)), aged("b", Some(7), Some(2)), "a"),
+        ("neither accepted, created at 1 and 2", aged("a", None, Some(2)), aged("b", None, Some(1)), "a"),
+        ("without any time the youngest", aged("a", None, None), aged("b", None, Some(7)), "a"),
     ] {
         let world = add(add(world().node(node("n").cpu("4")), &one), &two);
         assert_eq!(goes(world, &pod("new").cpu("2").priority(1).facts()), [goes_first], "{why}");
@@ -301,9 +299,7 @@ fn pods_are_evicted_for_whatever_rule_that_helps() {
     let port = |w: &mut Wants| {
         w.ports.push(HostPort { ip: String::new(), protocol: "TCP".to_owned(), port: 80 });
     };
-    let exclusive = |w: &mut Wants| {
-        w.volumes.push(Volume { id: "v".into(), exclusive: true, ..Volume::default() });
-    };
+    let exclusive = |w: &mut Wants| w.exclusive.push("default/v".into());
     let volume = |id: &'static str| {
         move |w: &mut Wants| {
             let driver = Some("disk".into());

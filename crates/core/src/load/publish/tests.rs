@@ -44,7 +44,8 @@ fn ask(
             warming_up: false,
         })
     });
-    let node = Node { name: "n1", rules: &of_node, annotations, known: &known, hot };
+    let written = Written::read(rules, "n1", annotations);
+    let node = Node { rules: &of_node, annotations, written: &written, known: &known, hot };
     update(rules, &node, Options::default(), at(now))
 }
 
@@ -184,7 +185,8 @@ fn a_range_that_is_not_filled_is_marked_until_it_is() {
             })
         };
         let known = [known(100, false), known(200, warming_up)];
-        let asked = Node { name: "n1", rules: &of_node, annotations: &node, known: &known, hot: 0 };
+        let written = Written::read(&rules, "n1", &node);
+        let asked = Node { rules: &of_node, annotations: &node, written: &written, known: &known, hot: 0 };
         let update =
             update(&rules, &asked, Options::default(), at(second)).expect("first nothing, then expired");
         apply(&mut node, &update);

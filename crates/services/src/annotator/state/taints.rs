@@ -10,10 +10,9 @@ use std::sync::Arc;
 impl State {
     /// Adds the taints that are to be written. Without lines to taint by, what an earlier run left behind goes.
     pub(super) fn taint(&mut self, due: &mut Vec<Due>, now: Now) {
-        let nodes = self.heats();
         let changes = match &self.taints {
-            Some(options) => taints::decide(&nodes, options, now.clock),
-            None => taints::withdraw(&nodes, now.clock),
+            Some(options) => taints::decide(&self.heats(|_| true), options, now.clock),
+            None => taints::withdraw(&self.heats(|entry| !entry.node.taints.is_empty()), now.clock),
         };
         self.tainted = Tainted::count(&changes);
         let others = due.len();
@@ -37,7 +36,7 @@ impl State {
 
     /// Takes all taints of ours away: nobody will when we are gone.
     pub(in crate::annotator) fn withdraw(&self, now: Now) -> Vec<Due> {
-        let changes = taints::withdraw(&self.heats(), now.clock);
+        let changes = taints::withdraw(&self.heats(|_| true), now.clock);
         let due = changes.into_iter().filter_map(|change| {
             let entry = self.entries.get(&change.node)?;
             let taint = Some(Tainting::new(change, &entry.node.taints));
@@ -46,13 +45,13 @@ impl State {
         due.collect()
     }
 
-    fn heats(&self) -> Vec<NodeHeat> {
+    fn heats(&self, of: impl Fn(&Entry) -> bool) -> Vec<NodeHeat> {
         let heat = |(name, entry): (&Arc<str>, &Entry)| NodeHeat {
             name: name.clone(),
             heat: entry.heat.clone(),
             taint: LoadTaint::of(&entry.node.taints),
             takes_pods: takes_pods(&entry.node),
         };
-        self.entries.iter().map(heat).collect()
+        self.entries.iter().filter(|(_, entry)| of(entry)).map(heat).collect()
     }
 }

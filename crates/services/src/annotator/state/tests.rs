@@ -31,7 +31,7 @@ impl Clock {
 fn state(adjust: impl FnOnce(&mut Options)) -> (State, Clock) {
     let mut options = Options::new(Access::InCluster);
     adjust(&mut options);
-    let mut state = State::new(Policies::new(options.policy.clone()), &options);
+    let mut state = State::new(Reloaded::new("policy", options.policy.clone()), &options);
     let clock = Clock(Instant::now());
     for message in [
         Message::Node(Event::ListStarted),

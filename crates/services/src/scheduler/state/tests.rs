@@ -1,11 +1,19 @@
+mod volumes;
+
 use super::*;
 use crate::cluster::Watched;
 use crate::cluster::testing::meta;
-use crate::scheduler::watched::{AdviceMessage, Nodes, Pods, ReplicaSets, Services};
+use crate::scheduler::watched::{AdviceMessage, Nodes, Pods, ReplicaSets, Services, StorageMessage};
 use crate::sources::metrics_api::Measured;
 use loadline_api::json::Tree;
 use loadline_api::node::COOLING;
 use loadline_api::owners::Workload;
+use loadline_api::scheduler::SchedulerProfile;
+use loadline_core::ledger::Sample;
+use loadline_core::load::policy::Policy;
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::settings::Settings;
+use loadline_core::load::{Both, Load};
 use serde_json::{Value, json};
 
 fn now(second: i64) -> Now {
@@ -96,10 +104,12 @@ fn others() -> Vec<Message> {
     [
         list(Message::Namespace, Vec::new()),
         list(Message::PriorityClass, Vec::new()),
-        list(Message::Claim, Vec::new()),
-        list(Message::Volume, Vec::new()),
-        list(Message::StorageClass, Vec::new()),
+        list(|event| Message::Storage(StorageMessage::Claim(event)), Vec::new()),
+        list(|event| Message::Storage(StorageMessage::Volume(event)), Vec::new()),
+        list(|event| Message::Storage(StorageMessage::Class(event)), Vec::new()),
         list(Message::CsiNode, Vec::new()),
+        list(|event| Message::Storage(StorageMessage::Driver(event)), Vec::new()),
+        list(|event| Message::Storage(StorageMessage::Capacity(event)), Vec::new()),
         list(Message::Budget, Vec::new()),
         list(Message::Service, Vec::new()),
         list(controllers, Vec::new()),
@@ -131,17 +141,18 @@ impl State {
     }
 }
 
-fn empty(rules: Option<Rules>) -> State {
-    State::new(vec!["default-scheduler".into(), "loadline".into()], rules, now(0))
+fn empty(rules: Option<&Rules>) -> State {
+    let profiles = ["default-scheduler", "loadline"].map(|name| SchedulerProfile::new(name, rules.cloned()));
+    State::new(&Configuration { profiles: profiles.into(), ..Configuration::default() }, now(0))
 }
 
 /// A state that has taken in the first list of everything; these are there.
 fn state(nodes: &[Value], pods: &[Value]) -> State {
-    state_that(Some(Rules::default()), nodes, pods)
+    state_that(Some(&Rules::default()), nodes, pods)
 }
 
 /// The same; looks at load if there are rules.
-fn state_that(rules: Option<Rules>, nodes: &[Value], pods: &[Value]) -> State {
+fn state_that(rules: Option<&Rules>, nodes: &[Value], pods: &[Value]) -> State {
     let mut state = empty(rules);
     state.take_all(others());
     state.take_all(list(Message::Node, nodes.iter().map(set_node).collect()));
@@ -152,7 +163,8 @@ fn state_that(rules: Option<Rules>, nodes: &[Value], pods: &[Value]) -> State {
 /// Every action there is now, in short: `a to n1`, `a: why not`.
 fn actions(state: &mut State) -> Vec<(String, Action)> {
     let short = |action: &Action| match action {
-        Action::Bind { pod, node } => format!("{} to {node}", pod.meta.key.name),
+        Action::Bind { pod, node, .. } => format!("{} to {node}", pod.meta.key.name),
+        Action::Provide { pod, writes, .. } => format!("{}: {} writes", pod.meta.key.name, writes.len()),
         Action::Refuse { pod, why, .. } => format!("{}: {why}", pod.meta.key.name),
         Action::Preempt { pod, node, victims, .. } => {
             let victims: Vec<&str> = victims.iter().map(|victim| &*victim.key.name).collect();
@@ -168,7 +180,7 @@ fn words(state: &mut State) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_everything_is_known() {
-    let mut state = empty(Some(Rules::default()));
+    let mut state = empty(Some(&Rules::default()));
     state.take_all(list(Message::Node, vec![set_node(&node("n1", "8"))]));
     state.take_all(list(Message::Pod, vec![set_pod(&pod("a", 1, json!({})))]));
     assert!(words(&mut state).is_empty());
@@ -365,18 +377,12 @@ async fn a_pod_waits_for_its_claim_and_is_read_again_when_that_comes() {
     assert!(words.contains("data"), "{words}");
     state.done(Outcome::Refused { pod: held, helps }, now(0));
     let disk = json!({"metadata": {"name": "disk"}, "spec": {}});
-    state.take(
-        Message::Volume(Event::Applied(meta(&disk), loadline_api::context::volume(&Tree::from(&disk)))),
-        now(0),
-    );
+    state.take(volumes::set_volume(&disk), now(0));
     let claim = json!({
         "metadata": {"name": "data", "namespace": "default", "uid": "data"},
         "spec": {"volumeName": "disk"}, "status": {"phase": "Bound"},
     });
-    state.take(
-        Message::Claim(Event::Applied(meta(&claim), loadline_api::context::claim(&Tree::from(&claim)))),
-        now(0),
-    );
+    state.take(volumes::set_claim(&claim), now(0));
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     assert_eq!(self::words(&mut state), ["a to n1"]);
 }
@@ -440,7 +446,7 @@ async fn a_victim_is_not_sent_back_while_its_node_cools_and_may_be_after() {
     assert!(helps.load, "time alone will help");
     tokio::time::advance(std::time::Duration::from_secs(2)).await;
     state.advance(now(61));
-    let Some(Action::Bind { pod: bound, node }) = state.next(now(61)) else { panic!("bound") };
+    let Some(Action::Bind { pod: bound, node, .. }) = state.next(now(61)) else { panic!("bound") };
     assert_eq!((&*bound.meta.key.name, &*node), ("stubborn", "n1"), "it has cooled");
 }
 
@@ -456,7 +462,7 @@ async fn a_mark_that_is_no_time_or_is_over_keeps_nobody_away() {
 
 #[test]
 fn annotations_of_another_policy_are_noticed() {
-    let mut state = State::new(vec!["default-scheduler".to_owned()], Some(Rules::default()), now(0));
+    let mut state = empty(Some(&Rules::default()));
     let ours = publish::fingerprint(&Rules::default());
     let annotated = |name: &str, revision: u64, policy: Option<&str>| {
         let mut node = node(name, "4");
@@ -501,4 +507,158 @@ async fn a_node_that_is_only_annotated_wakes_nobody_but_those_who_wait_for_load(
     larger["metadata"]["resourceVersion"] = json!("7");
     state.take(set_node(&larger), now(2));
     assert_eq!(words(&mut state), ["large to n"], "more CPUs do");
+}
+
+/// Rules with a line of that share of CPU.
+fn line(cpu: f64) -> Rules {
+    let targets = Both { cpu: Ratio::from_f64(cpu), memory: None };
+    let settings = Settings { targets, ..Settings::default() };
+    Rules::new(Policy::default(), settings).expect("good rules").0
+}
+
+fn configuration(profiles: Vec<SchedulerProfile>) -> Configuration {
+    Configuration { profiles, ..Configuration::default() }
+}
+
+fn sample(node: &str, second: i64, cpu_milli: i64) -> (String, Sample) {
+    let (at, window) = (now(second).clock, SignedDuration::from_secs(15));
+    (node.to_owned(), Sample { at, window, usage: Load::new(cpu_milli * 1_000_000, 1 << 30) })
+}
+
+/// One node of ten CPUs of which five are used, and these profiles.
+fn half_used(profiles: Vec<SchedulerProfile>, pods: &[Value]) -> State {
+    let mut state = State::new(&configuration(profiles), now(0));
+    state.take_all(others());
+    state.take_all(list(Message::Node, vec![set_node(&node("n1", "10"))]));
+    let measured = Measured { nodes: vec![sample("n1", 0, 5000)], ..Measured::default() };
+    state.take(Message::Measured(Ok(measured)), now(0));
+    state.take_all(list(Message::Pod, pods.iter().map(set_pod).collect()));
+    state
+}
+
+/// A pod that asks for two CPUs from a scheduler.
+fn asking(name: &str, scheduler: &str) -> Value {
+    let asks = json!([{"name": "c", "resources": {"requests": {"cpu": "2"}}}]);
+    pod(name, 1, json!({"spec": {"schedulerName": scheduler, "containers": asks}}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_name_has_rules_of_its_own_and_strangers_are_left_alone() {
+    let profiles = vec![
+        SchedulerProfile::new("strict", Some(line(0.6))),
+        SchedulerProfile::new("lenient", Some(line(0.8))),
+    ];
+    let pods = [asking("a", "strict"), asking("b", "lenient"), asking("c", "another")];
+    let mut state = half_used(profiles, &pods);
+    assert_eq!(
+        words(&mut state),
+        ["a: 0/1 nodes are available: 1 node(s) would pass the load line.", "b to n1"],
+        "5 + 2 is over 6 and not over 8; c is none of ours"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_configuration_holds_for_pods_that_wait_already() {
+    let mut state = half_used(
+        vec![SchedulerProfile::new("strict", Some(line(0.6)))],
+        &[asking("a", "strict"), asking("b", "lenient")],
+    );
+    let Some((_, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("5 + 2 is over 6")
+    };
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    assert!(words(&mut state).is_empty(), "b is nobody's");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    state.configure(&configuration(vec![SchedulerProfile::new("lenient", Some(line(0.8)))]), now(1));
+    assert_eq!(words(&mut state), ["b to n1"], "now b is ours and a is not");
+    state.configure(&configuration(vec![SchedulerProfile::new("strict", None)]), now(1));
+    assert_eq!(words(&mut state), ["a to n1"], "and by requests alone there is room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_every_node_is_over_its_line_the_least_bad_is_taken_after_a_while_if_that_is_wanted() {
+    let after = SignedDuration::from_secs(20);
+    let mut profile = SchedulerProfile::new("patient", Some(line(0.6)));
+    profile.when_overloaded = WhenOverloaded::LeastBad { after };
+    let mut state = half_used(vec![profile], &[asking("a", "patient")]);
+    let Some((_, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("5 + 2 is over 6, and it has not waited yet")
+    };
+    let start = Instant::now();
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    assert_eq!(state.due(now(0)).map(|due| due - start), Some(Duration::from_secs(20)), "not after 30 s");
+    tokio::time::advance(Duration::from_secs(19)).await;
+    assert!(words(&mut state).is_empty());
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let Some(Action::Bind { node, remark, .. }) = state.next(now(20)) else { panic!("it goes somewhere") };
+    assert_eq!(&*node, "n1");
+    assert_eq!(
+        remark.as_deref(),
+        Some("every node was over its load limits for 20 s; this one is over by least, 10% of it"),
+        "5 + 2 − 6 is one CPU of ten"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_tried_is_counted_from_when_the_pod_came() {
+    let mut state =
+        half_used(vec![SchedulerProfile::new("strict", Some(line(0.6)))], &[asking("a", "strict")]);
+    assert_eq!(state.queues(), [1, 0, 0]);
+    tokio::time::advance(Duration::from_secs(3)).await;
+    let action = state.next(now(3)).expect("refused");
+    let (action, attempt) = state.attempt(action, now(3));
+    assert_eq!((&*attempt.profile, attempt.number), ("strict", 1));
+    assert_eq!(attempt.began - attempt.queued, Duration::from_secs(3));
+    let Action::Refuse { pod, helps, .. } = action else { panic!("5 + 2 is over 6") };
+    state.done(Outcome::Refused { pod, helps }, now(3));
+    assert_eq!((state.queues(), state.held()), ([0, 0, 1], [1, 1, 0]));
+    state.queue.requeue(Helps::ANY, Instant::now());
+    assert_eq!(state.queues(), [0, 1, 0], "helped, and in its pause still: in one queue only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_decided_is_remembered_and_what_would_be_now_is_worked_out() {
+    let profiles = vec![SchedulerProfile::new("strict", Some(line(0.6)))];
+    let mut state = half_used(profiles, &[asking("a", "strict"), asking("c", "another")]);
+    assert_eq!(words(&mut state).len(), 1);
+    let key = |name: &str| Key::new("default", name);
+    let said = state.explain(&key("a"), 10, now(1)).expect("it is there");
+    assert_eq!(said["node"], json!(null));
+    let [decision] = &said["decisions"].as_array().expect("a list")[..] else { panic!("one decision") };
+    let message = "0/1 nodes are available: 1 node(s) would pass the load line.";
+    assert_eq!((&decision["message"], &decision["scheduler"]), (&json!(message), &json!("strict")));
+    assert_eq!(decision["refusedNodes"], json!({"line": 1}));
+    let anew = &said["now"];
+    assert_eq!((&anew["anotherLikeIt"], &anew["message"]), (&json!(false), &json!(message)));
+    let reason = anew["nodes"][0]["reasons"][0].as_str().expect("a sentence");
+    assert_eq!(reason, "cpu would pass the line: 5 measured + 0 pending + 2 incoming is over 6 (0.6 of 10)");
+    assert_eq!(anew["nodes"][0]["counterfactual"], json!("would fit if the cpu target were 0.70"));
+
+    let other = state.explain(&key("c"), 10, now(1)).expect("pods of other schedulers can be asked about");
+    assert_eq!(other["decisions"], json!([]));
+    assert_eq!(state.explain(&key("nobody"), 10, now(1)), None);
+
+    let mut placed = asking("b", "strict");
+    placed["spec"]["nodeName"] = json!("n1");
+    state.take(set_pod(&placed), now(1));
+    let said = state.explain(&key("b"), 0, now(1)).expect("it is there");
+    assert_eq!((&said["node"], &said["now"]["anotherLikeIt"]), (&json!("n1"), &json!(true)));
+    assert_eq!(
+        (&said["now"]["nodes"], &said["now"]["moreNodes"]),
+        (&json!([]), &json!(1)),
+        "none was asked for"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_needs_what_is_not_done_here_is_told_so_and_who_does_it() {
+    let device = json!({"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}});
+    let mut state = state(&[node("n1", "8")], &[pod("a", 1, device)]);
+    assert_eq!(
+        words(&mut state),
+        [
+            "a: not scheduled, because it needs dynamic resource allocation (resource claim \"gpu\"); kube-scheduler does \
+          that (schedulerName: default-scheduler)"
+        ]
+    );
 }

@@ -100,12 +100,14 @@ impl Pod {
                 protocol: "TCP".to_owned(),
                 port,
             }));
-            w.volumes.extend(self.volume.map(|(id, exclusive)| Volume {
+            w.volumes.extend(self.volume.filter(|(_, exclusive)| !exclusive).map(|(id, _)| Volume {
                 id: format!("v{id}").into(),
-                driver: (!exclusive).then(|| "disk".into()),
-                exclusive,
+                driver: Some("disk".into()),
                 ..Volume::default()
             }));
+            w.exclusive.extend(
+                self.volume.filter(|(_, exclusive)| *exclusive).map(|(id, _)| format!("v{id}").into()),
+            );
             w.spread.extend(self.spread.iter().map(|(max_skew, app, zone, min_domains)| Spread {
                 max_skew: *max_skew,
                 topology_key: key(*zone).into(),
@@ -116,7 +118,7 @@ impl Pod {
                 honor_taints: false,
             }));
         });
-        facts.started = self.started.map(at);
+        facts.accepted = self.started.map(at);
         facts.terminating = self.terminating;
         if self.promised {
             facts.nominated = on;

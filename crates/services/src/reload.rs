@@ -1,32 +1,39 @@
-//! By which policy? The newest that can be used: one that cannot is told, and the last good one stays in force.
+//! Which settings are in force? The newest that can be used: those that cannot are told, and the last good ones stay.
 
 use crate::cluster::Event;
-use loadline_core::load::policy::Rules;
 use loadline_core::object::{Key, Meta};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::interval;
 
-/// Makes rules of the text of a policy, or says everything that is wrong with it.
-pub type Parse = fn(&str) -> Result<Rules, String>;
+/// How often a file is read again.
+const REREAD: Duration = Duration::from_secs(5);
 
-/// Where the policy is.
+/// Makes settings of a text, or says everything that is wrong with it.
+pub type Parse<T> = fn(&str) -> Result<T, String>;
+
+/// Where settings are.
 #[derive(Clone, Debug)]
-pub enum Source {
-    /// It is this one.
-    Fixed(Box<Rules>),
+pub enum Source<T> {
+    /// They are these.
+    Fixed(Box<T>),
     /// In a file, read again and again.
-    File(PathBuf, Parse),
+    File(PathBuf, Parse<T>),
     /// In an entry of a `ConfigMap`, or in its only one.
-    ConfigMap { key: Key, entry: Option<String>, parse: Parse },
+    ConfigMap { key: Key, entry: Option<String>, parse: Parse<T> },
 }
 
-/// The policy in force.
+/// The settings in force.
 #[derive(Debug)]
-pub(super) struct Policies {
-    source: Source,
-    rules: Arc<Rules>,
-    /// Was there ever one that could be used?
+pub(crate) struct Reloaded<T> {
+    /// What they are called in the log.
+    what: &'static str,
+    source: Source<T>,
+    current: Arc<T>,
+    /// Were there ever some that could be used?
     loaded: bool,
     /// The text that was looked at last, whether it could be used or not.
     seen: Option<String>,
@@ -38,18 +45,28 @@ pub(super) struct Policies {
     untold: bool,
 }
 
-impl Policies {
-    pub fn new(source: Source) -> Self {
-        let (rules, loaded) = match &source {
-            Source::Fixed(rules) => (Arc::new((**rules).clone()), true),
-            Source::File(..) | Source::ConfigMap { .. } => (Arc::new(Rules::default()), false),
+impl<T: Clone + PartialEq + Default> Reloaded<T> {
+    pub fn new(what: &'static str, source: Source<T>) -> Self {
+        let (current, loaded) = match &source {
+            Source::Fixed(fixed) => (Arc::new((**fixed).clone()), true),
+            Source::File(..) | Source::ConfigMap { .. } => (Arc::new(T::default()), false),
         };
-        Self { source, rules, loaded, seen: None, problem: None, failures: 0, about: None, untold: false }
+        Self {
+            what,
+            source,
+            current,
+            loaded,
+            seen: None,
+            problem: None,
+            failures: 0,
+            about: None,
+            untold: false,
+        }
     }
 
     /// In force.
-    pub fn rules(&self) -> &Arc<Rules> {
-        &self.rules
+    pub fn current(&self) -> &Arc<T> {
+        &self.current
     }
 
     pub fn is_loaded(&self) -> bool {
@@ -61,13 +78,13 @@ impl Policies {
         self.problem.as_deref()
     }
 
-    /// What to tell about the object the policy is in, once: what is wrong with it, or that it is in force.
+    /// What to tell about the object they are in, once: what is wrong with it, or that it is in force.
     pub fn news(&mut self) -> Option<(Meta, Result<(), String>)> {
         let about = self.about.clone().filter(|_| std::mem::take(&mut self.untold))?;
         Some((about, self.problem.clone().map_or(Ok(()), Err)))
     }
 
-    /// The text as it is now, or why there is none; says whether other rules are in force.
+    /// The text as it is now, or why there is none; says whether others are in force.
     pub fn take_text(&mut self, read: Result<String, String>) -> bool {
         let (Source::File(_, parse) | Source::ConfigMap { parse, .. }) = &self.source else { return false };
         let text = match read {
@@ -83,11 +100,11 @@ impl Policies {
         let parsed = parse(&text);
         self.seen = Some(text);
         match parsed {
-            Ok(rules) => {
-                let other = !self.loaded || *self.rules != rules;
+            Ok(parsed) => {
+                let other = !self.loaded || *self.current != parsed;
                 self.untold |= self.problem.is_some() || other;
-                (self.rules, self.loaded, self.problem) = (Arc::new(rules), true, None);
-                tracing::info!(other, "policy loaded");
+                (self.current, self.loaded, self.problem) = (Arc::new(parsed), true, None);
+                tracing::info!(what = self.what, other, "settings loaded");
                 other
             }
             Err(problem) => {
@@ -117,11 +134,32 @@ impl Policies {
     fn fail(&mut self, problem: String) {
         if self.problem.as_ref() != Some(&problem) {
             let loaded = self.loaded;
-            tracing::warn!(problem, loaded, "policy cannot be used; the last good one stays");
+            tracing::warn!(
+                what = self.what,
+                problem,
+                loaded,
+                "settings cannot be used; the last good ones stay"
+            );
             self.failures += 1;
             self.untold = true;
         }
         self.problem = Some(problem);
+    }
+}
+
+/// Reads a file again and again. Mounted files change by their folder being exchanged: only the content tells.
+pub(crate) async fn reread<M>(path: PathBuf, events: mpsc::Sender<M>, wrap: fn(Result<String, String>) -> M) {
+    let mut ticks = interval(REREAD);
+    loop {
+        tokio::select! {
+            () = events.closed() => return,
+            _ = ticks.tick() => {}
+        }
+        let read = tokio::fs::read_to_string(&path).await;
+        let read = read.map_err(|error| format!("{}: {error}", path.display()));
+        if events.send(wrap(read)).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -140,7 +178,7 @@ fn chosen(texts: &BTreeMap<String, String>, entry: Option<&str>) -> Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use loadline_core::load::policy::Policy;
+    use loadline_core::load::policy::{Policy, Rules};
     use loadline_core::load::settings::Settings;
 
     /// `limit 0.5` is a policy with nothing but crane's metrics and that limit on the first.
@@ -151,13 +189,13 @@ mod tests {
         Rules::new(policy, Settings::default()).map(|(rules, _)| rules).map_err(|_| "refused".to_owned())
     }
 
-    fn limit(policies: &Policies) -> f64 {
-        policies.rules().policy().predicates[0].limit
+    fn limit(policies: &Reloaded<Rules>) -> f64 {
+        policies.current().policy().predicates[0].limit
     }
 
     #[test]
     fn the_last_good_policy_stays_while_a_new_one_cannot_be_used() {
-        let mut policies = Policies::new(Source::File("p".into(), parse));
+        let mut policies = Reloaded::new("policy", Source::File("p".into(), parse));
         assert!(!policies.is_loaded());
         for (read, other, now, problem, failures, why) in [
             (Err("not there"), false, 0.65, Some("not there"), 1, "nothing yet"),

@@ -1,0 +1,45 @@
+//! What can be said to `loadline explain`.
+
+use crate::out::Output;
+use crate::scheduler::args::RuleFlags;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// About what.
+#[derive(Debug, Subcommand)]
+pub enum Explain {
+    /// Say why a pod is where it is, or nowhere
+    ///
+    /// Shows what was decided about the pod of late, if a running scheduler remembers it, and what every rule says of every
+    /// node now: the load terms with value, age and limit (-o wide), the scores, and what would have to be different.
+    /// Without a scheduler to ask, the cluster is read and the same is worked out here. Nothing is changed anywhere.
+    #[command(after_help = EXAMPLES)]
+    Pod(Pod),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  loadline explain pod default/web-1 --scheduler http://127.0.0.1:10259
+      asks a running `loadline scheduler --http-bind-address 127.0.0.1:10259`
+  loadline explain pod default/web-1 --kubeconfig admin.kubeconfig
+      reads the cluster; the account must be allowed to list and watch what the scheduler does
+
+Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or when there is no such pod.";
+
+#[derive(Debug, Args)]
+pub struct Pod {
+    /// The pod, NAMESPACE/NAME; without a namespace, of `default`
+    #[arg(value_name = "POD")]
+    pub name: String,
+    /// Where a running scheduler serves /metrics
+    #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "config", "names", "policy", "requests_only"])]
+    pub scheduler: Option<String>,
+    /// How to reach the cluster; without, as the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub rules: RuleFlags,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}

@@ -1,0 +1,119 @@
+//! The explanation of a pod for people: what was decided, and what every node says now.
+
+use crate::out::{Detail, bold};
+use crate::table::{Align, Table};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Of more nodes than this, only so many are shown, unless everything is asked for.
+pub const SHOWN: usize = 20;
+/// So many nodes that would almost do are named.
+const ALMOST: usize = 3;
+
+pub fn render(answer: &Value, detail: Detail) -> String {
+    let mut text = String::new();
+    let pod = bold(&text_of(&answer["pod"]));
+    let _ = match answer["node"].as_str() {
+        Some(node) => writeln!(text, "{pod} is on {}", bold(node)),
+        None => writeln!(text, "{pod} has no node"),
+    };
+    text.push_str(&decisions(&answer["decisions"]));
+    let now = &answer["now"];
+    let who = if now["anotherLikeIt"] == true { "another one like it" } else { "it" };
+    let _ = match now["node"].as_str() {
+        Some(node) => writeln!(text, "\nNow {who} would go to {}:", bold(node)),
+        None => writeln!(text, "\nNow {who} would wait: {}", text_of(&now["message"])),
+    };
+    let nodes: Vec<&Value> = now["nodes"].as_array().into_iter().flatten().collect();
+    text.push_str(&table(&nodes));
+    if let Some(more) = now["moreNodes"].as_u64().filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {more} more nodes; -o wide shows all");
+    }
+    if detail == Detail::Wide {
+        text.push_str(&terms(&nodes));
+    }
+    if now["node"].is_null() {
+        let almost = nodes.iter().filter_map(|node| Some((&node["node"], node["counterfactual"].as_str()?)));
+        for (node, sentence) in almost.take(ALMOST) {
+            let _ = writeln!(text, "  {} {sentence}", text_of(node));
+        }
+    }
+    text
+}
+
+/// What is remembered.
+fn decisions(all: &Value) -> String {
+    let mut text = String::new();
+    for one in all.as_array().into_iter().flatten() {
+        let at = text_of(&one["at"]);
+        let _ = match one["node"].as_str() {
+            Some(node) => {
+                writeln!(text, "  {at}  sent to {node}; {} nodes would have done", one["feasibleNodes"])
+            }
+            None => writeln!(text, "  {at}  had to wait: {}", text_of(&one["message"])),
+        };
+        let refused = one["refusedNodes"].as_object().filter(|refused| !refused.is_empty());
+        if let Some(refused) = refused.filter(|_| one["node"].is_string()) {
+            let rules: Vec<String> =
+                refused.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
+            let _ = writeln!(text, "    nodes refused: {}", rules.join(", "));
+        }
+    }
+    text
+}
+
+fn table(nodes: &[&Value]) -> String {
+    use Align::{Left, Right};
+    let mut table =
+        Table::of(&[("NODE", Left), ("FITS", Left), ("SCORE", Right), ("LOAD", Right), ("REASON", Left)]);
+    for node in nodes {
+        let reasons: Vec<String> = node["reasons"].as_array().into_iter().flatten().map(text_of).collect();
+        table.row(vec![
+            text_of(&node["node"]),
+            if node["fits"] == true { "yes" } else { "no" }.to_owned(),
+            text_of(&node["score"]),
+            text_of(&node["scores"]["load"]["final"]),
+            reasons.join("; "),
+        ]);
+    }
+    table.render(2)
+}
+
+/// Every metric of the policy, node by node.
+fn terms(nodes: &[&Value]) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::of(&[
+        ("NODE", Left),
+        ("METRIC", Left),
+        ("VALUE", Right),
+        ("LIMIT", Right),
+        ("WEIGHT", Right),
+        ("AGE", Right),
+        ("SOURCE", Left),
+    ]);
+    for node in nodes {
+        for term in node["terms"].as_array().into_iter().flatten() {
+            let age = term["ageSeconds"].as_i64().map_or_else(|| "-".to_owned(), |age| format!("{age}s"));
+            let source = if term["source"].is_null() { &term["reason"] } else { &term["source"] };
+            table.row(vec![
+                text_of(&node["node"]),
+                text_of(&term["metric"]),
+                text_of(&term["value"]),
+                text_of(&term["limit"]),
+                text_of(&term["weight"]),
+                age,
+                text_of(source),
+            ]);
+        }
+    }
+    table.render(2)
+}
+
+/// A value as text; a dash for nothing.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

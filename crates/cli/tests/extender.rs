@@ -1,0 +1,323 @@
+//! A real kube-scheduler that asks us about load, by the configurations that are shipped. What was written is read from
+//! the audit log of the API server.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+#[path = "common/service.rs"]
+mod service;
+
+use loadline_testkit::ControlPlane;
+use loadline_testkit::control_plane::FOLDER;
+use serde_json::{Value, json};
+use service::{Service, until};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const EXTENDER: &str = include_str!("../../../deploy/kube-scheduler/extender.yaml");
+const FILTER_ONLY: &str = include_str!("../../../deploy/kube-scheduler/filter-only.yaml");
+const HTTPS: &str = include_str!("../../../deploy/kube-scheduler/extender-https.yaml");
+
+/// Half of a node may be used. Pods are new for long: what nobody measures is counted as requested.
+const POLICY: &str = "apiVersion: loadline.dev/v1alpha1
+kind: LoadSettings
+spec:
+  targets: {cpu: 0.5}
+";
+
+/// One control plane at a time is enough for a small machine.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A control plane whose kube-scheduler asks at a port where nobody listens yet.
+struct Bench {
+    plane: ControlPlane,
+    port: u16,
+}
+
+impl Bench {
+    fn start(configuration: &str) -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let here = configuration
+            .replace("/etc/kubernetes/scheduler.conf", &format!("{FOLDER}/kubeconfig"))
+            .replace("/etc/kubernetes/loadline/ca.crt", &format!("{FOLDER}/ca.crt"))
+            .replace("/etc/kubernetes/loadline/client", &format!("{FOLDER}/front-proxy"))
+            .replace("loadline-extender.kube-system.svc", "127.0.0.1")
+            .replace(":8888", &format!(":{port}"));
+        let plane = ControlPlane::setup().scheduler_config(&here).audited().start_or_skip()?;
+        std::fs::write(plane.folder().join("policy.yaml"), POLICY).unwrap();
+        Some(Self { plane, port })
+    }
+
+    fn extender(&self, more: &[&str]) -> Service {
+        let file = |name: &str| self.plane.folder().join(name).display().to_string();
+        let (kubeconfig, policy) = (file("kubeconfig"), file("policy.yaml"));
+        let address = format!("127.0.0.1:{}", self.port);
+        let mut args =
+            vec!["scheduler", "--kubeconfig", &kubeconfig, "--policy", &policy, "--extender", &address];
+        args.extend(more);
+        let service = Service::start(&args);
+        service.until("active");
+        service
+    }
+
+    /// A node of eight cores, so much of which is used.
+    fn node(&self, name: &str, used: f64) {
+        let has = json!({"cpu": "8", "memory": "64Gi", "pods": "500"});
+        self.plane.add_node(name, &json!({}), &has).unwrap();
+        self.annotate(name, used);
+    }
+
+    fn annotate(&self, name: &str, used: f64) {
+        let annotations = json!({"cpu_usage_avg_5m": format!("{used:.5},{}", now())});
+        let change = json!({"metadata": {"annotations": annotations}});
+        self.plane.patch(&format!("/api/v1/nodes/{name}"), &change).unwrap();
+    }
+
+    fn pod(&self, name: &str, spec: &Value) {
+        let requests = json!({"cpu": "100m", "memory": "16Mi"});
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}});
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            pod["spec"][key] = value.clone();
+        }
+        self.plane.create(PODS, &pod).unwrap();
+    }
+
+    fn burst(&self, prefix: &str, count: usize) {
+        (0..count).for_each(|i| self.pod(&format!("{prefix}-{i}"), &json!({})));
+    }
+
+    fn pods(&self) -> Vec<Value> {
+        self.plane.get(PODS).unwrap()["items"].as_array().unwrap().clone()
+    }
+
+    /// How many pods have a node.
+    fn bound(&self) -> usize {
+        self.pods().iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
+    }
+
+    /// Pods per node, once all have one.
+    fn placed(&self) -> BTreeMap<String, usize> {
+        let pods = until("all pods to be bound", || {
+            let pods = self.pods();
+            pods.iter().all(|pod| pod["spec"]["nodeName"].is_string()).then_some(pods)
+        });
+        let mut out = BTreeMap::new();
+        for pod in pods {
+            *out.entry(pod["spec"]["nodeName"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        out
+    }
+
+    /// Every pod was bound once, says the audit log; by whom.
+    fn bound_once(&self) -> Vec<String> {
+        let is_binding = |entry: &&Value| {
+            entry["objectRef"]["subresource"] == "binding" && entry["responseStatus"]["code"] == 201
+        };
+        let log = self.plane.audit().unwrap();
+        let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for entry in log.iter().filter(is_binding) {
+            // We do not say who we are.
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            by.entry(text(&entry["objectRef"]["name"])).or_default().push(text(&entry["userAgent"]));
+        }
+        let names: Vec<String> =
+            self.pods().iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+        for name in &names {
+            assert_eq!(by.get(name).map(Vec::len), Some(1), "{name}: {by:?}");
+        }
+        let mut agents: Vec<String> = by.into_values().flatten().collect();
+        agents.sort();
+        agents.dedup();
+        agents
+    }
+}
+
+/// As annotators write it.
+fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    jiff::Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap().to_string()
+}
+
+/// Ten nodes of eight cores, half of which may be used: five have room for 36 pods of a tenth of a core, five for eight.
+fn ten_nodes(bench: &Bench) {
+    for i in 0..5 {
+        bench.node(&format!("calm-{i}"), 0.05);
+        bench.node(&format!("busy-{i}"), 0.40);
+    }
+}
+
+/// No node has more than fits under its line.
+#[track_caller]
+fn under_the_line(placed: &BTreeMap<String, usize>) {
+    for (node, count) in placed {
+        let most = if node.starts_with("calm") { 36 } else { 8 };
+        assert!(*count <= most, "{node} has {count} pods, {most} fit under its line: {placed:?}");
+    }
+}
+
+#[test]
+fn a_burst_passes_no_line_and_avoids_hot_nodes_also_when_we_are_killed() {
+    let _alone = alone();
+    let Some(bench) = Bench::start(EXTENDER) else { return };
+    ten_nodes(&bench);
+    bench.node("hot", 0.9);
+    let extender = bench.extender(&[]);
+    bench.burst("one", 100);
+    let placed = bench.placed();
+    println!("100 pods: {placed:?}");
+    under_the_line(&placed);
+    assert_eq!(placed.get("hot"), None);
+
+    // Killed in the middle: pods wait, and nothing is lost.
+    bench.burst("two", 60);
+    extender.signal("KILL");
+    drop(extender);
+    bench.burst("three", 40);
+    let extender = bench.extender(&[]);
+    let placed = bench.placed();
+    println!("200 pods: {placed:?}");
+    under_the_line(&placed);
+    assert_eq!(placed.get("hot"), None);
+    assert_eq!(placed.values().sum::<usize>(), 200);
+    let agents = bench.bound_once();
+    assert!(agents.iter().all(|agent| agent.starts_with("kube-scheduler/")), "{agents:?}");
+    assert!(extender.sum("loadline_extender_requests_total{verb=\"filter\"") > 0.0);
+    assert!(extender.sum("loadline_extender_requests_total{verb=\"prioritize\"") > 0.0);
+    assert!(extender.ends());
+}
+
+#[test]
+fn by_filter_alone_a_burst_passes_no_line_and_nobody_waits_for_one_that_may_be_ignored() {
+    let _alone = alone();
+    let Some(bench) = Bench::start(&FILTER_ONLY.replace("ignorable: false", "ignorable: true")) else {
+        return;
+    };
+    ten_nodes(&bench);
+    bench.node("hot", 0.9);
+    let extender = bench.extender(&["--extender-filter-only"]);
+    bench.burst("one", 200);
+    let placed = bench.placed();
+    println!("200 pods by filter alone: {placed:?}");
+    under_the_line(&placed);
+    assert_eq!(placed.get("hot"), None);
+    assert!(extender.sum("loadline_extender_requests_total{verb=\"filter\"") >= 200.0);
+    assert!(extender.sum("loadline_extender_requests_total{verb=\"prioritize\"") < 0.5, "nobody asked");
+    until("nobody to be on the way", || {
+        (extender.sum("loadline_extender_tentative_reservations") < 0.5).then_some(())
+    });
+
+    (5..8).for_each(|i| bench.node(&format!("calm-{i}"), 0.05));
+    // Killed in the middle of the next burst, away for a while, and back: kube-scheduler goes on alone meanwhile.
+    bench.burst("two", 20);
+    extender.signal("KILL");
+    drop(extender);
+    bench.burst("three", 20);
+    until("pods without us", || (bench.bound() >= 230).then_some(()));
+    let extender = bench.extender(&["--extender-filter-only"]);
+    bench.burst("four", 10);
+    assert_eq!(bench.placed().values().sum::<usize>(), 250);
+    bench.bound_once();
+    assert!(extender.ends());
+}
+
+/// Nodes of one core, full by what pods of no importance ask for.
+fn full(bench: &Bench, name: &str, used: f64) {
+    let has = json!({"cpu": "1", "memory": "64Gi", "pods": "500"});
+    bench.plane.add_node(name, &json!({}), &has).unwrap();
+    bench.annotate(name, used);
+    let requests = json!({"cpu": "400m", "memory": "16Mi"});
+    for i in 0..2 {
+        bench.pod(
+            &format!("{name}-{i}"),
+            &json!({"nodeName": name, "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}),
+        );
+    }
+}
+
+#[test]
+fn others_leave_a_node_that_is_full_and_not_one_that_is_hot_over_tls() {
+    let _alone = alone();
+    let Some(bench) = Bench::start(HTTPS) else { return };
+    // By load there is room on both but for the threshold: new pods are counted in full, on top of what is measured.
+    std::fs::write(bench.plane.folder().join("policy.yaml"), POLICY.replace("0.5", "0.99")).unwrap();
+    full(&bench, "full", 0.1);
+    full(&bench, "hot", 0.9);
+    let file = |name: &str| bench.plane.folder().join(name).display().to_string();
+    let tls = [file("serving.crt"), file("serving.key"), file("ca.crt")];
+    let extender = bench.extender(&[
+        "--extender-cert",
+        &tls[0],
+        "--extender-key",
+        &tls[1],
+        "--extender-client-ca",
+        &tls[2],
+    ]);
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 1000});
+    bench.plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class).unwrap();
+    let requests = json!({"cpu": "300m", "memory": "16Mi"});
+    bench.pod(
+        "important",
+        &json!({"priorityClassName": "high",
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}),
+    );
+    assert_eq!(bench.placed().remove("hot"), Some(2), "both are still there");
+    let important = bench.plane.get(&format!("{PODS}/important")).unwrap();
+    assert_eq!(important["spec"]["nodeName"], "full");
+    assert!(extender.sum("loadline_extender_requests_total{verb=\"preempt\",code=\"200\"}") >= 1.0);
+    let deleted: Vec<Value> = bench.plane.audit().unwrap();
+    let deleted =
+        deleted.iter().filter(|entry| entry["verb"] == "delete" && entry["objectRef"]["resource"] == "pods");
+    let deleted: Vec<&str> = deleted.map(|entry| entry["objectRef"]["name"].as_str().unwrap()).collect();
+    assert!(matches!(deleted[..], [one] if one.starts_with("full-")), "{deleted:?}");
+    assert!(extender.ends());
+}
+
+#[test]
+fn we_bind_if_we_are_asked_to() {
+    let _alone = alone();
+    let binding = EXTENDER.replace("preemptVerb: preempt", "preemptVerb: preempt\n    bindVerb: bind");
+    let Some(bench) = Bench::start(&binding) else { return };
+    ten_nodes(&bench);
+    let extender = bench.extender(&[]);
+    bench.burst("one", 50);
+    under_the_line(&bench.placed());
+    let agents = bench.bound_once();
+    assert!(agents.iter().all(|agent| !agent.starts_with("kube-scheduler")), "{agents:?}");
+    assert!(
+        (extender.sum("loadline_extender_requests_total{verb=\"bind\",code=\"200\"}") - 50.0).abs() < 0.5
+    );
+    assert!(extender.ends());
+}
+
+#[test]
+fn an_address_beyond_this_machine_needs_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, KUBECONFIG).unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(["scheduler", "--extender", "0.0.0.0:8888", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let refusal = "refusing to serve an extender on 0.0.0.0:8888 without TLS: give --extender-cert and --extender-key, \
+                   or --extender 127.0.0.1:8888";
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(refusal), "{said}");
+}
+
+const KUBECONFIG: &str = "apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+";

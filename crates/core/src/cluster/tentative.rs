@@ -1,0 +1,278 @@
+//! Who may be about to arrive? Pods that another scheduler places, by our answers.
+//!
+//! It asks which of some nodes will do and how good they are, takes one of them by reasons of its own, and does not say
+//! which: that is seen when the pod is bound. So the pod is charged to **every** node it may have gone to. Whichever
+//! is chosen, no node passes its line; the price is that the last places of a node are given away one after the other.
+//! The best of the nodes also counts as bound to for its hot value, so that the next pod prefers another.
+//!
+//! Such a charge is replaced when the pod is asked about again, becomes a real one when the pod is seen on a node or we
+//! bind it ourselves, and is dropped when the pod is gone or its time is over.
+
+use super::{Asked, Cluster};
+use crate::cycle::Filter;
+use crate::cycle::among::{Rules, levels};
+use crate::ledger::Uid;
+use crate::load::{Load, Metered};
+use crate::view::{NodeId, PodView};
+use jiff::Timestamp;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How far below the best load score a node may be and still be one of the best.
+const BAND: i64 = 5;
+
+/// Which nodes are asked about, for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub pod: &'a Arc<PodView>,
+    /// From [`Cluster::candidates`].
+    pub nodes: &'a [Option<NodeId>],
+    /// When the pod is no longer taken to be on its way, if nothing is heard of it.
+    pub until: Timestamp,
+}
+
+/// Which of the nodes that will do are told?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// All: they are compared afterwards.
+    #[default]
+    All,
+    /// Those with the best load score and a little less: nobody compares them.
+    Best,
+}
+
+/// What the load rules say of one candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Passes,
+    Refused(Filter),
+    /// It would do, and others are better.
+    Outranked,
+    /// There is no such node, as far as is known.
+    Unknown,
+}
+
+/// A pod that may be about to arrive.
+#[derive(Clone, Debug)]
+struct Reservation {
+    pod: Arc<PodView>,
+    nodes: Vec<NodeId>,
+    /// Where it counts as bound to.
+    best: Option<NodeId>,
+    until: Timestamp,
+}
+
+/// All of them, and what they bring to each node together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tentative {
+    pods: FxHashMap<Arc<str>, Reservation>,
+    ends: BTreeSet<(Timestamp, Arc<str>)>,
+    load: [Vec<i64>; 2],
+}
+
+impl Tentative {
+    /// What is left of a node's room for a resource: `head` where nobody is about to arrive.
+    pub fn left(&self, head: i64, resource: usize, node: usize) -> i64 {
+        less(head, self.load[resource].get(node).copied().unwrap_or(0))
+    }
+
+    /// When the first is no longer waited for.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.ends.first().map(|(at, _)| *at)
+    }
+
+    /// A node is gone, and its number may be another's soon.
+    pub fn forget_node(&mut self, node: NodeId) {
+        for reservation in self.pods.values_mut() {
+            reservation.nodes.retain(|n| *n != node);
+            reservation.best = reservation.best.filter(|n| *n != node);
+        }
+        for column in &mut self.load {
+            if let Some(load) = column.get_mut(node.index()) {
+                *load = 0;
+            }
+        }
+    }
+}
+
+/// Where there is no line, nothing is taken off it.
+fn less(head: i64, load: i64) -> i64 {
+    if head == i64::MAX { head } else { head.saturating_sub(load) }
+}
+
+impl Cluster {
+    /// The nodes of these names, in their order; nothing for names that are not known.
+    pub fn candidates<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Option<NodeId>> {
+        names.map(|name| self.live.id(name)).collect()
+    }
+
+    /// Which candidates do the load rules allow? The pod is taken to be on its way to one of those told.
+    pub fn filter(&mut self, asked: Question<'_>, keep: Keep) -> Vec<Verdict> {
+        self.release(&asked.pod.uid);
+        let Asked { input, .. } = self.ask(0, asked.pod);
+        let rules = Rules::new(&input, asked.pod);
+        let mut best: Option<(i64, NodeId)> = None;
+        let mut judge = |node: NodeId| {
+            if let Some(rule) = rules.check(node, Load::ZERO) {
+                return Verdict::Refused(rule);
+            }
+            let score = rules.score(node);
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, node));
+            }
+            Verdict::Passes
+        };
+        let mut verdicts: Vec<Verdict> =
+            asked.nodes.iter().map(|node| node.map_or(Verdict::Unknown, &mut judge)).collect();
+        if let (Keep::Best, Some((best, _))) = (keep, best) {
+            for (verdict, node) in verdicts.iter_mut().zip(asked.nodes) {
+                let score = node.map_or(i64::MIN, |node| rules.score(node));
+                if *verdict == Verdict::Passes && score < best.saturating_sub(BAND) {
+                    *verdict = Verdict::Outranked;
+                }
+            }
+        }
+        let passing = verdicts.iter().zip(asked.nodes).filter(|(verdict, _)| **verdict == Verdict::Passes);
+        let nodes = passing.filter_map(|(_, node)| *node).collect();
+        // Where somebody compares them, the best is not known before.
+        let best = best.filter(|_| keep == Keep::Best).map(|(_, node)| node);
+        self.expect(asked, nodes, best);
+        verdicts
+    }
+
+    /// The level of each candidate, 0 to [10](crate::cycle::among::BEST). The pod is taken to be on its way to one of them.
+    pub fn prioritize(&mut self, asked: Question<'_>) -> Vec<u8> {
+        self.release(&asked.pod.uid);
+        let Asked { input, .. } = self.ask(0, asked.pod);
+        let rules = Rules::new(&input, asked.pod);
+        // What changed since it was asked about them may keep it off; they cannot be taken back, only put last.
+        let allowed = |node: &NodeId| rules.check(*node, Load::ZERO).is_none();
+        let scores: Vec<Option<i64>> =
+            asked.nodes.iter().map(|node| node.filter(allowed).map(|node| rules.score(node))).collect();
+        let mut best: Option<(i64, NodeId)> = None;
+        for (score, node) in scores.iter().zip(asked.nodes) {
+            if let (Some(score), Some(node)) = (*score, *node)
+                && best.is_none_or(|(most, _)| score > most)
+            {
+                best = Some((score, node));
+            }
+        }
+        let nodes = asked.nodes.iter().copied().flatten().collect();
+        self.expect(asked, nodes, best.map(|(_, node)| node));
+        levels(&scores)
+    }
+
+    /// Would the load rules allow the pod on a node once these pods have left it? By node, and in that order. Only load
+    /// nobody has measured yet surely goes with a pod.
+    pub fn allows_without(&mut self, pod: &Arc<PodView>, nodes: &[(Option<NodeId>, Vec<Uid>)]) -> Vec<bool> {
+        let Asked { input, ledger, .. } = self.ask(0, pod);
+        let rules = Rules::new(&input, pod);
+        let allows = |(node, victims): &(Option<NodeId>, Vec<Uid>)| {
+            let Some(node) = *node else { return false };
+            let gone = ledger.pending(node).filter(|(uid, _)| victims.contains(uid));
+            let released = gone.fold(Load::ZERO, |sum, (_, load)| sum.plus(load));
+            rules.check(node, released).is_none()
+        };
+        nodes.iter().map(allows).collect()
+    }
+
+    /// A pod that may be about to arrive, as it was asked about.
+    #[must_use]
+    pub fn tentative(&self, uid: &str) -> Option<&Arc<PodView>> {
+        self.tentative.pods.get(uid).map(|reservation| &reservation.pod)
+    }
+
+    /// How many pods may be about to arrive.
+    #[must_use]
+    pub fn tentative_count(&self) -> usize {
+        self.tentative.pods.len()
+    }
+
+    /// Charges a pod to a node that another scheduler has decided on and we are to bind it to. As
+    /// [`Decided::reserve`](super::Decided::reserve) otherwise. Says whether there is such a node.
+    pub fn charge(&mut self, pod: &Arc<PodView>, node: &str) -> bool {
+        self.release(&pod.uid);
+        let Some(node) = self.live.id(node) else { return false };
+        if self.live.place(&pod.uid).is_none() {
+            self.reserve(pod, node);
+        }
+        true
+    }
+
+    /// Nobody waits for a pod any more that was about to arrive; it is seen there, or gone, or late.
+    pub(super) fn release(&mut self, uid: &str) {
+        let Some(reservation) = self.tentative.pods.remove(uid) else { return };
+        self.tentative.ends.remove(&(reservation.until, reservation.pod.uid.clone()));
+        self.shift(&reservation, i64::saturating_neg);
+        if let Some(node) = reservation.best {
+            self.bindings.forget(Uid::new(uid));
+            self.touch(node);
+        }
+    }
+
+    /// A pod that was about to arrive did, there.
+    pub(super) fn arrived(&mut self, uid: &str, node: NodeId) {
+        if self.tentative.pods.contains_key(uid) {
+            self.release(uid);
+            self.bindings.bind(node, Uid::new(uid), self.now, self.now);
+        }
+    }
+
+    /// Those that nothing was heard of in time.
+    pub(super) fn expire_tentative(&mut self) {
+        while let Some((at, uid)) = self.tentative.ends.first().cloned()
+            && at <= self.now
+        {
+            self.tentative.ends.remove(&(at, uid.clone()));
+            self.release(&uid);
+        }
+    }
+
+    fn expect(&mut self, asked: Question<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) {
+        // Without an identity nothing would ever be heard of it.
+        let is_settled = asked.pod.uid.is_empty() || self.live.place(&asked.pod.uid).is_some();
+        if nodes.is_empty() || is_settled {
+            return;
+        }
+        let reservation = Reservation { pod: asked.pod.clone(), nodes, best, until: asked.until };
+        self.shift(&reservation, |load| load);
+        if let Some(node) = best {
+            self.bindings.bind(node, Uid::new(&reservation.pod.uid), self.now, self.now);
+            self.touch(node);
+        }
+        let uid = reservation.pod.uid.clone();
+        self.tentative.ends.insert((reservation.until, uid.clone()));
+        self.tentative.pods.insert(uid, reservation);
+    }
+
+    /// Adds a pod to its nodes, or takes it off. The board follows at once: judging so many nodes anew would take longer
+    /// than the answer.
+    fn shift(&mut self, reservation: &Reservation, sign: impl Fn(i64) -> i64) {
+        let width = self.live.snapshot().width();
+        for (i, resource) in Metered::ALL.into_iter().enumerate() {
+            let load = sign(reservation.pod.estimate.get(resource));
+            let column = &mut self.tentative.load[i];
+            if column.len() < width {
+                column.resize(width, 0);
+            }
+            for node in &reservation.nodes {
+                column[node.index()] = column[node.index()].saturating_add(load);
+            }
+            for judge in &mut self.judges {
+                let heads = &mut judge.board.head[i];
+                for node in &reservation.nodes {
+                    if let Some(head) = heads.get_mut(node.index()) {
+                        *head = less(*head, load);
+                    }
+                }
+            }
+        }
+        for node in &reservation.nodes {
+            self.changes.note(*node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+use super::*;
+use crate::cluster::Options;
+use crate::ledger::Sample;
+use crate::load::Both;
+use crate::load::policy::{self, Policy};
+use crate::load::ratio::Ratio;
+use crate::load::settings::Settings;
+use crate::view::build::{Pod, node, pod};
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+}
+
+/// Nodes of ten cores, half of which may be used, and so much of that is.
+fn cluster(used_milli: &[(&str, i64)]) -> Cluster {
+    let targets = Both { cpu: Ratio::from_f64(0.5), memory: None };
+    let settings = Settings { targets, ..Settings::default() };
+    let (rules, _) = policy::Rules::new(Policy::default(), settings).unwrap();
+    let mut cluster = Cluster::new(Options { rules: Some(rules), ..Options::default() }, at(0));
+    for (name, used) in used_milli {
+        cluster.set_node(&node(name).cpu("10").memory("32Gi").facts());
+        let usage = Load::new(used * 1_000_000, 0);
+        cluster.sample(name, Sample { at: at(0), window: SignedDuration::from_secs(15), usage });
+    }
+    cluster
+}
+
+fn core(name: &str) -> Pod {
+    pod(name).cpu("1").memory("1Gi")
+}
+
+const ALL: [&str; 2] = ["n1", "n2"];
+
+fn passing(cluster: &mut Cluster, pod: Pod, names: &[&str], keep: Keep) -> Vec<bool> {
+    let view = cluster.view(&pod.facts());
+    let nodes = cluster.candidates(names.iter().copied());
+    let until = cluster.now() + SignedDuration::from_secs(5);
+    let verdicts = cluster.filter(Question { pod: &view, nodes: &nodes, until }, keep);
+    verdicts.iter().map(|v| *v == Verdict::Passes).collect()
+}
+
+fn ranked(cluster: &mut Cluster, pod: Pod) -> Vec<u8> {
+    let view = cluster.view(&pod.facts());
+    let nodes = cluster.candidates(ALL.into_iter());
+    let until = cluster.now() + SignedDuration::from_secs(5);
+    cluster.prioritize(Question { pod: &view, nodes: &nodes, until })
+}
+
+/// Cores that may still come to each node.
+fn room(cluster: &mut Cluster) -> Vec<i64> {
+    cluster.board().head[0].iter().map(|nano| nano / 1_000_000_000).collect()
+}
+
+#[test]
+fn each_rule_and_a_name_nobody_knows() {
+    let mut cluster = cluster(&[("calm", 1000), ("full", 4500), ("hot", 9000), ("cool", 1000)]);
+    cluster.cool("cool", at(60));
+    let view = cluster.view(&core("p").facts());
+    let nodes = cluster.candidates(["calm", "full", "hot", "cool", "gone"].into_iter());
+    let asked = Question { pod: &view, nodes: &nodes, until: at(5) };
+    let refused = |rule| Verdict::Refused(rule);
+    let expected = [
+        Verdict::Passes,
+        refused(Filter::Line),
+        refused(Filter::Threshold),
+        refused(Filter::Cooling),
+        Verdict::Unknown,
+    ];
+    assert_eq!(cluster.filter(asked, Keep::All), expected);
+    assert_eq!(cluster.filter(asked, Keep::All), expected, "its own charge is not in its way");
+}
+
+#[test]
+fn whatever_is_chosen_no_line_is_passed() {
+    let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
+    assert_eq!(room(&mut cluster), [2, 3]);
+    let mut told = |name: &str| passing(&mut cluster, core(name), &ALL, Keep::All);
+    assert_eq!([told("a"), told("b"), told("c")], [[true, true], [true, true], [false, true]]);
+    assert_eq!(told("d"), [false, false], "all three may be on their way to n2");
+    assert_eq!(told("c"), [false, true], "asked again it is not charged twice");
+    assert_eq!(cluster.tentative_count(), 3, "who was refused everywhere is not on its way");
+
+    // Two went to n1, one to n2.
+    for (name, node) in [("a", "n1"), ("b", "n1"), ("c", "n2")] {
+        cluster.set_pod(&core(name).on(node).facts());
+    }
+    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (0, vec![0, 2]));
+}
+
+#[test]
+fn a_reservation_ends_with_the_pod_its_time_or_the_node() {
+    let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
+    assert_eq!(ranked(&mut cluster, core("a")), [9, 10]);
+    passing(&mut cluster, core("b"), &ALL, Keep::All);
+    assert_eq!(room(&mut cluster), [0, 1]);
+    let uid = cluster.view(&core("b").facts()).uid.clone();
+    cluster.set_pod(&core("b").facts());
+    assert_eq!(room(&mut cluster), [0, 1], "seen without a node: that was known");
+    cluster.remove_pod(&uid);
+    assert_eq!(room(&mut cluster), [1, 2]);
+    assert_eq!(cluster.next_due().map(|due| due <= at(5)), Some(true));
+    cluster.advance(at(5));
+    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (0, vec![2, 3]));
+
+    passing(&mut cluster, core("c"), &ALL, Keep::All);
+    cluster.remove_node("n1");
+    cluster.set_node(&node("n3").cpu("10").memory("32Gi").facts());
+    cluster.advance(at(60));
+    let nodes = cluster.candidates(["n3", "n2"].into_iter());
+    let heads = cluster.board().head[0].clone();
+    let cores: Vec<i64> = nodes.iter().map(|n| heads[n.unwrap().index()] / 1_000_000_000).collect();
+    assert_eq!(cores, [5, 3], "the number of a node that went says nothing of the next one's");
+}
+
+#[test]
+fn the_best_are_told_without_the_others() {
+    let mut cluster = cluster(&[("n1", 4000), ("n2", 0), ("n3", 100)]);
+    let names = ["n1", "n2", "n3"];
+    assert_eq!(passing(&mut cluster, core("a"), &names, Keep::All), [true, true, true]);
+    assert_eq!(passing(&mut cluster, core("a"), &names, Keep::Best), [false, true, true]);
+    assert_eq!(room(&mut cluster), [1, 4, 3], "only where it may go");
+}
+
+#[test]
+fn a_burst_prefers_one_after_the_other() {
+    let mut cluster = cluster(&[("n1", 0), ("n2", 0)]);
+    let bound: Vec<Vec<u8>> = (0..4)
+        .map(|i| {
+            let name = format!("p{i}");
+            let levels = ranked(&mut cluster, core(&name));
+            let node = if levels[0] >= levels[1] { "n1" } else { "n2" };
+            cluster.set_pod(&core(&name).on(node).facts());
+            levels
+        })
+        .collect();
+    // The default policy: the second binding within a minute makes a node hot.
+    assert_eq!(bound, [[10, 10], [10, 10], [9, 10], [9, 10]]);
+}
+
+#[test]
+fn victims_release_what_nobody_has_measured_and_never_a_threshold() {
+    let mut cluster = cluster(&[("n1", 1000), ("hot", 9000)]);
+    for (name, node) in [("a", "n1"), ("b", "n1"), ("c", "hot")] {
+        cluster.set_pod(&core(name).cpu("2").on(node).facts());
+    }
+    let big = cluster.view(&pod("big").cpu("2").memory("1Gi").facts());
+    let victim = |cluster: &mut Cluster, name: &str| Uid::new(&cluster.view(&core(name).facts()).uid.clone());
+    let (a, c) = (victim(&mut cluster, "a"), victim(&mut cluster, "c"));
+    let nodes = cluster.candidates(["n1", "n1", "hot", "gone"].into_iter());
+    let victims = [Vec::new(), vec![a], vec![c], vec![c]];
+    let asked: Vec<_> = nodes.into_iter().zip(victims).collect();
+    assert_eq!(cluster.allows_without(&big, &asked), [false, true, false, false]);
+}
+
+#[test]
+fn a_pod_we_are_to_bind_is_charged_once() {
+    let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
+    let view = cluster.view(&core("a").facts());
+    assert_eq!(ranked(&mut cluster, core("a")), [9, 10]);
+    assert!(cluster.tentative(&view.uid).is_some());
+    assert!(cluster.charge(&view, "n1"));
+    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (0, vec![1, 3]));
+    cluster.unreserve(&view.uid);
+    assert_eq!(room(&mut cluster), [2, 3]);
+    assert!(!cluster.charge(&view, "gone"));
+}
+
+/// What another scheduler does with an answer, and what comes of it.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A new pod of so many tenths of a core; it takes one of the nodes told.
+    Ask { tenths: i64, takes: usize, ranks: bool },
+    /// One that was decided is seen bound.
+    Bind(usize),
+    /// One that was decided is gone.
+    Delete(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => (1_i64..25, 0_usize..8, any::<bool>()).prop_map(|(tenths, takes, ranks)| Step::Ask { tenths, takes, ranks }),
+        1 => (0_usize..8).prop_map(Step::Bind),
+        1 => (0_usize..8).prop_map(Step::Delete),
+    ]
+}
+
+proptest! {
+    /// Whichever of the nodes told is taken, and however late that is seen, no node gets more than fits under its line,
+    /// and in the end nothing is left of what was only possible.
+    #[test]
+    fn no_choice_passes_a_line(used in prop::collection::vec(0_i64..5500, 1..5), steps in prop::collection::vec(step(), 0..60)) {
+        let names: Vec<String> = (0..used.len()).map(|i| format!("n{i}")).collect();
+        let nodes: Vec<(&str, i64)> = names.iter().map(String::as_str).zip(used.iter().copied()).collect();
+        let mut cluster = cluster(&nodes);
+        let mut come = vec![0; names.len()];
+        let mut decided: Vec<(Pod, usize, i64)> = Vec::new();
+        for (i, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Ask { tenths, takes, ranks } => {
+                    let new = || pod(&format!("p{i}")).cpu(&format!("{}m", tenths * 100)).memory("1Mi");
+                    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+                    let told: Vec<usize> = passing(&mut cluster, new(), &all, Keep::All)
+                        .into_iter().enumerate().filter(|(_, passes)| *passes).map(|(at, _)| at).collect();
+                    if told.is_empty() {
+                        continue;
+                    }
+                    if ranks {
+                        let view = cluster.view(&new().facts());
+                        let nodes = cluster.candidates(told.iter().map(|at| all[*at]));
+                        let until = cluster.now() + SignedDuration::from_secs(5);
+                        let levels = cluster.prioritize(Question { pod: &view, nodes: &nodes, until });
+                        prop_assert!(levels.contains(&10), "one is the best");
+                    }
+                    let at = told[takes % told.len()];
+                    come[at] += tenths * 100;
+                    decided.push((new(), at, tenths * 100));
+                }
+                Step::Bind(which) if which < decided.len() => {
+                    let (pod, at, _) = decided.swap_remove(which);
+                    cluster.set_pod(&pod.on(&names[at]).facts());
+                }
+                Step::Delete(which) if which < decided.len() => {
+                    let (pod, at, milli) = decided.swap_remove(which);
+                    let uid = pod.facts().uid;
+                    cluster.remove_pod(&uid);
+                    come[at] -= milli;
+                }
+                Step::Bind(_) | Step::Delete(_) => {}
+            }
+            for (used, come) in used.iter().zip(&come) {
+                prop_assert!(*come == 0 || used + come <= 5000, "{used}m + {come}m are under 5 cores");
+            }
+        }
+        for (pod, at, _) in decided {
+            cluster.set_pod(&pod.on(&names[at]).facts());
+        }
+        prop_assert_eq!(cluster.tentative_count(), 0);
+        let left: Vec<i64> = cluster.board().head[0].iter().map(|nano| nano / 1_000_000).collect();
+        let expected: Vec<i64> = used.iter().zip(&come).map(|(used, come)| 5000 - used - come).collect();
+        prop_assert_eq!(left, expected);
+    }
+}

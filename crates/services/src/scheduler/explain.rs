@@ -1,0 +1,267 @@
+//! Why is a pod where it is, or nowhere? What was decided of late is remembered; what every rule says of every node is
+//! worked out when somebody asks, as things are then.
+//!
+//! Of a decision only what it comes to is kept: nothing is worked out for it that would not have been otherwise.
+
+use super::state::State;
+use super::{Error, Options, WAITING, watches};
+use crate::cluster::Connection;
+use crate::ctx::Now;
+use jiff::Timestamp;
+use loadline_api::explain::{NodeResult, node};
+use loadline_core::cluster::NodeReport;
+use loadline_core::cycle::{Decision, Filter};
+use loadline_core::load::estimate::Estimate;
+use loadline_core::object::Key;
+use serde::Serialize;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// Decisions that are remembered.
+const REMEMBERED: usize = 4096;
+/// Questions that may wait.
+const ASKED: usize = 16;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a decision came to. Field names are a promise.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Remembered {
+    at: Timestamp,
+    scheduler: String,
+    /// Where it went; `null` if it had to wait.
+    node: Option<String>,
+    /// Why it had to, in the words of kube-scheduler.
+    message: Option<String>,
+    /// How many nodes would have done.
+    feasible_nodes: u32,
+    /// How many nodes failed which rule first.
+    refused_nodes: BTreeMap<String, u32>,
+}
+
+/// The newest decisions.
+#[derive(Debug, Default)]
+pub(super) struct Decisions(VecDeque<(Key, Kept)>);
+
+/// As little as possible.
+#[derive(Clone, Debug)]
+struct Kept {
+    at: Timestamp,
+    scheduler: Arc<str>,
+    node: Option<Arc<str>>,
+    message: Option<String>,
+    feasible: u32,
+    refused: [u32; Filter::ALL.len()],
+}
+
+impl Decisions {
+    pub fn keep(
+        &mut self,
+        pod: &Key,
+        scheduler: &str,
+        decision: &Decision,
+        end: Result<Arc<str>, String>,
+        at: Timestamp,
+    ) {
+        // Replicas follow each other: their name is there already.
+        let same = self.0.back().map(|(_, kept)| &kept.scheduler).filter(|held| ***held == *scheduler);
+        let scheduler = same.cloned().unwrap_or_else(|| scheduler.into());
+        let (node, message) = match end {
+            Ok(node) => (Some(node), None),
+            Err(message) => (None, Some(message)),
+        };
+        if self.0.len() >= REMEMBERED {
+            self.0.pop_front();
+        }
+        let (feasible, refused) = (decision.feasible, decision.refused);
+        self.0.push_back((pod.clone(), Kept { at, scheduler, node, message, feasible, refused }));
+    }
+
+    /// What was decided about a pod, the newest first.
+    pub fn of(&self, pod: &Key) -> Vec<Remembered> {
+        let about = self.0.iter().rev().filter(|(key, _)| key == pod);
+        about
+            .map(|(_, kept)| {
+                let refused = Filter::ALL.iter().zip(kept.refused).filter(|(_, count)| *count > 0);
+                Remembered {
+                    at: kept.at,
+                    scheduler: kept.scheduler.to_string(),
+                    node: kept.node.as_deref().map(str::to_owned),
+                    message: kept.message.clone(),
+                    feasible_nodes: kept.feasible,
+                    refused_nodes: refused.map(|(rule, count)| (name(*rule), count)).collect(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// As it is called in documents.
+fn name(rule: Filter) -> String {
+    serde_json::to_value(rule).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Everything there is to say. Field names are a promise.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    pod: String,
+    /// Where it is.
+    node: Option<&'a str>,
+    /// What was decided of late, the newest first; empty if nothing is remembered.
+    decisions: Vec<Remembered>,
+    now: Recomputed<'a>,
+}
+
+/// What would be decided now.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recomputed<'a> {
+    at: Timestamp,
+    /// Is it about the pod itself, or, because that is on a node, about another one like it?
+    another_like_it: bool,
+    node: Option<&'a str>,
+    message: Option<String>,
+    /// By rank: those that would take it first, the best of them first.
+    nodes: Vec<NodeResult<'a>>,
+    /// How many more nodes there are.
+    more_nodes: usize,
+}
+
+/// What is known of the pod somebody asks about.
+pub(super) struct About {
+    pub key: Key,
+    pub on: Option<Arc<str>>,
+    pub estimate: Estimate,
+    pub node: Option<Arc<str>>,
+    pub message: Option<String>,
+    pub nodes: Vec<NodeReport>,
+}
+
+impl About {
+    /// The document, with so many nodes.
+    pub fn document(mut self, decisions: Vec<Remembered>, most: usize, at: Timestamp) -> Value {
+        // The node it is on is shown whatever its rank.
+        let on = self.on.clone();
+        self.nodes.sort_by_key(|n| (on.as_deref() != Some(&*n.name), !n.fits, Reverse(n.total)));
+        let more_nodes = self.nodes.len().saturating_sub(most);
+        let shown = self.nodes.iter().take(most);
+        let explanation = Explanation {
+            api_version: "loadline.dev/v1alpha1",
+            kind: "PodExplanation",
+            pod: self.key.to_string(),
+            node: self.on.as_deref(),
+            decisions,
+            now: Recomputed {
+                at,
+                another_like_it: self.on.is_some(),
+                node: self.node.as_deref(),
+                message: self.message.clone(),
+                nodes: shown.map(|found| node(found, &self.estimate)).collect(),
+                more_nodes,
+            },
+        };
+        serde_json::to_value(explanation).unwrap_or_default()
+    }
+}
+
+/// Somebody wants to know.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub pod: Key,
+    /// How many nodes to show.
+    pub most: usize,
+    pub answer: oneshot::Sender<Option<Value>>,
+}
+
+/// Where a running scheduler is asked.
+#[derive(Clone, Debug)]
+pub struct Asker(mpsc::Sender<Question>);
+
+/// Where it hears of that.
+#[derive(Debug)]
+pub struct Asked(mpsc::Receiver<Question>);
+
+/// Both ends.
+#[must_use]
+pub fn channel() -> (Asker, Asked) {
+    let (sender, receiver) = mpsc::channel(ASKED);
+    (Asker(sender), Asked(receiver))
+}
+
+impl Asker {
+    /// What there is to say about a pod, with so many nodes; nothing if there is no such pod.
+    ///
+    /// # Errors
+    /// When too many ask at once, or nobody answers.
+    pub async fn explain(&self, pod: Key, most: usize) -> Result<Option<Value>, String> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.0.try_send(Question { pod, most, answer });
+        asked.map_err(|_| "too many questions at once; ask again".to_owned())?;
+        match timeout(PATIENCE, answered).await {
+            Ok(Ok(answer)) => Ok(answer),
+            _ => Err("the scheduler does not answer".to_owned()),
+        }
+    }
+}
+
+impl Asked {
+    /// The next question; never, if nobody can ask.
+    pub(super) async fn next(&mut self) -> Question {
+        match self.0.recv().await {
+            Some(question) => question,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Reads a cluster and says of a pod what would be decided now, with so many nodes; nothing if there is no such pod.
+///
+/// # Errors
+/// When the cluster cannot be read in time.
+pub async fn once(
+    options: Options,
+    pod: Key,
+    most: usize,
+    patience: Duration,
+) -> Result<Option<Value>, Error> {
+    let (client, _) = options.cluster.connect().await.map_err(Error)?;
+    let connection = Connection::new(client);
+    let (_watches, mut messages) = watches(&connection, &options);
+    let loaded = match &options.configuration {
+        crate::reload::Source::Fixed(fixed) => (**fixed).clone(),
+        _ => return Err(Error("expected a configuration that does not change".to_owned())),
+    };
+    let mut state = State::new(&loaded, Now::read());
+    let (mut measured, mut trouble, mut batch) = (false, None, Vec::new());
+    let read = async {
+        while !(state.is_ready() && measured) {
+            if messages.recv_many(&mut batch, WAITING).await == 0 {
+                break;
+            }
+            for message in batch.drain(..) {
+                // Without measurements there is something to say as well.
+                measured |= matches!(message, super::Message::Measured(_));
+                if let Some(problem) = message.problem() {
+                    trouble = Some(problem.to_owned());
+                }
+                state.take(message, Now::read());
+            }
+        }
+    };
+    if timeout(patience, read).await.is_err() {
+        let why = trouble.map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        return Err(Error(format!("the cluster could not be read within {} s{why}", patience.as_secs())));
+    }
+    let now = Now::read();
+    state.advance(now);
+    Ok(state.explain(&pod, most, now))
+}

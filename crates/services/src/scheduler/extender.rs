@@ -1,0 +1,141 @@
+//! How does another scheduler ask about load? By kube-scheduler's extender API, version 1, over HTTP.
+//!
+//! Requests are read where they arrive and handed to the one task that knows the cluster, which answers them in turn
+//! (`State::answer`); what it answered is written where it was asked. Nobody waits in an endless line: who finds it full
+//! is told so.
+//!
+//! | what is wrong | answer |
+//! |---|---|
+//! | `filter`, `bind`: the request cannot be read, not everything is known yet, too many ask | 200 with `Error` |
+//! | `prioritize`, `preempt`: the request cannot be read | 400 |
+//! | `prioritize`, `preempt`: not everything is known yet, too many ask | 503 |
+//! | more than [`LARGEST`] bytes | 413 |
+//! | another path; another method than `POST` | 404; 405 |
+//!
+//! Whatever is not 200, or has an `Error`, fails the cycle of one pod, which is tried again; an extender that is
+//! `ignorable` is passed over instead. Why is in the log of kube-scheduler only where the contract has a place for it.
+
+mod metrics;
+mod server;
+
+pub use server::LARGEST;
+
+use super::execute::Executor;
+use super::state::State;
+use crate::ctx::Ctx;
+use crate::serve::{self, Listening};
+use loadline_api::extender::Names;
+use loadline_api::pod::Pod;
+use loadline_core::cluster::{Keep, Verdict};
+use loadline_core::object::Meta;
+use metrics::Metrics;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// Requests that wait for their turn; more are refused.
+const WAITING: usize = 256;
+
+/// How another scheduler is served.
+#[derive(Debug)]
+pub struct Options {
+    pub listening: Listening,
+    /// Which nodes `filter` tells: the best alone where nobody asks to prioritize.
+    pub keep: Keep,
+    /// How long a pod is taken to be on its way if nothing is heard of it.
+    pub reserve_for: Duration,
+}
+
+/// Nothing is answered before everything has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotReady;
+
+/// Where an answer goes.
+type Reply<T> = oneshot::Sender<Result<T, NotReady>>;
+
+/// What is asked of the one who knows.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// Which of these nodes will do?
+    Filter {
+        pod: Box<Pod>,
+        names: Names,
+        keep: Keep,
+        reserve_for: Duration,
+        reply: Reply<(Names, Vec<Verdict>)>,
+    },
+    /// How good are they?
+    Prioritize { pod: Box<Pod>, names: Names, reserve_for: Duration, reply: Reply<(Names, Vec<u8>)> },
+    /// Which of these nodes would do once these pods, by uid, have left them?
+    Preempt { pod: Box<Pod>, victims: BTreeMap<String, Vec<String>>, reply: Reply<Vec<String>> },
+    /// The pod is about to be bound there; its object, where it was read for this.
+    Reserve { pod: Meta, object: Option<Box<Pod>>, node: String, reply: Reply<Reserved> },
+    /// It was not.
+    Unreserve { pod: Meta },
+}
+
+/// Is a pod charged to the node it is about to be bound to?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reserved {
+    Charged,
+    /// The pod is not known: nobody asked about it of late.
+    UnknownPod,
+    UnknownNode,
+}
+
+/// What has been asked.
+#[derive(Debug)]
+pub(super) struct Asks {
+    receiver: mpsc::Receiver<Ask>,
+    metrics: Metrics,
+    /// Without a server it is kept so that nobody takes the end of the questions for one.
+    kept: Option<mpsc::Sender<Ask>>,
+    serving: Option<JoinHandle<()>>,
+}
+
+/// Begins to serve, if wanted.
+pub(super) fn start(ctx: &Ctx, options: Option<Options>, executor: &Executor) -> Asks {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let metrics = Metrics::default();
+    let Some(Options { listening, keep, reserve_for }) = options else {
+        return Asks { receiver, metrics, kept: Some(sender), serving: None };
+    };
+    metrics.register(ctx);
+    tracing::info!(address = %listening.address(), ?keep, ?reserve_for, "extender listening");
+    let server = server::Server {
+        asks: sender,
+        keep,
+        reserve_for,
+        executor: executor.clone(),
+        metrics: metrics.clone(),
+    };
+    let router = server::router(Arc::new(server));
+    let serving = tokio::spawn(serve::run(listening, router, ctx.stop.clone()));
+    Asks { receiver, metrics, kept: None, serving: Some(serving) }
+}
+
+impl Asks {
+    /// Waits for questions. Without a server, or after its end, for ever.
+    pub async fn receive(&mut self, into: &mut Vec<Ask>) {
+        if self.kept.is_some() || self.receiver.recv_many(into, WAITING).await == 0 {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// How many pods may be about to arrive.
+    pub fn tell(&self, state: &State) {
+        if self.serving.is_some() {
+            self.metrics.tentative.set(i64::try_from(state.tentative()).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Waits for the server, which has been told to end; questions still waiting are not answered any more.
+    pub async fn end(self) {
+        drop(self.receiver);
+        if let Some(serving) = self.serving {
+            let _ = serving.await;
+        }
+    }
+}

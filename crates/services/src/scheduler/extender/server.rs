@@ -1,0 +1,260 @@
+//! One function per verb: read, ask, write.
+
+use super::metrics::Metrics;
+use super::{Ask, NotReady, Reserved};
+use crate::scheduler::execute::{Executor, read_back};
+use crate::scheduler::watched::Pods;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use bytes::Bytes;
+use http::{Method, StatusCode, header};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Limited};
+use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
+use loadline_api::pod::Pod;
+use loadline_core::cluster::Keep;
+use loadline_core::object::Meta;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// The longest request read, in bytes: some thousand whole nodes, any number of names.
+pub const LARGEST: usize = 64 << 20;
+
+/// What answering takes.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub asks: mpsc::Sender<Ask>,
+    pub keep: Keep,
+    pub reserve_for: Duration,
+    pub executor: Executor,
+    pub metrics: Metrics,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Filter,
+    Prioritize,
+    Preempt,
+    Bind,
+}
+
+impl Verb {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/filter" => Some(Self::Filter),
+            "/prioritize" => Some(Self::Prioritize),
+            "/preempt" => Some(Self::Preempt),
+            "/bind" => Some(Self::Bind),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Prioritize => "prioritize",
+            Self::Preempt => "preempt",
+            Self::Bind => "bind",
+        }
+    }
+
+    /// An answer that says why there is none, where the contract has a place for it.
+    fn error(self, status: StatusCode, why: &str) -> Answer {
+        match self {
+            Self::Filter => Answer { told_an_error: true, ..Answer::json(api::filter_error(why)) },
+            Self::Bind => Answer { told_an_error: true, ..Answer::json(api::bound(why)) },
+            Self::Prioritize | Self::Preempt => Answer::plain(status, why),
+        }
+    }
+}
+
+struct Answer {
+    status: StatusCode,
+    /// Is there an `Error` in it?
+    told_an_error: bool,
+    content: &'static str,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(body: Vec<u8>) -> Self {
+        Self { status: StatusCode::OK, told_an_error: false, content: "application/json", body }
+    }
+
+    fn plain(status: StatusCode, text: &str) -> Self {
+        let body = format!("{text}\n").into_bytes();
+        Self { status, told_an_error: false, content: "text/plain; charset=utf-8", body }
+    }
+}
+
+/// Why a question was not answered.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error(transparent)]
+    Unreadable(#[from] api::Error),
+    #[error("loadline is still reading the cluster")]
+    Reading,
+    #[error("too many requests at once")]
+    Busy,
+    #[error("loadline is ending")]
+    Ending,
+    /// A pod was not bound.
+    #[error("{0}")]
+    Unbound(String),
+}
+
+impl Unanswered {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unreadable(_) => StatusCode::BAD_REQUEST,
+            Self::Reading | Self::Busy | Self::Ending | Self::Unbound(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+pub(super) fn router(server: Arc<Server>) -> Router {
+    Router::new().fallback(serve).with_state(server)
+}
+
+async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Response<Body> {
+    let begun = Instant::now();
+    let verb = Verb::of(request.uri().path());
+    let answer = match verb {
+        None => Answer::plain(StatusCode::NOT_FOUND, "there are /filter, /prioritize, /preempt and /bind"),
+        Some(_) if request.method() != Method::POST => {
+            Answer::plain(StatusCode::METHOD_NOT_ALLOWED, "only POST is understood here")
+        }
+        // What says how long it is need not be read to find out.
+        Some(_) if request.body().size_hint().lower() > LARGEST as u64 => too_large(),
+        Some(verb) => match Limited::new(request.into_body(), LARGEST).collect().await {
+            Ok(body) => server.answer(verb, body.to_bytes()).await,
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => too_large(),
+            Err(error) => verb.error(StatusCode::BAD_REQUEST, &error.to_string()),
+        },
+    };
+    let Answer { status, told_an_error, content, body } = answer;
+    server.metrics.count(verb.map_or("unknown", Verb::name), status, told_an_error, begun.elapsed());
+    let mut response = http::Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
+    }
+    response
+}
+
+fn too_large() -> Answer {
+    Answer::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("at most {LARGEST} bytes are read"))
+}
+
+impl Server {
+    async fn answer(&self, verb: Verb, body: Bytes) -> Answer {
+        let answered = match verb {
+            Verb::Filter => self.filter(&body).await,
+            Verb::Prioritize => self.prioritize(&body).await,
+            Verb::Preempt => self.preempt(&body).await,
+            Verb::Bind => self.bind(&body).await,
+        };
+        answered.map_or_else(
+            |why| {
+                tracing::debug!(verb = verb.name(), %why, "question not answered");
+                verb.error(why.status(), &why.to_string())
+            },
+            Answer::json,
+        )
+    }
+
+    async fn filter(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        let Args { pod, names, form } = api::args(body)?;
+        let (pod, keep, reserve_for) = (Box::new(pod), self.keep, self.reserve_for);
+        let (names, verdicts) =
+            self.ask(|reply| Ask::Filter { pod, names, keep, reserve_for, reply }).await?;
+        Ok(api::filtered(&form, &names, &verdicts))
+    }
+
+    async fn prioritize(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        let Args { pod, names, .. } = api::args(body)?;
+        let (pod, reserve_for) = (Box::new(pod), self.reserve_for);
+        let (names, levels) = self.ask(|reply| Ask::Prioritize { pod, names, reserve_for, reply }).await?;
+        Ok(api::prioritized(&names, &levels))
+    }
+
+    async fn preempt(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        let PreemptArgs { pod, victims } = api::preempt_args(body)?;
+        let pod = Box::new(pod);
+        // A node nobody has to leave was not meant: kube-scheduler takes it for a mistake of ours.
+        let asked = victims.iter().filter(|(_, victims)| !victims.pods.is_empty());
+        let asked = asked.map(|(node, victims)| (node.clone(), victims.pods.clone())).collect();
+        let kept = self.ask(|reply| Ask::Preempt { pod, victims: asked, reply }).await?;
+        let kept = kept.iter().filter_map(|node| Some((node.as_str(), victims.get(node)?)));
+        Ok(api::preempted(&kept.collect()))
+    }
+
+    async fn bind(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        let BindArgs { pod, node } = api::bind_args(body)?;
+        let mut reserved = self.reserve(&pod, None, &node).await?;
+        if reserved == Reserved::UnknownPod {
+            let object = self.read(&pod).await?;
+            reserved = self.reserve(&pod, Some(object), &node).await?;
+        }
+        if reserved != Reserved::Charged {
+            return Err(Unanswered::Unbound(format!(
+                "pod {} not bound: node {node:?} is not known",
+                pod.key
+            )));
+        }
+        let Executor { writer, metrics } = &self.executor;
+        if let Err(error) = writer.bind(&pod, &node).await {
+            metrics.bind_failures.inc();
+            tracing::warn!(pod = %pod.key, node, %error, "pod not bound");
+            let is_bound = read_back(writer, &pod, &node).await.is_ok_and(|(is_bound, _)| is_bound);
+            if !is_bound {
+                let why = format!("pod {} not bound to {node}: {error}", pod.key);
+                let _ = self.asks.send(Ask::Unreserve { pod }).await;
+                return Err(Unanswered::Unbound(why));
+            }
+        }
+        metrics.bound.inc();
+        Ok(api::bound(""))
+    }
+
+    async fn reserve(
+        &self,
+        pod: &Meta,
+        object: Option<Box<Pod>>,
+        node: &str,
+    ) -> Result<Reserved, Unanswered> {
+        let (pod, node) = (pod.clone(), node.to_owned());
+        self.ask(|reply| Ask::Reserve { pod, object, node, reply }).await
+    }
+
+    /// The pod as the API server has it, if it is the one that is meant.
+    async fn read(&self, pod: &Meta) -> Result<Box<Pod>, Unanswered> {
+        let unbound = |why: String| Unanswered::Unbound(format!("pod {} not bound: {why}", pod.key));
+        let read = self.executor.writer.get::<Pods>(&pod.key).await;
+        let (meta, object) = read.map_err(|error| unbound(error.to_string()))?;
+        if meta.uid != pod.uid {
+            return Err(unbound(format!("its uid is {}, not {}", meta.uid, pod.uid)));
+        }
+        object.map_err(|error| unbound(error.to_string()))
+    }
+
+    async fn ask<T>(
+        &self,
+        ask: impl FnOnce(oneshot::Sender<Result<T, NotReady>>) -> Ask,
+    ) -> Result<T, Unanswered> {
+        let (reply, answer) = oneshot::channel();
+        self.asks.try_send(ask(reply)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Unanswered::Busy,
+            mpsc::error::TrySendError::Closed(_) => Unanswered::Ending,
+        })?;
+        match answer.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(NotReady)) => Err(Unanswered::Reading),
+            Err(_) => Err(Unanswered::Ending),
+        }
+    }
+}

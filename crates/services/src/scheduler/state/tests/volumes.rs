@@ -1,0 +1,184 @@
+use super::*;
+use crate::scheduler::volumes::Provided;
+use crate::scheduler::watched::{Claims, StorageClasses, Volumes};
+
+const SELECTED: &str = "volume.kubernetes.io/selected-node";
+
+pub(super) fn set_claim(value: &Value) -> Message {
+    Message::Storage(StorageMessage::Claim(Event::Applied(meta(value), Claims::read(&Tree::from(value)))))
+}
+
+pub(super) fn set_volume(value: &Value) -> Message {
+    Message::Storage(StorageMessage::Volume(Event::Applied(meta(value), Volumes::read(&Tree::from(value)))))
+}
+
+fn class(name: &str, provisioner: &str) -> Message {
+    let value = json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    let read = StorageClasses::read(&Tree::from(&value));
+    Message::Storage(StorageMessage::Class(Event::Applied(meta(&value), read)))
+}
+
+fn claim(name: &str, class: &str, revision: u64, more: Value) -> Value {
+    let mut claim = json!({
+        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"),
+            "resourceVersion": revision.to_string()},
+        "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    merge(&mut claim, more);
+    claim
+}
+
+fn volume(revision: u64, more: Value) -> Value {
+    let mut volume = json!({
+        "metadata": {"name": "v", "uid": "v", "resourceVersion": revision.to_string()},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}},
+        "status": {"phase": "Available"},
+    });
+    merge(&mut volume, more);
+    volume
+}
+
+fn uses(claim: &str) -> Value {
+    json!({"spec": {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": claim}}]}})
+}
+
+fn bound() -> Value {
+    json!({"spec": {"volumeName": "v"}, "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}})
+}
+
+fn given(to: &str) -> Value {
+    json!({"spec": {"claimRef": {"namespace": "default", "name": to, "uid": format!("uid-{to}")}}})
+}
+
+/// Two pods, each with a claim of its own, one volume and somebody who makes others.
+fn two() -> State {
+    let pods = [pod("a", 1, uses("ca")), pod("b", 2, uses("cb"))];
+    let mut state = state_that(None, &[node("n1", "8"), node("n2", "4")], &pods);
+    state.take_all(vec![
+        class("local", "kubernetes.io/no-provisioner"),
+        class("made", "disk.example.com"),
+        set_claim(&claim("ca", "local", 3, json!({}))),
+        set_claim(&claim("cb", "local", 4, json!({}))),
+        set_volume(&volume(5, json!({}))),
+    ]);
+    state
+}
+
+fn provided(pod: Arc<Pending>, value: &Value) -> Outcome {
+    let read = Volumes::read(&Tree::from(value));
+    Outcome::Provided { pod, written: vec![Provided::Volume(meta(value), read)], failed: None }
+}
+
+fn taken(mut found: Vec<(String, Action)>) -> Arc<Pending> {
+    match found.swap_remove(0).1 {
+        Action::Provide { pod, .. } => pod,
+        other => panic!("{other:?}"),
+    }
+}
+
+const NONE: &str = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.";
+
+#[tokio::test(start_paused = true)]
+async fn one_volume_goes_to_one_pod_which_is_bound_once_the_claim_is() {
+    let mut state = two();
+    let found = actions(&mut state);
+    let said: Vec<&str> = found.iter().map(|(words, _)| words.as_str()).collect();
+    assert_eq!(said, ["a: 1 writes", &format!("b: {NONE}")]);
+    let a = taken(found);
+    state.done(provided(a, &volume(6, given("ca"))), now(1));
+    assert!(words(&mut state).is_empty(), "the claim is not bound yet");
+    state.take(set_claim(&claim("ca", "local", 7, bound())), now(2));
+    assert_eq!(words(&mut state), ["a to n1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_fails_gives_the_volume_back() {
+    let mut state = two();
+    let a = taken(actions(&mut state));
+    let failed = Some("v: conflict".to_owned());
+    state.done(Outcome::Provided { pod: a, written: Vec::new(), failed }, now(1));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    assert!(words(&mut state).contains(&"a: 1 writes".to_owned()), "it is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_that_do_not_come_are_not_waited_for_forever() {
+    let mut state = two();
+    let a = taken(actions(&mut state));
+    state.done(provided(a, &volume(6, given("ca"))), now(1));
+    tokio::time::advance(Duration::from_secs(599)).await;
+    state.advance(now(599));
+    assert!(!words(&mut state).iter().any(|w| w.starts_with("a:")));
+    assert!(state.due(now(599)).is_some());
+    tokio::time::advance(Duration::from_secs(2)).await;
+    state.advance(now(601));
+    assert!(
+        words(&mut state).contains(&"a: binding volumes: timed out waiting for the condition".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provisioner_that_gives_up_makes_the_pod_look_for_another_node() {
+    let mut state = two();
+    state.take(set_pod(&pod("c", 8, uses("cc"))), now(0));
+    state.take(set_claim(&claim("cc", "made", 9, json!({}))), now(0));
+    let mut found = actions(&mut state);
+    let at = found.iter().position(|(words, _)| words == "c: 1 writes").expect("it has to be written");
+    let Action::Provide { pod, .. } = found.swap_remove(at).1 else { panic!("it says so") };
+    let chosen = claim("cc", "made", 10, json!({"metadata": {"annotations": {SELECTED: "n1"}}}));
+    let read = Claims::read(&Tree::from(&chosen)).map(Box::new);
+    let written = vec![Provided::Claim(meta(&chosen), read)];
+    state.done(Outcome::Provided { pod, written, failed: None }, now(1));
+    assert!(!words(&mut state).iter().any(|w| w.starts_with('c')));
+    state.take(set_claim(&claim("cc", "made", 11, json!({}))), now(2));
+    let said = words(&mut state);
+    assert!(said.contains(&"c: binding volumes: provisioning failed for PVC \"cc\"".to_owned()), "{said:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_goes_while_it_waits_gives_its_volume_back() {
+    let mut state = two();
+    taken(actions(&mut state));
+    state.take(delete_pod(&pod("a", 1, uses("ca"))), now(1));
+    state.advance(now(1));
+    state.take(set_pod(&pod("d", 12, uses("cb"))), now(2));
+    assert_eq!(words(&mut state), ["d: 1 writes"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_on_nodes_count_with_volumes_that_are_heard_of_later() {
+    let limit = |count: i64| {
+        let value = json!({"metadata": {"name": "n1", "uid": "n1", "resourceVersion": count.to_string()},
+            "spec": {"drivers": [{"name": "disk", "allocatable": {"count": count}}]}});
+        let read = crate::scheduler::watched::CsiNodes::read(&Tree::from(&value));
+        Message::CsiNode(Event::Applied(meta(&value), read))
+    };
+    let there =
+        pod("there", 1, json!({"spec": {"nodeName": "n1", "volumes": uses("ca")["spec"]["volumes"]}}));
+    let mut state = state_that(None, &[], &[there]);
+    let source = |of: &str, handle: &str| {
+        json!({"spec": {"csi": {"driver": "disk", "volumeHandle": handle},
+        "claimRef": given(of)["spec"]["claimRef"]}})
+    };
+    let mut second = volume(7, source("cb", "2"));
+    second["metadata"] = json!({"name": "w", "uid": "w", "resourceVersion": "7"});
+    let mut other = claim("cb", "local", 8, bound());
+    other["spec"]["volumeName"] = json!("w");
+    state.take_all(vec![
+        set_node(&node("n1", "8")),
+        limit(1),
+        set_volume(&volume(5, source("ca", "1"))),
+        set_claim(&claim("ca", "local", 6, bound())),
+        set_volume(&second),
+        set_claim(&other),
+        set_pod(&pod("b", 9, uses("cb"))),
+    ]);
+    assert_eq!(words(&mut state), ["b: 0/1 nodes are available: 1 node(s) exceed max volume count."]);
+    state.take(set_pod(&pod("c", 10, uses("cb"))), now(1));
+    state.take(limit(2), now(1));
+    assert_eq!(words(&mut state), ["c to n1"], "the driver can attach more by now");
+}
