@@ -308,9 +308,11 @@ fn state(at: &At<'_, '_>) -> State {
         let rules = at.get("rules");
         Throttled {
             pod: Key::parse(&at.get("pod").needed()),
+            uid: at.get("uid").string().into(),
             container: at.get("container").needed().into(),
             original_us: us("originalQuotaUs"),
             written_us: us("writtenQuotaUs"),
+            unsure_us: at.get("unsureQuotaUs").int(),
             rules: rules.items().map(|at| Arc::new(rule_name(&at))).collect(),
         }
     };
@@ -363,10 +365,17 @@ pub fn render_state(state: &State) -> Value {
     };
     let entry = |entry: &Throttled| {
         let rules: Vec<String> = entry.rules.iter().map(ToString::to_string).collect();
-        json!({
+        let mut out = json!({
             "pod": entry.pod.to_string(), "container": &*entry.container, "originalQuotaUs": entry.original_us,
             "writtenQuotaUs": entry.written_us, "rules": rules,
-        })
+        });
+        if !entry.uid.is_empty() {
+            out["uid"] = json!(&*entry.uid);
+        }
+        if let Some(us) = entry.unsure_us {
+            out["unsureQuotaUs"] = json!(us);
+        }
+        out
     };
     let eviction = |one: &Eviction| {
         let mut out = json!({"pod": one.pod.to_string(), "time": one.at.to_string(), "status": write::status(one.reply)});

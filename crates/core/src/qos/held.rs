@@ -29,6 +29,15 @@ impl Entry {
         self.before.as_ref()
     }
 
+    /// What is remembered of it where nobody knows whether its quota was changed.
+    pub(super) fn either(&self) -> Throttled {
+        // With everything given back, what was written is what it had.
+        let after = if self.over { self.throttled.original_us } else { self.throttled.written_us };
+        let before = self.before.as_ref();
+        let written_us = before.map_or(self.throttled.original_us, |before| before.written_us);
+        Throttled { written_us, unsure_us: Some(after), ..self.throttled.clone() }
+    }
+
     /// What is remembered of it after this cycle.
     pub(super) fn after(&self) -> Option<&Throttled> {
         (!self.over).then_some(&self.throttled)
@@ -42,14 +51,38 @@ pub(super) struct Held<'s> {
 }
 
 impl<'s> Held<'s> {
-    /// What earlier cycles left.
-    pub(super) fn new(from: &'s [Throttled]) -> Self {
+    /// What earlier cycles left, on the pods there are now.
+    pub(super) fn new(from: &'s [Throttled], pods: &[Pod]) -> Self {
         let entry =
             |one: &Throttled| Entry { throttled: one.clone(), before: None, fresh: false, over: false };
         let place = |(at, one): (usize, &'s Throttled)| ((&one.pod, &*one.container), at);
-        Self {
+        let mut held = Self {
             entries: from.iter().map(entry).collect(),
             places: from.iter().enumerate().map(place).collect(),
+        };
+        held.look(pods);
+        held
+    }
+
+    /// What is not certain is looked up in the quotas there are; pods that only have the name of one are not it.
+    fn look(&mut self, pods: &[Pod]) {
+        if self.entries.is_empty() {
+            return;
+        }
+        for pod in pods {
+            for container in &pod.containers {
+                let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { continue };
+                let entry = &mut self.entries[*at];
+                if !entry.throttled.is_of(pod) {
+                    entry.over = true;
+                } else if let Some(us) = entry.throttled.unsure_us
+                    && container.quota.us() == Some(us)
+                {
+                    (entry.throttled.written_us, entry.throttled.unsure_us) = (us, None);
+                    // It turned out to have everything back.
+                    entry.over = us == entry.throttled.original_us;
+                }
+            }
         }
     }
 
@@ -67,23 +100,26 @@ impl<'s> Held<'s> {
             self.places.insert(key, self.entries.len());
             let throttled = Throttled {
                 pod: pod.key.clone(),
+                uid: pod.uid.clone(),
                 container: container.name.clone(),
                 original_us: live,
                 written_us: us,
+                unsure_us: None,
                 rules: rules.to_vec(),
             };
             self.entries.push(Entry { throttled, before: None, fresh: true, over: false });
             return;
         };
-        let Entry { throttled: known, before, fresh, .. } = &mut self.entries[at];
-        *before = Some(known.clone());
-        if known.written_us != live {
-            // Somebody else changed it since: what is there now is what it had.
+        let Entry { throttled: known, before, fresh, over } = &mut self.entries[at];
+        *before = (!*over).then(|| known.clone());
+        if known.written_us != live || *over {
+            // Somebody else changed it since, or it is another pod: what is there now is what it had.
             known.original_us = live;
             known.rules.clear();
         }
-        *fresh = true;
-        known.written_us = us;
+        (*fresh, *over) = (true, false);
+        known.uid = pod.uid.clone();
+        (known.written_us, known.unsure_us) = (us, None);
         known.rules.extend(rules.iter().cloned());
         known.rules.sort();
         known.rules.dedup();
@@ -106,7 +142,7 @@ impl<'s> Held<'s> {
         let entry = &mut self.entries[*at];
         entry.before = Some(entry.throttled.clone());
         match quota.and_then(CpuQuota::us) {
-            Some(us) => entry.throttled.written_us = us,
+            Some(us) => (entry.throttled.written_us, entry.throttled.unsure_us) = (us, None),
             None => entry.over = true,
         }
     }
@@ -117,7 +153,7 @@ impl<'s> Held<'s> {
             return;
         }
         let pods: FxHashMap<&Key, &Pod> = pods.map(|pod| (&pod.key, pod)).collect();
-        for entry in self.entries.iter_mut().filter(|entry| !entry.fresh) {
+        for entry in self.entries.iter_mut().filter(|entry| !entry.fresh && !entry.over) {
             let Throttled { pod, container, written_us, .. } = &entry.throttled;
             let containers = pods.get(pod).map(|pod| pod.containers.iter()).into_iter().flatten();
             let Some(found) = containers.into_iter().find(|one| one.name == *container) else {

@@ -231,7 +231,7 @@ impl<'s> Work<'s> {
             snapshot,
             lines,
             candidates,
-            held: Held::new(&snapshot.state.throttled),
+            held: Held::new(&snapshot.state.throttled, &snapshot.pods),
             steps: Steps::default(),
             orders: Vec::new(),
         }
@@ -342,7 +342,7 @@ pub fn plan(policy: &Policy, snapshot: &NodeSnapshot) -> Plan {
     let still = snapshot.options.dry_run || snapshot.node.preview;
     let (steps, held) = if still {
         // Nothing is changed, and what was is left as it is.
-        (Steps::default(), Held::new(&snapshot.state.throttled).left())
+        (Steps::default(), Held::new(&snapshot.state.throttled, &snapshot.pods).left())
     } else {
         Work::new(policy, snapshot, &acting).run(&acting)
     };

@@ -5,6 +5,7 @@
 
 use super::candidate::step;
 use super::gap::{Category, Gap};
+use super::level::Level;
 use super::metric::{Metric, Throttle};
 use super::phase::{Judged, RulePhase};
 use super::plan::{Mode, Work, Write};
@@ -77,8 +78,15 @@ impl Work<'_> {
             if !at_once && left.is_some_and(|left| !left.is_open()) {
                 continue;
             }
-            let room = Room { original: CpuQuota::from_us(entry.original_us), left, at_once };
-            let Some(raised) = (throttle.up)(&self.snapshot.node, container, step, room) else { continue };
+            let original = CpuQuota::from_us(entry.original_us);
+            let room = Room { original, left, at_once };
+            let raised = if entry.unsure_us.is_some() && container.quota == original {
+                // It has everything back, unless the write nobody knows of is still on its way: once more, after that one.
+                Some(Raised { quota: original, added: Level::ZERO, back: true })
+            } else {
+                (throttle.up)(&self.snapshot.node, container, step, room)
+            };
+            let Some(raised) = raised else { continue };
             for t in targets {
                 let target = &mut self.lines.targets[*t];
                 if target.metric.resource == by.resource {
@@ -86,7 +94,7 @@ impl Work<'_> {
                 }
             }
             self.held.raise(pod, container, (!raised.back).then_some(raised.quota));
-            if raised.quota != container.quota {
+            if raised.quota != container.quota || entry.unsure_us.is_some() {
                 self.note_raise(container, &entry, raised, targets, by);
             }
         }

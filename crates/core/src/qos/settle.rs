@@ -18,6 +18,29 @@ pub struct Results {
     pub replies: BTreeMap<Key, Reply>,
     /// Containers, by their pod, whose quota was to be written and stayed as it was.
     pub unwritten: BTreeSet<(Key, Arc<str>)>,
+    /// Those of which nobody knows whether it was: nobody answered, or nobody was left to hear it.
+    pub unsure: BTreeSet<(Key, Arc<str>)>,
+}
+
+impl Results {
+    /// Nobody knows what came of any of it. Who was asked to go is taken to go, so that nobody else has to.
+    #[must_use]
+    pub fn unknown(plan: &Plan) -> Self {
+        let writes = plan.steps.writes.iter();
+        Self {
+            replies: plan.steps.victims.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect(),
+            unwritten: BTreeSet::new(),
+            unsure: writes.map(|write| (write.pod.clone(), write.container.clone())).collect(),
+        }
+    }
+}
+
+/// How the quota of a container is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrote {
+    AsPlanned,
+    AsBefore,
+    Either,
 }
 
 /// What the next state is made of.
@@ -52,23 +75,34 @@ impl Plan {
     /// What the next cycle is to know, given what came of this one.
     #[must_use]
     pub fn settle(&self, results: &Results) -> State {
-        let stayed = |entry: &Entry| {
+        let wrote = |entry: &Entry| {
             let Throttled { pod, container, .. } = entry.throttled();
-            results.unwritten.contains(&(pod.clone(), container.clone()))
-                && self.steps.writes.iter().any(|write| write.pod == *pod && write.container == *container)
+            let key = (pod.clone(), container.clone());
+            let (failed, unsure) = (results.unwritten.contains(&key), results.unsure.contains(&key));
+            let is_planned =
+                || self.steps.writes.iter().any(|write| write.pod == key.0 && write.container == key.1);
+            match (failed || unsure) && is_planned() {
+                false => Wrote::AsPlanned,
+                true if unsure => Wrote::Either,
+                true => Wrote::AsBefore,
+            }
         };
-        self.after(&stayed, &|victim| results.replies.get(&victim.pod).copied())
+        self.after(&wrote, &|victim| results.replies.get(&victim.pod).copied())
     }
 
     /// What the next cycle is to know if everything goes as planned: every pod goes, and every quota is written.
     #[must_use]
     pub fn as_planned(&self) -> State {
-        self.after(&|_| false, &|_| Some(Reply::Granted))
+        self.after(&|_| Wrote::AsPlanned, &|_| Some(Reply::Granted))
     }
 
-    fn after(&self, stayed: &dyn Fn(&Entry) -> bool, replied: &dyn Fn(&Victim) -> Option<Reply>) -> State {
+    fn after(&self, wrote: &dyn Fn(&Entry) -> Wrote, replied: &dyn Fn(&Victim) -> Option<Reply>) -> State {
         let Next { now, cycles, rules, gone, held, evictions } = &self.next;
-        let left = |entry: &Entry| if stayed(entry) { entry.before() } else { entry.after() }.cloned();
+        let left = |entry: &Entry| match wrote(entry) {
+            Wrote::AsPlanned => entry.after().cloned(),
+            Wrote::AsBefore => entry.before().cloned(),
+            Wrote::Either => Some(entry.either()),
+        };
         let throttled: Vec<Throttled> = held.iter().filter_map(left).collect();
         let asked = self.steps.victims.iter().filter_map(|victim| {
             Some(Eviction {

@@ -30,13 +30,30 @@ pub struct RuleState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Throttled {
     pub pod: Key,
+    /// Which pod of that name, where known: what a successor has is not ours to give back.
+    pub uid: Arc<str>,
     pub container: Arc<str>,
     /// What it had, as the kernel writes it.
     pub original_us: i64,
-    /// What it was given last.
+    /// What it was given last, for certain.
     pub written_us: i64,
+    /// What it may have been given after that: a write whose outcome nobody knows.
+    pub unsure_us: Option<i64>,
     /// Because of which rules.
     pub rules: Vec<Arc<RuleName>>,
+}
+
+impl Throttled {
+    /// Is it about this very pod?
+    #[must_use]
+    pub fn is_of(&self, pod: &Pod) -> bool {
+        self.pod == pod.key && is_same(&self.uid, &pod.uid)
+    }
+}
+
+/// Are two uids of the same object, as far as both are known?
+fn is_same(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || one == other
 }
 
 /// What the API server replied when a pod was to be evicted.
@@ -92,7 +109,7 @@ impl Eviction {
     /// Is it about this very pod?
     #[must_use]
     pub fn is_of(&self, pod: &Pod) -> bool {
-        self.pod == pod.key && (self.uid.is_empty() || pod.uid.is_empty() || self.uid == pod.uid)
+        self.pod == pod.key && is_same(&self.uid, &pod.uid)
     }
 
     /// Until when it counts as relief on its way.

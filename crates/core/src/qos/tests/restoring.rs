@@ -22,9 +22,11 @@ pub(super) fn held(used: f64, pods: &[(&str, f64, i64)]) -> NodeSnapshot {
         one.containers[0].quota = CpuQuota::Us(*quota);
         now.state.throttled.push(Throttled {
             pod: one.key.clone(),
+            uid: one.uid.clone(),
             container: "main".into(),
             original_us: -1,
             written_us: *quota,
+            unsure_us: None,
             rules: vec![name("a")],
         });
         now.pods.push(one);

@@ -187,3 +187,84 @@ proptest! {
         }
     }
 }
+
+/// The pod's quota, as the kernel has it in the next cycle, in which the node is calm and everything comes back at once.
+fn calm_with(state: State, quota: CpuQuota) -> NodeSnapshot {
+    let mut now = snapshot(&[("cpu_total_usage", 2000.0)], vec![pod("a", 0.5)]);
+    now.pods[0].containers[0].quota = quota;
+    now.state = state;
+    now.state.rules.clear();
+    now
+}
+
+#[test]
+fn a_write_nobody_knows_the_outcome_of_is_found_in_the_quota_there_is() {
+    // 2 cores of an unlimited container, a fifth less is 160 000 µs.
+    let busy = snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 2.0)]);
+    let first = plan(&squeeze(), &busy);
+    assert_eq!(writes(&first), [("a", 160_000)]);
+    let state = first.settle(&Results::unknown(&first));
+    let entry = &state.throttled[0];
+    assert_eq!((entry.original_us, entry.written_us, entry.unsure_us), (-1, -1, Some(160_000)));
+    for (why, quota, written, warned) in [
+        ("it was written: given back", CpuQuota::Us(160_000), &[("a", -1)][..], false),
+        ("it was not, or not yet: what it had is written after it", CpuQuota::Unlimited, &[("a", -1)], false),
+        ("somebody else wrote something: theirs", CpuQuota::Us(50_000), &[], true),
+        ("not readable: it waits", CpuQuota::Unknown, &[], false),
+    ] {
+        let no_rules = policy(vec![], vec![]);
+        let then = plan(&no_rules, &calm_with(state.clone(), quota));
+        assert_eq!(writes(&then), written, "{why}");
+        assert_eq!(!then.steps.warnings.is_empty(), warned, "{why}: {:?}", then.steps.warnings);
+        let kept = then.as_planned().throttled.len();
+        assert_eq!(kept, usize::from(quota == CpuQuota::Unknown), "{why}");
+    }
+}
+
+#[test]
+fn giving_back_that_was_cut_short_ends_with_everything_given_back() {
+    let now = held(5000.0, &[("a", 1.6, 160_000)]);
+    let mut gone = now.clone();
+    gone.state.rules.clear();
+    let no_rules = policy(vec![], vec![]);
+    let first = plan(&no_rules, &gone);
+    assert_eq!(writes(&first), [("a", -1)], "no rule is left: at once");
+    let state = first.settle(&Results::unknown(&first));
+    for (why, quota, written) in [
+        ("it did not arrive", CpuQuota::Us(160_000), &[("a", -1)][..]),
+        ("it did", CpuQuota::Unlimited, &[]),
+    ] {
+        let then = plan(&no_rules, &calm_with(state.clone(), quota));
+        assert_eq!(writes(&then), written, "{why}");
+        assert_eq!(then.as_planned().throttled, [], "{why}");
+    }
+}
+
+#[test]
+fn who_was_asked_to_go_before_the_end_of_an_agent_is_not_asked_again_and_nobody_instead() {
+    let now = busy();
+    let first = plan(&drop(), &now);
+    assert_eq!(victims(&first), ["a"]);
+    let state = first.settle(&Results::unknown(&first));
+    let then = plan(&drop(), &NodeSnapshot { state, ..now });
+    assert_eq!(victims(&then), Vec::<&str>::new());
+    assert_eq!(then.steps.credited.len(), 1);
+}
+
+// A StatefulSet's pods come back under the same name.
+#[test]
+fn what_a_successor_of_the_same_name_has_is_not_given_back_to() {
+    let mut now = held(5000.0, &[("a", 0.2, 160_000)]);
+    now.state.throttled[0].uid = "first".into();
+    now.pods[0].uid = "second".into();
+    let then = plan(&squeeze(), &now);
+    assert_eq!(writes(&then), [], "its quota only happens to be what was written");
+    assert_eq!(then.as_planned().throttled, []);
+    // Slowed down itself, it gets back what it had, not what the other had.
+    let mut busy = now.clone();
+    busy.series = vec![series("cpu_total_usage", 7000.0)];
+    busy.state.rules.clear();
+    let state = plan(&squeeze(), &busy).as_planned();
+    let entry = &state.throttled[0];
+    assert_eq!((&*entry.uid, entry.original_us, entry.written_us), ("second", 160_000, 16_000));
+}
