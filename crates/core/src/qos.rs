@@ -24,6 +24,7 @@
 //! Amounts are exact ([`Level`]). Unknown is never nothing: a rule without a usable sample is in error and keeps what it
 //! has; a pod whose usage nobody knows is not touched for it.
 
+mod adopt;
 pub mod candidate;
 pub mod event;
 mod evict;
@@ -47,6 +48,7 @@ mod state;
 pub mod taint;
 pub mod throttle;
 
+pub use adopt::adopt;
 pub use evict::Block;
 pub use level::Level;
 pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};

@@ -9,37 +9,51 @@
 //! | watches | its nodes, `NodeQOS`, `PodQOS`, `AvoidanceAction`; once there is a rule, the pods on its nodes |
 //! | measures | what nodes, pods and containers use, every [`Options::every`], from its host |
 //! | asks | [`loadline_core::qos`] |
-//! | writes | CPU quotas, to its host; evictions; taint, condition and cooling mark of the node |
+//! | writes | its journal; CPU quotas, to its host; evictions; taint, condition and cooling mark of the node |
 //! | tells | Events on nodes and pods, notices, metrics |
 
 mod act;
+pub mod explain;
 pub mod host;
+mod journal;
 mod state;
 mod tell;
 #[cfg(test)]
 mod tests;
 pub mod watched;
 
+pub use explain::Looked;
 pub use host::Host;
 
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
+use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use jiff::Timestamp;
+use journal::{Journal, Left};
+use loadline_core::qos;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use state::State;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tell::Teller;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use watched::{Actions, Message, NodeRules, Pods, Scopes};
 
 /// What events and field managers call us.
 const COMPONENT: &str = "loadline-agent";
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
+/// The API server may take so long for one request of a cycle.
+const LONGEST_CALL: Duration = Duration::from_secs(5);
+/// How often is looked whether another agent has ended?
+const LOCK_EVERY: Duration = Duration::from_secs(1);
+/// For how many cycles is looked for what an agent took whose journal is lost? Containers may be late to be seen.
+const ADOPTING: u32 = 3;
 
 /// Which nodes an agent looks after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,16 +69,49 @@ pub enum Nodes {
 pub struct Options {
     pub cluster: Access,
     pub nodes: Nodes,
-    /// Time between two looks. A look that takes longer delays the next; none is made up for.
+    /// Time between two looks. One that would begin before the last has ended is left out.
     pub every: Duration,
     pub host: Arc<dyn Host>,
+    /// How to plan.
+    pub planning: qos::Options,
+    /// The folder of the journal, which an agent of one node keeps for the next; without, nothing is kept.
+    pub journal: Option<PathBuf>,
+    /// Is everything given back at the end?
+    pub restore_on_exit: bool,
     /// What is counted; whoever has a clone can read it.
     pub metrics: Metrics,
+    /// Is it at work, and what is in its way? Whoever has a clone can ask.
+    pub status: Status,
+    /// What the last cycle knew, for whoever asks.
+    pub looked: Looked,
+}
+
+impl Options {
+    /// An agent that keeps no journal.
+    #[must_use]
+    pub fn new(cluster: Access, nodes: Nodes, host: Arc<dyn Host>) -> Self {
+        Self {
+            cluster,
+            nodes,
+            every: Duration::from_secs(10),
+            host,
+            planning: qos::Options::default(),
+            journal: None,
+            restore_on_exit: false,
+            metrics: Metrics::default(),
+            status: Status::default(),
+            looked: Looked::default(),
+        }
+    }
 }
 
 /// What came of it so far.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
+    /// Looks that were taken.
+    pub cycles: Counter,
+    /// Looks that were left out because the one before took too long.
+    pub skipped: Counter,
     /// Containers that were slowed down, each time.
     pub throttled: Counter,
     /// Containers that got something back, each time.
@@ -73,16 +120,32 @@ pub struct Metrics {
     pub evicted: Counter,
     /// Quotas that could not be written.
     pub failed_writes: Counter,
+    /// Containers that are slowed down now.
+    pub held: Gauge,
+    /// 1 while the journal cannot be written.
+    pub journal_broken: Gauge,
 }
 
 impl Metrics {
     fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
             let own = registry.sub_registry_with_prefix("loadline_agent");
+            own.register("cycles", "Looks at the node", self.cycles.clone());
+            own.register(
+                "cycles_skipped",
+                "Looks left out because the one before took longer than the interval",
+                self.skipped.clone(),
+            );
             own.register("throttled", "Containers slowed down, each time", self.throttled.clone());
             own.register("restored", "Containers that got something back, each time", self.restored.clone());
             own.register("evicted", "Pods evicted to relieve their node", self.evicted.clone());
             own.register("failed_writes", "Quotas that could not be written", self.failed_writes.clone());
+            own.register("throttled_containers", "Containers that are slowed down now", self.held.clone());
+            own.register(
+                "journal_broken",
+                "1 while the journal cannot be written, and so nothing is done",
+                self.journal_broken.clone(),
+            );
         });
     }
 }
@@ -100,7 +163,8 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// Protects nodes until told to stop.
 ///
 /// # Errors
-/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
+/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for. When the
+/// folder of the journal cannot be had.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
@@ -117,7 +181,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     watches.add::<Actions>(Message::Action);
     watches.add::<Scopes>(Message::Scope);
 
-    let writer = Writer::new(connection.clone(), COMPONENT);
+    // A cycle that waits for a server that is away would hold up the next one, and throttling with it.
+    let patience = options.every.clamp(Duration::from_secs(1), LONGEST_CALL);
+    let writer = Writer::new(connection.clone(), COMPONENT).permitted(Arc::new(move || Some(patience)));
     let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
     ctx.metrics.register(|registry| {
         let own = registry.sub_registry_with_prefix("loadline_agent");
@@ -126,12 +192,23 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     });
     let recording = tokio::spawn(recording);
     let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics.clone() };
-    let agent = Agent { writer, host: options.host, teller, metrics: options.metrics, every: options.every };
-
     let mut state = State::new();
+    let Some((journal, adopting)) = remember(&ctx, &options, &mut state).await? else { return Ok(()) };
+    let mut agent = Agent {
+        writer,
+        host: options.host.clone(),
+        teller,
+        metrics: options.metrics.clone(),
+        every: options.every,
+        planning: options.planning.clone(),
+        journal,
+        adopting,
+        looked: options.looked.clone(),
+    };
+
     let mut batch = Vec::new();
     let mut ticks = interval(options.every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut watching_pods = false;
     loop {
         let is_due = tokio::select! {
@@ -143,20 +220,92 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         for message in batch.drain(..) {
             state.take(message, now);
         }
-        if state.has_rules() && !watching_pods {
+        // What was taken before is given back to pods, too, though no rule may be left.
+        if (state.has_rules() || state.throttled() > 0 || agent.adopting > 0) && !watching_pods {
             watching_pods = true;
             match &options.nodes {
                 Nodes::All => watches.add::<Pods>(Message::Pod),
                 Nodes::One(name) => watches.add_where::<Pods>(format!("spec.nodeName={name}"), Message::Pod),
             }
         }
-        if is_due && state.is_ready(watching_pods) {
-            tokio::select! {
-                () = ctx.stop.cancelled() => break,
-                () = agent.cycle(&mut state, now) => {}
-            }
+        let is_ready = state.is_ready(watching_pods);
+        if is_due && is_ready {
+            let began = Instant::now();
+            // To its end, which is never far: what was begun is not left half done.
+            agent.cycle(&mut state, now).await;
+            options.metrics.skipped.inc_by(missed(began.elapsed(), options.every));
         }
+        options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
+        options.status.set(readiness(&options, is_ready, &state));
+    }
+    if options.restore_on_exit {
+        agent.restore(&mut state, Timestamp::now()).await;
     }
     let _ = recording.await;
     Ok(())
+}
+
+/// How many looks were due while one was under way.
+fn missed(took: Duration, every: Duration) -> u64 {
+    u64::try_from(took.as_nanos() / every.as_nanos().max(1)).unwrap_or(u64::MAX)
+}
+
+/// Goes on from what an earlier agent left, once it has ended; none if it is told to stop before.
+async fn remember(
+    ctx: &Ctx,
+    options: &Options,
+    state: &mut State,
+) -> Result<Option<(Option<Journal>, u32)>, Error> {
+    let (Some(folder), Nodes::One(node)) = (&options.journal, &options.nodes) else {
+        return Ok(Some((None, 0)));
+    };
+    let problem = |error| Error(format!("the journal in {} cannot be had: {error}", folder.display()));
+    let mut told = false;
+    let mut journal = loop {
+        match Journal::open(folder, node).map_err(problem)? {
+            Some(journal) => break journal,
+            None if !told => {
+                told = true;
+                tracing::info!(folder = %folder.display(), "another agent is at work on this node, waiting for its end");
+                let progress = "standby: another agent is at work on this node\n".to_owned();
+                options.status.set(Readiness { ready: false, progress });
+            }
+            None => {}
+        }
+        tokio::select! {
+            () = ctx.stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(LOCK_EVERY) => {}
+        }
+    };
+    let adopting = match journal.read().map_err(problem)? {
+        Left::Nothing => 0,
+        Left::State(left) => {
+            tracing::info!(throttled = left.throttled.len(), "journal read");
+            state.remember(node, left);
+            0
+        }
+        Left::Damaged(why) => {
+            tracing::error!(folder = %folder.display(), why, "journal damaged and put aside: what is held to less than promised is given back");
+            ADOPTING
+        }
+    };
+    Ok(Some((Some(journal), adopting)))
+}
+
+fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
+    let mut lines = vec![if is_ready { "active" } else { "reading" }.to_owned()];
+    if options.planning.dry_run {
+        lines.push("preview: plans are told, and nothing is changed".to_owned());
+    }
+    let rules = if state.has_rules() { "there are" } else { "there are none" };
+    lines.push(format!("rules: {rules}"));
+    lines.push(format!("throttled containers: {}", state.throttled()));
+    let problem = options.host.problem();
+    if options.metrics.journal_broken.get() > 0 {
+        lines.push("journal: cannot be written, so nothing is done".to_owned());
+    }
+    if let Some(problem) = &problem {
+        lines.push(format!("host: {problem}"));
+    }
+    Readiness { ready: is_ready && problem.is_none(), progress: lines.join("\n") + "\n" }
 }

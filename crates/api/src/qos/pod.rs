@@ -36,15 +36,22 @@ pub const SKIP: Skip = Skip::NOTHING.within(&[
     ),
     (
         "status",
-        Skip::fields(&[
-            "conditions",
-            "containerStatuses",
-            "ephemeralContainerStatuses",
-            "hostIPs",
-            "initContainerStatuses",
-            "podIPs",
-        ]),
+        Skip::fields(&["conditions", "ephemeralContainerStatuses", "hostIPs", "podIPs"])
+            .within(&[("containerStatuses", STATUS), ("initContainerStatuses", STATUS)]),
     ),
+]);
+
+/// Of the status of a container, its name and its id are read.
+const STATUS: Skip = Skip::fields(&[
+    "allocatedResources",
+    "allocatedResourcesStatus",
+    "image",
+    "imageID",
+    "lastState",
+    "resources",
+    "state",
+    "user",
+    "volumeMounts",
 ]);
 
 /// The pod of a `Pod`, and the node it is on. Nothing is measured of it yet.
@@ -74,6 +81,7 @@ pub fn read(value: &Tree<'_>) -> Result<(Found, Vec<Warning>), Error> {
         };
         annotated(&mut pod, &metadata.get("annotations"));
         elastic(&mut pod, &spec);
+        identified(&mut pod, &status);
         (pod, spec.get("nodeName").text().map(str::to_owned))
     })
 }
@@ -127,8 +135,22 @@ pub(super) fn annotated(pod: &mut Pod, annotations: &At<'_, '_>) {
     if annotations.get("kubernetes.io/config.mirror").is_set() {
         pod.origin = Origin::Mirror;
     }
+    pod.config_hash = annotations.get("kubernetes.io/config.hash").text().map(Arc::from);
     let said = |key: &str, value: &str| annotations.get(key).text() == Some(value);
     pod.opted_out |= said(OPT_OUT, "false") || said(OPT_OUT_OF_OTHERS, "false");
+}
+
+/// What the runtime knows its containers by: `containerd://4f2a…` is `4f2a…` there.
+fn identified(pod: &mut Pod, status: &At<'_, '_>) {
+    let (main, init) = (status.get("containerStatuses"), status.get("initContainerStatuses"));
+    for at in main.items().chain(init.items()) {
+        let (name, id) = (at.get("name"), at.get("containerID"));
+        let (Some(name), Some(id)) = (name.text(), id.text().filter(|id| !id.is_empty())) else { continue };
+        let id = id.split_once("://").map_or(id, |(_, id)| id);
+        if let Some(container) = pod.containers.iter_mut().find(|one| &*one.name == name) {
+            container.id = Some(id.into());
+        }
+    }
 }
 
 /// Containers and sidecars. A request that is missing is the limit, as the API server fills in.

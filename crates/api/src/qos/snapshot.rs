@@ -346,6 +346,14 @@ fn state(at: &At<'_, '_>) -> State {
     }
 }
 
+/// Reads a state as [`render_state`] writes it.
+///
+/// # Errors
+/// When it is not what it should be.
+pub fn read_state(value: &Tree<'_>) -> Result<(State, Vec<Warning>), Error> {
+    tolerant("AgentJournal", value, |root| state(&root.get("state")))
+}
+
 /// The state as the next snapshot carries it.
 #[must_use]
 pub fn render_state(state: &State) -> Value {

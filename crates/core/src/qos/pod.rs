@@ -107,6 +107,8 @@ pub const PERIOD_US: i64 = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     pub name: Arc<str>,
+    /// What its runtime knows it by, once it has one: the one that runs now.
+    pub id: Option<Arc<str>>,
     /// What it uses.
     pub usage: Option<Level>,
     /// What it may take now.
@@ -125,6 +127,7 @@ impl Default for Container {
     fn default() -> Self {
         Self {
             name: Arc::default(),
+            id: None,
             usage: None,
             quota: CpuQuota::Unknown,
             period_us: PERIOD_US,
@@ -169,6 +172,8 @@ pub struct Pod {
     pub ended: bool,
     /// Where it comes from.
     pub origin: Origin,
+    /// What the node knows it by if it comes from a file there.
+    pub config_hash: Option<Arc<str>>,
     /// Asks not to be evicted.
     pub opted_out: bool,
     /// Who made it and makes it again.

@@ -149,6 +149,18 @@ impl Policy {
         self.lines.is_empty()
     }
 
+    /// What its rules are about, each once.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Arc<Metric>> {
+        let mut all: Vec<Arc<Metric>> = Vec::new();
+        for line in &self.lines {
+            if !all.iter().any(|known| known.name == line.metric.name) {
+                all.push(line.metric.clone());
+            }
+        }
+        all
+    }
+
     /// What is wrong with it, or looks so.
     #[must_use]
     pub fn warnings(&self) -> &[String] {

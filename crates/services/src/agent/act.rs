@@ -1,7 +1,9 @@
 //! How is a plan carried out? Each step with its own result, and what came of it is what is remembered.
 
 use super::Metrics;
-use super::host::{Container, Host};
+use super::explain::Looked;
+use super::host::{self, Ask, Host, Located};
+use super::journal::Journal;
 use super::state::{self, PodObject, State};
 use super::tell::Teller;
 use super::watched::{Node, Nodes, Taint};
@@ -14,7 +16,9 @@ use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
-use loadline_core::qos::{self, NodeSnapshot, Options, Plan, Reply, Results, Victim};
+use loadline_core::qos::{
+    self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,16 +31,25 @@ const MARKS: usize = 3;
 
 /// What carrying out takes.
 pub(super) struct Agent {
+    /// Waits for no answer longer than a cycle can.
     pub writer: Writer,
     pub host: Arc<dyn Host>,
     pub teller: Teller,
     pub metrics: Metrics,
     pub every: Duration,
+    /// How to plan.
+    pub planning: Options,
+    /// Without one, nothing outlives the agent.
+    pub journal: Option<Journal>,
+    /// For how many more cycles whatever is held to less than it was promised counts as taken by an earlier agent.
+    pub adopting: u32,
+    /// What the last cycle knew, for whoever asks.
+    pub looked: Looked,
 }
 
 impl Agent {
     /// One look at every node, and what follows from it.
-    pub async fn cycle(&self, state: &mut State, now: Timestamp) {
+    pub async fn cycle(&mut self, state: &mut State, now: Timestamp) {
         let (policy, is_new) = state.policy();
         if is_new {
             for warning in policy.warnings() {
@@ -47,48 +60,108 @@ impl Agent {
         if due.is_empty() {
             return;
         }
-        let usage = self.host.measure(now).await;
         let mut pods = state.pods_by_node();
+        let usage = {
+            let here = due.iter().filter_map(|(meta, _)| pods.get(&*meta.key.name)).flatten();
+            let here: Vec<&qos::Pod> = here.map(|(_, pod)| &pod.pod).collect();
+            self.host.measure(&Ask { now, metrics: &policy.metrics(), pods: &here }).await
+        };
         for (meta, node) in due {
             let pods = pods.remove(&*meta.key.name).unwrap_or_default();
             let before = std::mem::take(&mut state.memory_mut(&meta.key.name).state);
-            let snapshot = state::snapshot(&node, &pods, &usage, before, (now, self.every));
+            let mut snapshot = state::snapshot(&node, &pods, &usage, before, self.options(now));
+            self.adopt(&mut snapshot);
             let target = Target { meta, node, pods };
             let marked = self.protect(&target, &policy, snapshot, state).await;
             if let Some((meta, read)) = marked {
                 state.wrote_node(meta, read);
             }
         }
+        self.adopting = self.adopting.saturating_sub(1);
+        self.metrics.cycles.inc();
+    }
+
+    fn options(&self, now: Timestamp) -> (Timestamp, Options) {
+        let interval_seconds = i64::try_from(self.every.as_secs()).unwrap_or(i64::MAX).max(1);
+        (now, Options { interval_seconds, ..self.planning.clone() })
+    }
+
+    /// What an agent took whose journal is lost is looked for.
+    fn adopt(&self, snapshot: &mut NodeSnapshot) {
+        if self.adopting == 0 || snapshot.node.preview || snapshot.options.dry_run {
+            return;
+        }
+        for found in qos::adopt(&snapshot.pods) {
+            let is_known =
+                |known: &Throttled| known.pod == found.pod && known.container == found.container;
+            if !snapshot.state.throttled.iter().any(is_known) {
+                tracing::warn!(pod = %found.pod, container = %found.container, "container is held to less than it was promised, giving it back");
+                snapshot.state.throttled.push(found);
+            }
+        }
     }
 
     /// One cycle of one node; the node as it is after it was marked, if it was.
     async fn protect(
-        &self,
+        &mut self,
         target: &Target,
-        policy: &Policy,
+        policy: &Arc<Policy>,
         mut snapshot: NodeSnapshot,
         state: &mut State,
     ) -> Option<(Meta, Result<Node, Error>)> {
-        let mut plan = qos::plan(policy, &snapshot);
-        // First the mark: who takes the place of a victim comes at once.
-        let marked =
-            if snapshot.node.preview { None } else { self.close(target, &plan.closed, snapshot.now).await };
+        let first = qos::plan(policy, &snapshot);
+        self.looked.keep(policy, &snapshot);
+        let acts = !first.steps.writes.is_empty() || !first.steps.victims.is_empty();
+        let may_act = !acts || self.note(&first.settle(&Results::unknown(&first)), snapshot.now);
         let mut results = Results::default();
+        if may_act {
+            // First what needs nobody else: it goes on while the API server is away.
+            self.write_quotas(target, &first, &snapshot, &mut results).await;
+        } else {
+            let writes = first.steps.writes.iter();
+            results.unwritten = writes.map(|write| (write.pod.clone(), write.container.clone())).collect();
+        }
+        // Then the mark: who takes the place of a victim comes at once.
+        let is_preview = snapshot.node.preview || snapshot.options.dry_run;
+        let marked = if is_preview { None } else { self.close(target, &first.closed, snapshot.now).await };
+        let mut last = first.clone();
         for attempt in 1..=PLANS {
-            results.replies = self.evict(target, &plan, &snapshot).await;
+            if !may_act {
+                break;
+            }
+            let answered = self.evict(target, &last, &snapshot, &mut results.replies).await;
             let all_go = results.replies.values().all(|reply| reply.is_granted() || reply.is_gone());
-            if all_go || attempt == PLANS {
+            if all_go || !answered || attempt == PLANS {
                 break;
             }
             // From where this cycle began, but knowing who went and who may not.
-            snapshot.state.evictions = plan.settle(&results).evictions;
-            plan = qos::plan(policy, &snapshot);
+            snapshot.state.evictions = last.settle(&results).evictions;
+            last = qos::plan(policy, &snapshot);
         }
-        self.write_quotas(target, &plan, &snapshot, &mut results).await;
+        let mut after = first.settle(&results);
+        after.evictions = last.settle(&results).evictions;
+        self.note(&after, snapshot.now);
         let memory = state.memory_mut(&target.meta.key.name);
-        self.teller.events(target, &plan, &mut memory.blocked, snapshot.now);
-        memory.state = plan.settle(&results);
+        self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
+        memory.state = after;
         marked
+    }
+
+    /// Writes down what the next agent has to know. Says whether that was possible.
+    fn note(&mut self, state: &qos::State, now: Timestamp) -> bool {
+        let Some(journal) = &mut self.journal else { return true };
+        match journal.keep(state, now) {
+            Ok(()) => {
+                self.metrics.journal_broken.set(0);
+                true
+            }
+            Err(error) => {
+                if self.metrics.journal_broken.set(1) == 0 {
+                    tracing::error!(%error, "journal not written: nothing is done until it is");
+                }
+                false
+            }
+        }
     }
 
     async fn write_quotas(
@@ -99,47 +172,96 @@ impl Agent {
         results: &mut Results,
     ) {
         for write in &plan.steps.writes {
-            let written = match snapshot.pods.iter().find(|pod| pod.key == write.pod) {
-                Some(pod) => {
-                    let node = &target.meta.key.name;
-                    let of = Container { node, pod_uid: &pod.uid, name: &write.container };
-                    self.host.set_quota(&of, write.quota).await.map_err(|error| error.0)
+            let written = match located(snapshot, &write.pod, &write.container) {
+                Some((pod, container)) => {
+                    let of = Located { node: &target.meta.key.name, pod, container };
+                    self.host.set_quota(&of, write.quota).await
                 }
-                None => Err("the pod is gone".to_owned()),
+                None => Err(host::Error::Unwritten("the pod is gone".to_owned())),
             };
-            match written {
+            let key = (write.pod.clone(), write.container.clone());
+            match &written {
                 Ok(()) => self.teller.wrote(target, plan, snapshot, write),
                 Err(error) => {
                     self.metrics.failed_writes.inc();
-                    tracing::warn!(pod = %write.pod, container = %write.container, error, "quota not written");
-                    results.unwritten.insert((write.pod.clone(), write.container.clone()));
+                    tracing::warn!(pod = %write.pod, container = %write.container, %error, "quota not written");
+                    match error {
+                        host::Error::Unwritten(_) => results.unwritten.insert(key),
+                        host::Error::Unsure(_) => results.unsure.insert(key),
+                    };
                 }
             }
         }
     }
 
-    /// Asks the victims of a plan to go; says what was replied.
-    async fn evict(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) -> BTreeMap<Key, Reply> {
-        let mut replies = BTreeMap::new();
+    /// Asks the victims of a plan to go, and notes what was replied. Says whether the API server answered: who was not
+    /// asked, or nobody knows about, is asked in the next cycle.
+    async fn evict(
+        &self,
+        target: &Target,
+        plan: &Plan,
+        snapshot: &NodeSnapshot,
+        replies: &mut BTreeMap<Key, Reply>,
+    ) -> bool {
+        replies.clear();
         for victim in &plan.steps.victims {
-            let reply = self.ask(victim).await;
+            let Some(reply) = self.ask(victim).await else { return false };
             if reply.is_granted() {
                 self.metrics.evicted.inc();
                 self.teller.evicted(target, plan, victim, snapshot);
             }
             replies.insert(victim.pod.clone(), reply);
         }
-        replies
+        true
     }
 
-    /// What is replied when a pod is to go.
-    pub(super) async fn ask(&self, victim: &Victim) -> Reply {
+    /// What is replied when a pod is to go; none if nothing is.
+    pub(super) async fn ask(&self, victim: &Victim) -> Option<Reply> {
         let pod = Meta { key: victim.pod.clone(), uid: victim.uid.clone(), revision: None };
         match self.writer.evict(&pod, Some(victim.grace_seconds)).await {
-            Ok(()) => Reply::Granted,
+            Ok(()) => Some(Reply::Granted),
             Err(error) => {
                 tracing::info!(pod = %victim.pod, %error, "pod not evicted");
                 reply(&error)
+            }
+        }
+    }
+
+    /// Gives everything back, at once, and takes the marks off the nodes: this agent ends, and none may come after it.
+    pub async fn restore(&mut self, state: &mut State, now: Timestamp) {
+        let pods = state.pods_by_node();
+        let nodes = state.nodes();
+        for (meta, node) in nodes {
+            let target = Target { pods: pods.get(&*meta.key.name).cloned().unwrap_or_default(), meta, node };
+            let memory = state.memory_mut(&target.meta.key.name);
+            let taken = std::mem::take(&mut memory.state.throttled);
+            for entry in taken {
+                let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
+                let container =
+                    found.and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
+                let (Some((_, pod)), Some(container)) = (found, container) else { continue };
+                let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
+                match self.host.set_quota(&of, CpuQuota::from_us(entry.original_us)).await {
+                    Ok(()) => self.metrics.restored.inc(),
+                    Err(error) => {
+                        tracing::warn!(pod = %entry.pod, container = %entry.container, %error, "quota not given back");
+                        memory.state.throttled.push(entry);
+                        0
+                    }
+                };
+            }
+            memory.state.rules.clear();
+            let after = memory.state.clone();
+            self.note(&after, now);
+            if target.node.is_tainted() || target.node.cooling.is_some() {
+                let open = Closed {
+                    present: false,
+                    taints: Vec::new(),
+                    message: "the agent ended".to_owned(),
+                    until: None,
+                    cools_until: None,
+                };
+                self.close(&target, &open, now).await;
             }
         }
     }
@@ -197,7 +319,8 @@ impl Agent {
             let mut patch =
                 json!({"metadata": {"resourceVersion": revision, "annotations": {COOLING: mark}}});
             if node.is_tainted() != closed.present {
-                patch["spec"] = json!({"taints": taints(node.taints, closed.present)});
+                let effect = closed.present.then(|| self.planning.taint.to_string());
+                patch["spec"] = json!({"taints": taints(node.taints, effect)});
             }
             match self.writer.patch(NODES.whole(), key, Patch::Merge, &patch).await {
                 Ok(written) => return Ok(written.read::<Nodes>()),
@@ -216,26 +339,35 @@ pub(super) struct Target {
     pub pods: Vec<PodObject>,
 }
 
-fn taints(mut taints: Vec<Taint>, present: bool) -> Vec<Taint> {
+/// The taints of a node, with ours of that effect or without it.
+fn taints(mut taints: Vec<Taint>, effect: Option<String>) -> Vec<Taint> {
     taints.retain(|taint| taint.key != KEY);
-    if present {
-        let effect = Options::default().taint;
-        taints.push(Taint { key: KEY.into(), effect: effect.to_string(), value: None, time_added: None });
-    }
+    taints.extend(effect.map(|effect| Taint { key: KEY.into(), effect, value: None, time_added: None }));
     taints
 }
 
-/// What the answer to an eviction means.
-fn reply(failure: &Failure) -> Reply {
-    match failure.cause {
+/// The container of a pod.
+fn located<'s>(
+    snapshot: &'s NodeSnapshot,
+    pod: &Key,
+    container: &str,
+) -> Option<(&'s qos::Pod, &'s qos::Container)> {
+    let pod = snapshot.pods.iter().find(|one| one.key == *pod)?;
+    Some((pod, pod.containers.iter().find(|one| &*one.name == container)?))
+}
+
+/// What the answer to an eviction means; none if there was none.
+fn reply(failure: &Failure) -> Option<Reply> {
+    Some(match failure.cause {
         Cause::NotFound => Reply::Gone,
         // The uid is another one.
         Cause::Conflict | Cause::AlreadyExists => Reply::Replaced,
         Cause::TooManyRequests { .. } => Reply::Refused,
         Cause::Forbidden | Cause::Unauthorized => Reply::Failed(403),
         Cause::Server { code, .. } | Cause::Rejected { code } => Reply::Failed(code),
+        Cause::Unreachable | Cause::Timeout | Cause::NotLeading => return None,
         _ => Reply::Failed(500),
-    }
+    })
 }
 
 /// In whole seconds, as the API server keeps times.

@@ -1,7 +1,9 @@
 //! What is used on a node, and how are containers held back there?
 
 use jiff::Timestamp;
-use loadline_core::qos::CpuQuota;
+use loadline_core::qos::metric::Metric;
+use loadline_core::qos::{self, CpuQuota, Level, PERIOD_US, Series};
+use loadline_core::view::Labels;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -10,32 +12,98 @@ use std::sync::Arc;
 #[tonic::async_trait]
 pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// What everything uses now.
-    async fn measure(&self, now: Timestamp) -> Usage;
+    async fn measure(&self, ask: &Ask<'_>) -> Usage;
 
     /// Holds a container to a quota.
-    async fn set_quota(&self, of: &Container<'_>, quota: CpuQuota) -> Result<(), Error>;
+    async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), Error>;
+
+    /// What whoever looks after the agent should know: what is in its way. Nothing if nothing is.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    pub now: Timestamp,
+    /// Of nodes: what rules are about.
+    pub metrics: &'a [Arc<Metric>],
+    pub pods: &'a [&'a qos::Pod],
+}
+
+impl Ask<'_> {
+    /// Is a metric of this resource asked about?
+    #[must_use]
+    pub fn wants(&self, resource: qos::metric::Resource) -> bool {
+        self.metrics.iter().any(|metric| metric.resource == resource)
+    }
 }
 
 /// A quota could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(pub String);
+pub enum Error {
+    /// It is as it was.
+    #[error("{0}")]
+    Unwritten(String),
+    /// Nobody answered: it may be written, or may be in a moment.
+    #[error("{0}; nobody knows whether it was written")]
+    Unsure(String),
+}
 
-/// A container on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Container<'a> {
+/// A container, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Located<'a> {
     pub node: &'a str,
-    pub pod_uid: &'a str,
-    pub name: &'a str,
+    pub pod: &'a qos::Pod,
+    pub container: &'a qos::Container,
 }
 
 /// What everything used at one time. What is not in here was not measured, which is not nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     /// By name.
-    pub nodes: HashMap<Arc<str>, Used>,
+    pub nodes: HashMap<Arc<str>, Vec<Series>>,
     /// By uid.
     pub pods: HashMap<Arc<str>, PodUsage>,
+}
+
+/// What a pod used.
+#[derive(Clone, Debug, Default)]
+pub struct PodUsage {
+    /// In millicores, with what the pod needs beside its containers; the sum of these if not measured.
+    pub cpu: Option<Level>,
+    /// The working set, in bytes.
+    pub memory: Option<Level>,
+    /// What of it cannot be reclaimed, in bytes.
+    pub unreclaimable: Option<Level>,
+    /// Containers, by name.
+    pub containers: BTreeMap<Arc<str>, ContainerUsage>,
+}
+
+/// What a container used, and what it is held to.
+#[derive(Clone, Copy, Debug)]
+pub struct ContainerUsage {
+    /// In millicores; `None` if that was not measured.
+    pub cpu: Option<Level>,
+    pub quota: CpuQuota,
+    /// In how many microseconds.
+    pub period_us: i64,
+}
+
+impl Default for ContainerUsage {
+    fn default() -> Self {
+        Self { cpu: None, quota: CpuQuota::Unknown, period_us: PERIOD_US }
+    }
+}
+
+impl PodUsage {
+    /// CPU of all of it; `None` if nothing was measured.
+    #[must_use]
+    pub fn cpu(&self) -> Option<Level> {
+        let sum = || self.containers.values().filter_map(|one| one.cpu).reduce(|a, b| a + b);
+        self.cpu.or_else(sum)
+    }
 }
 
 /// An amount of CPU and memory.
@@ -45,28 +113,21 @@ pub struct Used {
     pub memory_bytes: i64,
 }
 
-/// What the containers of a pod used, by name.
-#[derive(Clone, Debug, Default)]
-pub struct PodUsage {
-    pub containers: BTreeMap<String, ContainerUsage>,
-}
-
-/// What a container used, and what it is held to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ContainerUsage {
-    /// `None` if that was not measured.
-    pub used: Option<Used>,
-    pub quota: CpuQuota,
-}
-
-impl PodUsage {
-    /// All containers together; `None` if none was measured.
-    #[must_use]
-    pub fn total(&self) -> Option<Used> {
-        let used = self.containers.values().filter_map(|container| container.used);
-        used.reduce(|a, b| Used {
-            cpu_milli: a.cpu_milli.saturating_add(b.cpu_milli),
-            memory_bytes: a.memory_bytes.saturating_add(b.memory_bytes),
-        })
-    }
+/// The series of a node that is known to use and to have so much.
+#[must_use]
+pub fn series(used: Used, has: Used, at: Timestamp) -> Vec<Series> {
+    let percent =
+        |used: i64, has: i64| (has > 0).then(|| Level::whole(used).times(100, i128::from(has)));
+    let series = |name: &str, value: Option<Level>| Series {
+        name: name.into(),
+        labels: Labels::default(),
+        value,
+        at,
+    };
+    vec![
+        series("cpu_total_usage", Some(Level::whole(used.cpu_milli))),
+        series("cpu_total_utilization", percent(used.cpu_milli, has.cpu_milli)),
+        series("memory_total_usage", Some(Level::whole(used.memory_bytes))),
+        series("memory_total_utilization", percent(used.memory_bytes, has.memory_bytes)),
+    ]
 }

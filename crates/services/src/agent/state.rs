@@ -9,11 +9,9 @@ use loadline_core::object::{Key, Meta};
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::{Action, NodeQos, Policy};
 use loadline_core::qos::scope::Scope;
-use loadline_core::qos::{self, CpuQuota, Level, NodeSnapshot, Options, Series};
-use loadline_core::view::Labels;
+use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is remembered of a node from one cycle to the next.
 #[derive(Debug)]
@@ -137,6 +135,21 @@ impl State {
         nodes.iter().filter(|node| is_due(node)).cloned().collect()
     }
 
+    /// All nodes that are looked after.
+    pub fn nodes(&self) -> Vec<NodeObject> {
+        all(&self.nodes)
+    }
+
+    /// Goes on from what an earlier agent left of a node. It may have just ended, so nobody is evicted in a hurry.
+    pub fn remember(&mut self, node: &str, left: qos::State) {
+        self.memory_mut(&node.into()).state = qos::State { cycles: Some(0), ..left };
+    }
+
+    /// How many containers are slowed down.
+    pub fn throttled(&self) -> usize {
+        self.memory.values().map(|memory| memory.state.throttled.len()).sum()
+    }
+
     /// Pods by the node they are on.
     pub fn pods_by_node(&self) -> HashMap<String, Vec<PodObject>> {
         let mut by_node: HashMap<String, Vec<PodObject>> = HashMap::new();
@@ -180,56 +193,34 @@ pub(super) fn snapshot(
     pods: &[PodObject],
     usage: &Usage,
     state: qos::State,
-    (now, every): (Timestamp, Duration),
+    (now, options): (Timestamp, Options),
 ) -> NodeSnapshot {
-    let interval = i64::try_from(every.as_secs()).unwrap_or(i64::MAX).max(1);
     NodeSnapshot {
         now,
         node: node.view.clone(),
-        series: series(&node.view, usage, now),
+        series: usage.nodes.get(&node.view.name).cloned().unwrap_or_default(),
+        // Everything was measured in this cycle, just before it is planned.
         latest: Vec::new(),
         pods: pods.iter().map(|(meta, pod)| measured(&pod.pod, usage.pods.get(&meta.uid))).collect(),
         // The API server knows them, and is asked before anybody goes.
         budgets: Vec::new(),
         state,
-        options: Options { interval_seconds: interval, ..Options::default() },
+        options,
     }
-}
-
-fn series(node: &qos::Node, usage: &Usage, now: Timestamp) -> Vec<Series> {
-    let used = usage.nodes.get(&node.name);
-    let cpu = used.map(|used| Level::whole(used.cpu_milli));
-    let memory = used.map(|used| Level::whole(used.memory_bytes));
-    let percent = |used: Option<Level>, all: Option<Level>| {
-        let all = all.filter(|all| all.nano() > 0)?;
-        Some(used?.times(100 * Level::whole(1).nano(), all.nano()))
-    };
-    let series = |name: &str, value: Option<Level>| Series {
-        name: name.into(),
-        labels: Labels::default(),
-        value,
-        at: now,
-    };
-    vec![
-        series("cpu_total_usage", cpu),
-        series("cpu_total_utilization", percent(cpu, node.cpu)),
-        series("memory_total_usage", memory),
-        series("memory_total_utilization", percent(memory, node.memory)),
-    ]
 }
 
 /// A pod with what it uses and what it is held to; what nobody measured stays unknown.
 fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
     let mut pod = pod.clone();
     for container in &mut pod.containers {
-        let known = usage.and_then(|usage| usage.containers.get(&*container.name));
+        let known = usage.and_then(|usage| usage.containers.get(&container.name));
         container.quota = known.map_or(CpuQuota::Unknown, |known| known.quota);
-        container.usage = known.and_then(|known| known.used).map(|used| Level::whole(used.cpu_milli));
+        container.period_us = known.map_or(container.period_us, |known| known.period_us);
+        container.usage = known.and_then(|known| known.cpu);
     }
-    if let Some(total) = usage.and_then(PodUsage::total) {
-        pod.cpu = Some(Level::whole(total.cpu_milli));
-        pod.memory = Some(Level::whole(total.memory_bytes));
-    }
+    pod.cpu = usage.and_then(PodUsage::cpu);
+    pod.memory = usage.and_then(|usage| usage.memory);
+    pod.unreclaimable = usage.and_then(|usage| usage.unreclaimable);
     pod
 }
 

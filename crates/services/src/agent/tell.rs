@@ -11,13 +11,16 @@ use loadline_core::object::Key;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{CpuQuota, NodeSnapshot, PERIOD_US, Plan, Victim, Write, event};
+use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Results, Victim, Write, event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The events of evictions; only those that happened are told.
 const EVICTED: &str = "Evicted";
 const BLOCKED: &str = "EvictionBlocked";
+/// And those of quotas; only those that were written are told.
+const THROTTLED: &str = "Throttled";
+const RESTORED: &str = "Restored";
 
 /// Tells whoever looks.
 pub(super) struct Teller {
@@ -44,7 +47,7 @@ impl Teller {
         if from == write.quota {
             return;
         }
-        let (from, to) = (amount(from), amount(write.quota));
+        let (from, to) = (amount(from, write.period_us), amount(write.quota, write.period_us));
         let what = if write.category == Category::ThrottleUp {
             self.metrics.restored.inc();
             format!("given back on {on}, cpu {from} → {to}: {}", write.rule)
@@ -65,11 +68,26 @@ impl Teller {
         }
     }
 
-    /// What changed; `blocked` has whose stay was told before.
-    pub fn events(&self, target: &Target, plan: &Plan, blocked: &mut BTreeSet<Key>, now: Timestamp) {
-        for event in plan.events().iter().filter(|event| event.changed) {
+    /// What changed, by the plan that was begun with and the one that was ended with; `blocked` has whose stay was told
+    /// before.
+    pub fn events(
+        &self,
+        target: &Target,
+        (first, last): (&Plan, &Plan),
+        results: &Results,
+        blocked: &mut BTreeSet<Key>,
+        now: Timestamp,
+    ) {
+        let failed = |pod: &Key| {
+            results.unwritten.iter().chain(&results.unsure).any(|(of, _)| of == pod)
+        };
+        let (begun, ended) = (first.events(), last.events());
+        let of_steps = begun.iter().filter(|event| event.reason != BLOCKED);
+        let of_end = ended.iter().filter(|event| event.reason == BLOCKED);
+        for event in of_steps.chain(of_end).filter(|event| event.changed) {
             match (event.reason, &event.pod) {
                 (EVICTED, _) => {}
+                (THROTTLED | RESTORED, Some(pod)) if failed(pod) => {}
                 (BLOCKED, Some(pod)) if blocked.contains(pod) => {}
                 (BLOCKED, Some(pod)) => {
                     let what = format!("stays on {}: {}", target.meta.key, event.message);
@@ -79,7 +97,7 @@ impl Teller {
                 _ => self.event(target, event, now),
             }
         }
-        *blocked = plan.steps.blocked.iter().map(|blocked| blocked.pod.clone()).collect();
+        *blocked = last.steps.blocked.iter().map(|blocked| blocked.pod.clone()).collect();
     }
 
     fn event(&self, target: &Target, event: &event::Event, now: Timestamp) {
@@ -97,10 +115,10 @@ impl Teller {
     }
 }
 
-fn amount(quota: CpuQuota) -> String {
-    match quota {
-        CpuQuota::Us(us) if us > 0 => format!("{}m", (us / (PERIOD_US / 1000)).max(1)),
-        CpuQuota::Unknown => "unknown".to_owned(),
+fn amount(quota: CpuQuota, period_us: i64) -> String {
+    match (quota, quota.level(period_us)) {
+        (CpuQuota::Unknown, _) => "unknown".to_owned(),
+        (_, Some(level)) => format!("{:.0}m", level.to_f64().max(1.0)),
         _ => "unlimited".to_owned(),
     }
 }

@@ -284,6 +284,12 @@ impl Kubelets {
         Ok(())
     }
 
+    /// What a node has.
+    pub(crate) fn capacity(&self, node: &str) -> Option<Use> {
+        let shape = self.shapes.get(node)?;
+        Some(Use { cpu_milli: shape.cpus * 1000, memory_bytes: shape.gibibytes << 30 })
+    }
+
     /// What containers are held to.
     pub(crate) fn quotas(&self) -> &Quotas {
         &self.quotas

@@ -1,0 +1,29 @@
+//! What does an agent know of its node, and what would it do? What its last cycle knew, for whoever asks.
+
+use loadline_core::qos::NodeSnapshot;
+use loadline_core::qos::policy::Policy;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the last cycle knew. Clones show the same.
+#[derive(Clone, Debug, Default)]
+pub struct Looked(Arc<Mutex<Option<Look>>>);
+
+/// What one cycle knew of a node: enough to plan it again.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub policy: Arc<Policy>,
+    pub snapshot: NodeSnapshot,
+}
+
+impl Looked {
+    /// What the last cycle knew; none before the first.
+    #[must_use]
+    pub fn last(&self) -> Option<Look> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn keep(&self, policy: &Arc<Policy>, snapshot: &NodeSnapshot) {
+        let look = Look { policy: policy.clone(), snapshot: snapshot.clone() };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
+    }
+}

@@ -1,0 +1,62 @@
+//! How are the kernel's files read and written? Whole, and none that is endless.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// No file that is read here is longer; what is more is not read, and what was cut is not believed.
+const LONGEST: u64 = 1 << 20;
+
+/// The files below a root.
+#[derive(Clone, Debug)]
+pub struct Files(PathBuf);
+
+impl Files {
+    /// Below that folder.
+    #[must_use]
+    pub fn at(root: &Path) -> Self {
+        Self(root.to_owned())
+    }
+
+    /// What a file says; none if it cannot be read, or is no text.
+    #[must_use]
+    pub fn read(&self, file: &str) -> Option<String> {
+        let mut text = String::new();
+        File::open(self.0.join(file)).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
+    #[must_use]
+    pub fn exists(&self, file: &str) -> bool {
+        self.0.join(file).exists()
+    }
+
+    /// Writes into a file that is there, in one piece: the kernel takes each write as a whole.
+    ///
+    /// # Errors
+    /// When it is not there, or the kernel refuses.
+    pub fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        OpenOptions::new().write(true).truncate(true).open(self.0.join(file))?.write_all(text.as_bytes())
+    }
+
+    /// How many CPUs there are; 0 if nobody can tell.
+    #[must_use]
+    pub fn cores(&self) -> u32 {
+        let text = self.read("proc/stat").unwrap_or_default();
+        let is_core = |line: &&str| {
+            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        u32::try_from(text.lines().filter(is_core).count()).unwrap_or_default()
+    }
+
+    /// Whole disks, in order.
+    #[must_use]
+    pub fn disks(&self) -> Vec<Arc<str>> {
+        let entries = std::fs::read_dir(self.0.join("sys/block")).into_iter().flatten().flatten();
+        let mut names: Vec<Arc<str>> =
+            entries.filter_map(|entry| entry.file_name().to_str().map(Arc::from)).collect();
+        names.sort();
+        names
+    }
+}

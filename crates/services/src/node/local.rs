@@ -1,0 +1,299 @@
+//! What does everything on this machine use, and how are its containers held back? The kernel's files say it.
+//!
+//! A look reads a handful of small files: those of the metrics that rules are about, and per pod and container what it has
+//! used so far and what it is held to. What is counted is told by two looks, so the first one tells little. What cannot be
+//! read, or is no measurement, is missing; nothing is made up for it.
+
+use super::cri::{self, Runtime};
+use super::files::Files;
+use crate::agent::Host;
+use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Usage};
+use jiff::Timestamp;
+use loadline_core::qos::cgroup::{self, Figure, Layout, Version};
+use loadline_core::qos::collect::{Look, Machine};
+use loadline_core::qos::metric::Metric;
+use loadline_core::qos::metric::memory::MEMORY;
+use loadline_core::qos::{self, CpuQuota, Level, Series};
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Where all cgroups are, below the root of the file system.
+const CGROUPS: &str = "sys/fs/cgroup";
+
+/// How quotas are written.
+#[derive(Clone, Debug)]
+pub enum Actuator {
+    /// By the container runtime, which then knows of it, and so does systemd.
+    Runtime(Runtime),
+    /// Straight into the kernel's file.
+    Cgroup,
+}
+
+/// What is to be looked at.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The node this is.
+    pub node: Arc<str>,
+    /// Where its file system is: `/`, or where a container sees it.
+    pub root: PathBuf,
+    /// The cgroup below which the kubelet has its own, as in its `--cgroup-root`.
+    pub cgroup_root: String,
+    /// Network interfaces that count; none: all but the loopback.
+    pub interfaces: Vec<Arc<str>>,
+    /// Is waiting for disks busy, as crane's agent has it?
+    pub count_iowait: bool,
+    pub actuator: Actuator,
+}
+
+/// This machine.
+pub struct Local {
+    options: Options,
+    files: Files,
+    seen: Mutex<Seen>,
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// What earlier looks found.
+#[derive(Debug)]
+struct Seen {
+    began: Instant,
+    machine: Machine,
+    layout: Option<Layout>,
+    /// What the files of metrics said.
+    texts: HashMap<&'static str, (String, Duration)>,
+    /// What pods and containers had used, by the folder of their cgroup.
+    counters: HashMap<String, (u64, Duration)>,
+    /// Where containers are, by their id.
+    folders: HashMap<Arc<str>, String>,
+    problem: Option<String>,
+}
+
+impl Local {
+    /// Looks at nothing yet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let files = Files::at(&options.root);
+        let machine = Machine {
+            interfaces: options.interfaces.clone(),
+            count_iowait: options.count_iowait,
+            ..Machine::default()
+        };
+        let seen = Seen {
+            began: Instant::now(),
+            machine,
+            layout: None,
+            texts: HashMap::new(),
+            counters: HashMap::new(),
+            folders: HashMap::new(),
+            problem: None,
+        };
+        Self { options, files, seen: Mutex::new(seen) }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How the kubelet has its cgroups here; found out, and again when they are gone.
+    fn layout(&self, seen: &mut Seen) -> Option<Layout> {
+        let is_there = |layout: &Layout| {
+            let folders = layout.files(&layout.kubepods(), Figure::CpuUsage);
+            folders.iter().any(|file| self.files.exists(&format!("{CGROUPS}/{file}")))
+        };
+        if seen.layout.as_ref().is_some_and(is_there) {
+            return seen.layout.clone();
+        }
+        let unified = self.files.exists(&format!("{CGROUPS}/cgroup.controllers"));
+        let version = if unified { Version::V2 } else { Version::V1 };
+        let found = Layout::candidates(version, &self.options.cgroup_root).into_iter().find(is_there);
+        if found.is_some() && seen.layout != found {
+            tracing::info!(layout = ?found, "cgroups found");
+        }
+        seen.layout.clone_from(&found);
+        found
+    }
+
+    fn read(&self, layout: &Layout, group: &str, figure: Figure) -> Option<String> {
+        let files = layout.files(group, figure);
+        files.iter().find_map(|file| self.files.read(&format!("{CGROUPS}/{file}")))
+    }
+
+    /// What the files of these metrics say.
+    fn series(&self, seen: &mut Seen, metrics: &[Arc<Metric>], now: Timestamp) -> Vec<Series> {
+        let mut texts: HashMap<&'static str, (String, Duration)> = HashMap::new();
+        let mut found = Vec::new();
+        for metric in metrics {
+            let Some(collector) = metric.collect else { continue };
+            if !texts.contains_key(collector.file) {
+                let at = seen.began.elapsed();
+                if let Some(text) = self.files.read(collector.file) {
+                    texts.insert(collector.file, (text, at));
+                }
+            }
+            let Some((text, at)) = texts.get(collector.file) else { continue };
+            let before = seen.texts.get(collector.file);
+            let before = before.map(|(text, at)| Look { text, at: *at });
+            for one in (collector.read)(&seen.machine, Look { text, at: *at }, before) {
+                found.push(Series { name: metric.name.into(), labels: one.labels, value: one.value, at: now });
+            }
+        }
+        seen.texts = texts;
+        found
+    }
+
+    /// What a group of processes uses of CPU, in millicores.
+    fn cpu(
+        &self,
+        seen: &Seen,
+        layout: &Layout,
+        group: &str,
+        counters: &mut HashMap<String, (u64, Duration)>,
+    ) -> Option<Level> {
+        let text = self.read(layout, group, Figure::CpuUsage)?;
+        let now = (cgroup::cpu_usage_ns(layout.version, &text)?, seen.began.elapsed());
+        counters.insert(group.to_owned(), now);
+        let before = seen.counters.get(group)?;
+        cgroup::cpu_rate(seen.machine.cores, *before, now)
+    }
+
+    fn quota(&self, layout: &Layout, group: &str) -> Option<cgroup::Quota> {
+        let quota = self.read(layout, group, Figure::Quota)?;
+        let period = match layout.version {
+            Version::V1 => Some(self.read(layout, group, Figure::Period)?),
+            Version::V2 => None,
+        };
+        cgroup::quota(layout.version, &quota, period.as_deref())
+    }
+
+    /// Where a container is; looked for once.
+    fn folder(&self, seen: &mut Seen, layout: &Layout, pod: &str, id: &Arc<str>) -> Option<String> {
+        if let Some(known) = seen.folders.get(id) {
+            return Some(known.clone());
+        }
+        let is_there = |folder: &String| {
+            let files = layout.files(folder, Figure::Quota);
+            files.iter().any(|file| self.files.exists(&format!("{CGROUPS}/{file}")))
+        };
+        let found = layout.container(pod, id).into_iter().find(is_there)?;
+        seen.folders.insert(id.clone(), found.clone());
+        Some(found)
+    }
+
+    fn pod(
+        &self,
+        seen: &mut Seen,
+        layout: &Layout,
+        pod: &qos::Pod,
+        (memory, counters): (bool, &mut HashMap<String, (u64, Duration)>),
+    ) -> Option<PodUsage> {
+        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
+        let group = layout.pod(pod.class, uid)?;
+        let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
+        if memory
+            && let Some(stat) = self.read(layout, &group, Figure::MemoryStat)
+            && let Some(used) = self.read(layout, &group, Figure::MemoryUsed)
+        {
+            let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
+            usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
+            usage.unreclaimable = cgroup::unreclaimable(layout.version, &stat).and_then(bytes);
+        }
+        for container in &pod.containers {
+            let Some(id) = &container.id else { continue };
+            let Some(folder) = self.folder(seen, layout, &group, id) else { continue };
+            let cpu = self.cpu(seen, layout, &folder, counters);
+            let held = self.quota(layout, &folder);
+            if cpu.is_none() && held.is_none() {
+                // It is gone, or began again elsewhere.
+                seen.folders.remove(id);
+            }
+            let held = held.map_or_else(ContainerUsage::default, |held| ContainerUsage {
+                quota: held.quota,
+                period_us: held.period_us,
+                ..ContainerUsage::default()
+            });
+            usage.containers.insert(container.name.clone(), ContainerUsage { cpu, ..held });
+        }
+        Some(usage)
+    }
+
+    fn look(&self, ask: &Ask<'_>) -> Usage {
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        if seen.machine.cores == 0 {
+            seen.machine.cores = self.files.cores();
+            seen.machine.disks = self.files.disks();
+        }
+        let mut usage = Usage::default();
+        usage.nodes.insert(self.options.node.clone(), self.series(seen, ask.metrics, ask.now));
+        let Some(layout) = self.layout(seen) else {
+            seen.problem = Some(format!(
+                "no cgroup of the kubelet is found below {}/{CGROUPS}/{}",
+                self.options.root.display(),
+                self.options.cgroup_root
+            ));
+            return usage;
+        };
+        seen.problem = None;
+        let memory = ask.wants(MEMORY);
+        let mut counters = HashMap::with_capacity(seen.counters.len());
+        for pod in ask.pods.iter().filter(|pod| !pod.ended) {
+            if let Some(used) = self.pod(seen, &layout, pod, (memory, &mut counters)) {
+                usage.pods.insert(pod.uid.clone(), used);
+            }
+        }
+        let here: std::collections::HashSet<&Arc<str>> =
+            ask.pods.iter().flat_map(|pod| &pod.containers).filter_map(|one| one.id.as_ref()).collect();
+        seen.folders.retain(|id, _| here.contains(id));
+        seen.counters = counters;
+        usage
+    }
+
+    /// Writes a quota into the file of its cgroup.
+    fn write(&self, of: &Located<'_>, id: &Arc<str>, quota: CpuQuota) -> Result<(), Error> {
+        let unwritten = |why: &str| Error::Unwritten(why.to_owned());
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        let layout = self.layout(seen).ok_or_else(|| unwritten("the kubelet's cgroups are not there"))?;
+        let uid = cgroup::folder_uid(of.pod.origin, &of.pod.uid, of.pod.config_hash.as_deref());
+        let group = layout.pod(of.pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let folder =
+            self.folder(seen, &layout, &group, id).ok_or_else(|| unwritten("its cgroup is not there"))?;
+        let text = cgroup::quota_text(layout.version, quota, of.container.period_us)
+            .ok_or_else(|| unwritten("the kernel takes no such quota"))?;
+        let files = layout.files(&folder, Figure::Quota).into_iter().map(|file| format!("{CGROUPS}/{file}"));
+        let file = files.into_iter().find(|file| self.files.exists(file));
+        let file = file.ok_or_else(|| unwritten("its cgroup is gone"))?;
+        self.files.write(&file, &text).map_err(|error| Error::Unwritten(error.to_string()))
+    }
+}
+
+#[tonic::async_trait]
+impl Host for Local {
+    async fn measure(&self, ask: &Ask<'_>) -> Usage {
+        self.look(ask)
+    }
+
+    async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), Error> {
+        let id = of.container.id.as_ref();
+        let id = id.ok_or_else(|| Error::Unwritten("the container has no id yet".to_owned()))?;
+        match &self.options.actuator {
+            Actuator::Cgroup => self.write(of, id, quota),
+            Actuator::Runtime(runtime) => runtime.set_quota(id, quota).await.map_err(|error| match error {
+                cri::Error::Away { .. } | cri::Error::Late { .. } => Error::Unsure(error.to_string()),
+                _ => Error::Unwritten(error.to_string()),
+            }),
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.seen().problem.clone()
+    }
+}
