@@ -13,6 +13,7 @@
 //!
 //! | question | module |
 //! |---|---|
+//! | How is a metric measured? | [`collect`] |
 //! | What can be measured, who goes first by it, what does acting on it release? | [`metric`] |
 //! | What was asked for? Which pods may be touched? | [`policy`], [`scope`] |
 //! | Is a rule idle, triggered, holding, restored? | [`phase`] |
@@ -20,12 +21,17 @@
 //! | Who may be touched, and who comes first? | [`candidate`], [`order`] |
 //! | How far is a container slowed down or raised? | [`throttle`] |
 //! | What does the node say to schedulers? | [`taint`] |
+//! | Where is a pod in the cgroup tree, and what do the files there say? | [`cgroup`] |
+//! | What did acting release, compared with what was predicted? | [`audit`] |
 //!
 //! Amounts are exact ([`Level`]). Unknown is never nothing: a rule without a usable sample is in error and keeps what it
 //! has; a pod whose usage nobody knows is not touched for it.
 
 mod adopt;
+pub mod audit;
 pub mod candidate;
+pub mod cgroup;
+pub mod collect;
 pub mod event;
 mod evict;
 pub mod gap;

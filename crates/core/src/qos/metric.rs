@@ -1,13 +1,19 @@
 //! What can be measured of a node, and what can be done about it?
 //!
-//! Everything the planner knows of a metric is in its [`Metric`]: the unit gaps are counted in, who comes first, what
-//! the end of a pod would free and what one step of throttling would. The planner itself knows no metric by name; one
+//! Everything there is to know of a metric is in its [`Metric`]: how it is measured, the unit gaps are counted in, who comes first,
+//! what the end of a pod would free and what one step of throttling would. The planner itself knows no metric by name; one
 //! more is one more value in a [`Catalogue`], from a file of its own.
 
+pub mod container;
 pub mod cpu;
+pub mod disk;
+pub mod elastic;
+pub mod load;
 pub mod memory;
-pub mod other;
+pub mod network;
+pub mod pressure;
 
+use super::collect::Collector;
 use super::level::Level;
 use super::pod::{Container, Node, Pod};
 use super::throttle::{Lowered, Raised, Room, Step};
@@ -57,9 +63,31 @@ pub struct Metric {
     pub percent: bool,
     /// Values below this are surely meant in another unit.
     pub suspicious_below: Option<Level>,
+    /// How the agent measures it on the node; none if it is put together from other figures.
+    pub collect: Option<Collector>,
 }
 
 impl Metric {
+    /// What a rule may watch, though nobody can tell what acting on a pod would do to it.
+    #[must_use]
+    pub fn watched(name: &'static str, unit: &'static str, collect: Option<Collector>) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            unit,
+            resource: Resource(name),
+            rank: 0,
+            scale: as_it_is,
+            elastic: not_elastic,
+            compare: None,
+            release: None,
+            throttle: None,
+            percent: unit == "%",
+            suspicious_below: None,
+            collect,
+        }
+    }
+
     /// Is the order of pods by this one the same as by the other?
     pub(super) fn compares_like(&self, other: &Self) -> bool {
         let same = match (self.compare, other.compare) {
@@ -92,7 +120,20 @@ pub struct Catalogue {
 impl Default for Catalogue {
     fn default() -> Self {
         let mut all = Self { metrics: Vec::new() };
-        for metric in memory::all().into_iter().chain(cpu::all()).chain(other::all()) {
+        let families = [
+            container::all(),
+            cpu::all(),
+            disk::all(),
+            elastic::all(),
+            load::all(),
+            memory::all(),
+            network::all(),
+            pressure::all(),
+        ];
+        let mut metrics: Vec<Metric> = families.into_iter().flatten().collect();
+        // Names decide among equals, which also puts what is used before the share it is.
+        metrics.sort_by_key(|metric| metric.name);
+        for metric in metrics {
             all.register(metric);
         }
         all
@@ -104,7 +145,7 @@ impl Catalogue {
     pub fn register(&mut self, metric: Metric) {
         self.metrics.retain(|known| known.name != metric.name);
         self.metrics.push(Arc::new(metric));
-        // By rank; equals stay in the order they came in, absolute before percent.
+        // By rank; equals stay in the order they came in.
         self.metrics.sort_by_key(|known| std::cmp::Reverse(known.rank));
     }
 

@@ -1,6 +1,10 @@
 //! Memory: not compressible, in bytes. Nothing is slowed down; the end of a pod frees what cannot be reclaimed.
+//!
+//! Measured in `/proc/meminfo`: used is `MemTotal − MemAvailable`, so page cache the kernel could take back is free; in percent of
+//! `MemTotal`. 24 682 416 kB of which 23 652 344 kB are available are 1 054 793 728 bytes in use, or 4.17 %.
 
 use super::{Metric, Resource, as_it_is, cpu};
+use crate::qos::collect::{Collector, Found, Look, Machine, named};
 use crate::qos::level::Level;
 use crate::qos::pod::{Node, Pod};
 use std::cmp::Ordering;
@@ -23,10 +27,41 @@ pub fn all() -> Vec<Metric> {
         throttle: None,
         percent: false,
         suspicious_below: None,
+        collect: collector(|_, now, _| Found::only(used(now.text))),
     };
-    let utilization =
-        Metric { name: "memory_total_utilization", scale: share, percent: true, ..usage.clone() };
-    vec![usage, utilization]
+    let utilization = Metric {
+        name: "memory_total_utilization",
+        scale: share,
+        percent: true,
+        collect: collector(|_, now, _| Found::only(used_percent(now.text))),
+        ..usage.clone()
+    };
+    let all = collector(|_, now, _| Found::only(total(now.text)));
+    vec![usage, utilization, Metric::watched("memory_total", "bytes", all)]
+}
+
+const fn collector(read: fn(&Machine, Look<'_>, Option<Look<'_>>) -> Vec<Found>) -> Option<Collector> {
+    Some(Collector { file: "proc/meminfo", read })
+}
+
+/// A line in bytes.
+fn bytes(text: &str, name: &str) -> Option<Level> {
+    let kibibytes = i64::try_from(named(text, name)?).ok()?;
+    kibibytes.checked_mul(1024).map(Level::whole)
+}
+
+/// A machine without memory is a file that lies.
+fn total(text: &str) -> Option<Level> {
+    bytes(text, "MemTotal:").filter(|all| *all > Level::ZERO)
+}
+
+fn used(text: &str) -> Option<Level> {
+    let used = total(text)? - bytes(text, "MemAvailable:")?;
+    (used >= Level::ZERO).then_some(used)
+}
+
+fn used_percent(text: &str) -> Option<Level> {
+    Some(Level::whole(100).times(used(text)?.nano(), total(text)?.nano()))
 }
 
 /// `percent × total / 100` bytes.

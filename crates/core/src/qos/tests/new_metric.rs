@@ -35,6 +35,7 @@ fn network() -> Metric {
         throttle: Some(Throttle { knob: "network", down, up: |_, _, _, _| None }),
         percent: false,
         suspicious_below: None,
+        collect: None,
     }
 }
 

@@ -1,0 +1,1 @@
+//! What did acting release, compared with what was predicted?
