@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use crate::agent::args as agent;
 use crate::annotator::args as annotator;
 use crate::estimator::args as estimator;
 use crate::explain::args as explain;
@@ -23,10 +24,11 @@ Services:
   scheduler   Give pods nodes in a real cluster, by what nodes really use
   annotator   Write on nodes how loaded they are, for schedulers that read it there
   recommender Learn what the pods of each workload really use, and recommend it
+  agent       Keep the node it runs on from being overrun: throttle, evict, give back
   estimator   Answer how many replicas would fit in each cluster of a fleet
 
 Questions:
-  explain     Say why a pod is where it is, or nowhere
+  explain     Say why a pod is where it is, or what the agent of a node does
   what-if     Say what would be decided, and why
   policy      Say what a load policy means, or what is wrong with it
   config      Print what a scheduler's configuration comes to
@@ -121,6 +123,16 @@ pub enum Command {
     /// What was learned is kept in the same objects, so a restart goes on where the last one ended.
     #[command(after_help = recommender::EXAMPLES)]
     Recommender(Box<recommender::Recommender>),
+    /// Keep the node it runs on from being overrun: throttle, evict, give back
+    ///
+    /// By the `NodeQOS`, `PodQOS` and `AvoidanceAction` objects of the cluster, in crane's format: when a metric of the node
+    /// passes its waterline, the least important pods are slowed down or evicted, exactly as many and as far as needed; when
+    /// it is over, they get everything back. Without --act it says what it would do, in Events and in `explain node`.
+    ///
+    /// Runs on each node, as root or with what is listed below. What it takes is written down before it is taken, so that the
+    /// next agent gives it back, however this one ends. While the API server is away throttling goes on, and evictions wait.
+    #[command(after_help = agent::EXAMPLES)]
+    Agent(Box<agent::Agent>),
     /// Answer how many replicas would fit in each cluster of a fleet
     ///
     /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask
@@ -131,7 +143,7 @@ pub enum Command {
     /// `/readyz` and `/metrics` say how old that is.
     #[command(after_help = estimator::EXAMPLES)]
     Estimator(Box<estimator::Estimator>),
-    /// Say why a pod is where it is, or nowhere
+    /// Say why a pod is where it is, or what the agent of a node does
     #[command(subcommand)]
     Explain(explain::Explain),
     /// Say what would be decided, and why

@@ -1,6 +1,8 @@
-//! `loadline explain`: why is a pod where it is, or nowhere? Asked of a running scheduler, or worked out from the cluster.
+//! `loadline explain`: why is a pod where it is, or nowhere? Asked of a running scheduler, or worked out from the cluster. And
+//! what does the agent of a node see and do? Asked of the agent.
 
 pub mod args;
+pub mod node;
 mod table;
 
 use crate::out::{self, Detail, Output};
@@ -12,7 +14,7 @@ use axum::Router;
 use axum::extract::{Path, RawQuery};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing;
 use http_body_util::BodyExt as _;
 use loadline_core::object::Key;
 use loadline_services::reload::Source;
@@ -45,7 +47,7 @@ pub fn router(asker: Asker) -> Router {
             }
         }
     };
-    Router::new().route(&format!("{PATH}/pods/{{namespace}}/{{name}}"), get(explain))
+    Router::new().route(&format!("{PATH}/pods/{{namespace}}/{{name}}"), routing::get(explain))
 }
 
 fn json(value: &Value) -> Response {
@@ -93,17 +95,23 @@ pub async fn pod(args: &Pod) -> Result<()> {
 /// Asks a running scheduler.
 async fn ask(url: &str, pod: &Key, most: usize) -> Result<Option<Value>> {
     let url = url.trim_end_matches('/');
-    let uri: http::Uri = format!("{url}{PATH}/pods/{pod}?nodes={most}")
+    let (status, body) = get(&format!("{url}{PATH}/pods/{pod}?nodes={most}"), url).await?;
+    match status {
+        StatusCode::OK => Ok(Some(serde_json::from_slice(&body)?)),
+        StatusCode::NOT_FOUND => Ok(None),
+        _ => bail!("{url}: {status}: {}", String::from_utf8_lossy(&body).trim()),
+    }
+}
+
+/// What a component answers at an address, which is below the one that was given.
+async fn get(address: &str, given: &str) -> Result<(StatusCode, bytes::Bytes)> {
+    let uri: http::Uri = address
         .parse()
-        .with_context(|| format!("expected a URL such as http://127.0.0.1:10259, found {url:?}"))?;
+        .with_context(|| format!("expected a URL such as http://127.0.0.1:10259, found {given:?}"))?;
     let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
         .build_http::<http_body_util::Empty<bytes::Bytes>>();
-    let answer = client.get(uri).await.with_context(|| format!("nobody answers at {url}"))?;
+    let answer = client.get(uri).await.with_context(|| format!("nobody answers at {given}"))?;
     let status = answer.status();
-    let body = answer.into_body().collect().await.with_context(|| format!("{url} stopped answering"))?;
-    match status {
-        StatusCode::OK => Ok(Some(serde_json::from_slice(&body.to_bytes())?)),
-        StatusCode::NOT_FOUND => Ok(None),
-        _ => bail!("{url}: {status}: {}", String::from_utf8_lossy(&body.to_bytes()).trim()),
-    }
+    let body = answer.into_body().collect().await.with_context(|| format!("{given} stopped answering"))?;
+    Ok((status, body.to_bytes()))
 }

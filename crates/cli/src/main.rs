@@ -1,5 +1,6 @@
 //! The one binary of Loadline: wiring only. What each command does is in the module of its name.
 
+mod agent;
 mod annotator;
 mod apiserver;
 mod args;
@@ -31,7 +32,11 @@ fn main() -> ExitCode {
     let args = Loadline::parse();
     let is_service = matches!(
         args.command,
-        Command::Estimator(_) | Command::Scheduler(_) | Command::Annotator(_) | Command::Recommender(_)
+        Command::Agent(_)
+            | Command::Estimator(_)
+            | Command::Scheduler(_)
+            | Command::Annotator(_)
+            | Command::Recommender(_)
     );
     log::start(&args.log, is_service);
     match run(args.command) {
@@ -51,11 +56,13 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
+        Command::Agent(args) => block_on_one(agent::run(&args)),
         Command::Annotator(args) => block_on_one(annotator::run(&args)),
         Command::Recommender(args) => block_on_one(recommender::run(&args)),
         Command::Scheduler(args) => block_on(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
         Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
+        Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),
         Command::Config { command: Config::Print(args) } => config::print(&args),
         Command::Policy { command: Policy::Check(args) } => policy::check(&args),

@@ -56,15 +56,20 @@ struct Document<T> {
 
 /// Prints an answer as it is asked for.
 pub fn answer<A: Answer>(answer: &A, output: Output) -> anyhow::Result<()> {
+    print(&text(answer, output)?);
+    Ok(())
+}
+
+/// An answer as it is asked for.
+pub fn text<A: Answer>(answer: &A, output: Output) -> anyhow::Result<String> {
     let document =
         || Document { api_version: "loadline.dev/v1alpha1", kind: A::KIND, answer: answer.document() };
-    match output {
-        Output::Table => print(&answer.table(Detail::Brief)),
-        Output::Wide => print(&answer.table(Detail::Wide)),
-        Output::Json => line(&serde_json::to_string_pretty(&document())?),
-        Output::Yaml => print(&serde_saphyr::to_string(&document())?),
-    }
-    Ok(())
+    Ok(match output {
+        Output::Table => answer.table(Detail::Brief),
+        Output::Wide => answer.table(Detail::Wide),
+        Output::Json => serde_json::to_string_pretty(&document())? + "\n",
+        Output::Yaml => serde_saphyr::to_string(&document())?,
+    })
 }
 
 /// Prints as is. A closed pipe is not our failure: whoever closed it has seen enough.

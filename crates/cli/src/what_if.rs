@@ -7,7 +7,7 @@ mod divide;
 mod estimate;
 mod live;
 mod place;
-mod protect;
+pub mod protect;
 mod schedule;
 
 use crate::args::WhatIf;

@@ -246,11 +246,9 @@ impl World {
             let host = Arc::new(SimulatedHost::new(cluster.clone(), kubelets));
             let metrics = counts.agent.clone();
             let options = agent::Options {
-                cluster: Access::Client(client),
-                nodes: agent::Nodes::All,
                 every,
-                host,
                 metrics,
+                ..agent::Options::new(Access::Client(client), agent::Nodes::All, host)
             };
             tasks.spawn(component("agent", agent::run(ctx, options), stop.clone()));
         }

@@ -15,6 +15,32 @@ pub enum Explain {
     /// Without a scheduler to ask, the cluster is read and the same is worked out here. Nothing is changed anywhere.
     #[command(after_help = EXAMPLES)]
     Pod(Pod),
+    /// Say what the agent of a node sees, and what it would do now
+    ///
+    /// Asks a running `loadline agent`: where every rule is, the lines and the gaps to them, who comes first by each metric,
+    /// what would be written and who would be evicted, and why others are left alone.
+    #[command(after_help = NODE_EXAMPLES)]
+    Node(Node),
+}
+
+const NODE_EXAMPLES: &str = "\
+Examples:
+  loadline explain node worker-1 --agent http://127.0.0.1:8081
+      asks a running `loadline agent --http-bind-address 127.0.0.1:8081`
+
+Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or when it is another node's agent.";
+
+#[derive(Debug, Args)]
+pub struct Node {
+    /// The node
+    #[arg(value_name = "NODE")]
+    pub name: String,
+    /// Where its agent serves /metrics
+    #[arg(long, value_name = "URL")]
+    pub agent: String,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
 }
 
 const EXAMPLES: &str = "\

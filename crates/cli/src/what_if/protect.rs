@@ -7,8 +7,10 @@ use super::{lines, warn};
 use crate::args::Protect;
 use crate::out::{self, Detail};
 use anyhow::Result;
+use loadline_core::qos::policy::Policy;
 use loadline_core::qos::{Plan, plan};
 use loadline_manifests::{Manifests, ProtectInput};
+use loadline_services::agent::explain::Look;
 use serde::Serialize;
 
 /// Reads, plans and prints.
@@ -24,7 +26,7 @@ pub fn run(args: &Protect) -> Result<()> {
 }
 
 /// What the node would do.
-struct Answer {
+pub struct Answer {
     input: ProtectInput,
     plan: Plan,
     warnings: Vec<String>,
@@ -39,6 +41,14 @@ impl out::Answer for Answer {
 
     fn document(&self) -> impl Serialize {
         result::of(self)
+    }
+}
+
+impl Answer {
+    /// What an agent would do that knows this.
+    pub fn of(look: &Look) -> Self {
+        let policy = Policy::clone(&look.policy);
+        decide(ProtectInput { policy, snapshot: look.snapshot.clone(), warnings: Vec::new() })
     }
 }
 

@@ -1,16 +1,16 @@
 //! What does the next agent have to know if this one ends now? What was taken from whom, in a file.
 //!
 //! It is written **before** anything is done, as if nobody knew what came of it, and again afterwards, with what did. Whoever
-//! finds the first of the two looks the outcome up in the quotas there are ([`unsure_us`](qos::Throttled)); so whenever an agent
+//! finds the first of the two looks the outcome up in the quotas there are ([`Throttled`](loadline_core::qos::Throttled)); so whenever an agent
 //! is killed, nothing it took is forgotten, and nothing is done twice. Nothing is done that cannot be written down.
 //!
 //! The file is replaced whole, so it is never half of one. A damaged one is put aside, and what was taken is told by the
-//! difference between quotas and what pods were promised ([`adopt`](qos::adopt)). A lock keeps a second agent waiting.
+//! difference between quotas and what pods were promised ([`adopt`](loadline_core::qos::adopt)). A lock keeps a second agent waiting.
 
 use jiff::Timestamp;
 use loadline_api::json::{Skip, Tree};
 use loadline_api::qos::snapshot::{read_state, render_state};
-use loadline_core::qos::{self, State};
+use loadline_core::qos::State;
 use serde_json::json;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};

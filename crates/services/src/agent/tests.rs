@@ -1,7 +1,7 @@
 //! An agent against the in-memory API server, with time and load in the test's hand: the whole story, and what gets in
 //! its way.
 
-use super::host::{Container, ContainerUsage, Error as HostError, PodUsage, Usage, Used};
+use super::host::{Ask, ContainerUsage, Error as HostError, Located, PodUsage, Usage, Used, series};
 use super::state::State;
 use super::watched::{ACTIONS, NODE_QOS, POD_QOS};
 use super::*;
@@ -16,7 +16,7 @@ use loadline_api::node::COOLING;
 use loadline_apiserver::ApiServer;
 use loadline_core::object::Key;
 use loadline_core::qos::taint::{CONDITION, KEY};
-use loadline_core::qos::{CpuQuota, PERIOD_US, Reply, Victim, policy};
+use loadline_core::qos::{CpuQuota, Level, PERIOD_US, Reply, Victim, policy};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard};
@@ -57,30 +57,31 @@ fn milli(quota: CpuQuota) -> Option<i64> {
 
 #[tonic::async_trait]
 impl Host for TestHost {
-    async fn measure(&self, _: Timestamp) -> Usage {
+    async fn measure(&self, ask: &Ask<'_>) -> Usage {
         let pods = self.lock();
         let wanted = |wants: &Wants| {
             milli(wants.quota).map_or(wants.percent * 100, |most| most.min(wants.percent * 100))
         };
         let all: i64 = pods.values().map(wanted).sum();
         let room = CAPACITY_MILLI - DAEMONS * 100;
-        let used = |wants: &Wants| Used {
-            cpu_milli: if all > room { wanted(wants) * room / all } else { wanted(wants) },
-            memory_bytes: 1 << 20,
-        };
+        let used = |wants: &Wants| if all > room { wanted(wants) * room / all } else { wanted(wants) };
         let node = Used { cpu_milli: all.min(room) + DAEMONS * 100, memory_bytes: 1 << 30 };
+        let has = Used { cpu_milli: CAPACITY_MILLI, memory_bytes: 64 << 30 };
         let pods = pods.iter().map(|(uid, wants)| {
-            let container = ContainerUsage { used: Some(used(wants)), quota: wants.quota };
-            (uid.clone(), PodUsage { containers: [("main".to_owned(), container)].into() })
+            let cpu = Some(Level::whole(used(wants)));
+            let container = ContainerUsage { cpu, quota: wants.quota, ..ContainerUsage::default() };
+            let memory = Some(Level::whole(1 << 20));
+            let containers = [("main".into(), container)].into();
+            (uid.clone(), PodUsage { memory, containers, ..PodUsage::default() })
         });
-        Usage { nodes: [(NODE.into(), node)].into(), pods: pods.collect() }
+        Usage { nodes: [(NODE.into(), series(node, has, ask.now))].into(), pods: pods.collect() }
     }
 
-    async fn set_quota(&self, of: &Container<'_>, quota: CpuQuota) -> Result<(), HostError> {
+    async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), HostError> {
         let mut pods = self.lock();
-        match pods.get_mut(of.pod_uid) {
+        match pods.get_mut(&of.pod.uid) {
             Some(wants) if !wants.is_stuck => wants.quota = quota,
-            _ => return Err(HostError("no such container".into())),
+            _ => return Err(HostError::Unwritten("no such container".into())),
         }
         Ok(())
     }
@@ -272,7 +273,18 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
     tokio::spawn(recording);
     let metrics = Metrics::default();
     let teller = Teller { events, notices: Notices::to(listener), metrics: metrics.clone() };
-    (Agent { writer, host, teller, metrics, every: Duration::from_secs(2) }, notices)
+    let agent = Agent {
+        writer,
+        host,
+        teller,
+        metrics,
+        every: Duration::from_secs(2),
+        planning: qos::Options::default(),
+        journal: None,
+        adopting: 0,
+        looked: Looked::default(),
+    };
+    (agent, notices)
 }
 
 fn watches(client: &Client) -> (Watches<Message>, mpsc::Receiver<Message>) {
@@ -340,7 +352,8 @@ async fn a_node_that_is_overrun_throttles_then_evicts_then_gives_everything_back
     assert!(stage.cycle().await.is_empty(), "once is not enough");
     let told = stage.cycle().await;
     assert_eq!(told.iter().filter(|line| line.contains("throttled")).count(), 3, "{told:?}");
-    assert!(told[0].contains("closed: overload/busy triggered"), "the mark comes first: {told:?}");
+    let mark = told.iter().position(|line| line.contains("closed: overload/busy triggered"));
+    assert_eq!(mark, Some(3), "throttling needs nobody else, so it comes before the mark: {told:?}");
     assert_eq!(stage.says().await, (true, Some("True".into()), true));
     stage.cycle().await;
     let quotas = stage.quotas().await;
@@ -518,9 +531,9 @@ async fn a_pod_that_is_gone_already_was_not_evicted() {
         release: BTreeMap::new(),
         grace_seconds: 1,
     };
-    assert_eq!(stage.agent.ask(&victim).await, Reply::Gone);
+    assert_eq!(stage.agent.ask(&victim).await, Some(Reply::Gone));
     stage.run("gone", 1, false).await;
-    assert_eq!(stage.agent.ask(&victim).await, Reply::Replaced, "another one of that name");
+    assert_eq!(stage.agent.ask(&victim).await, Some(Reply::Replaced), "another one of that name");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::address::Addresses;
 use super::life::{self, Site, Stage};
 use super::quota::Quotas;
 use super::usage::{Figures, Meter, Sink};
-use super::{Shape, next};
+use super::{Shape, Use, next};
 use crate::cluster::{Cluster, Failure, Key, Patch, Pod, resource};
 use crate::observe::Observer;
 use crate::tell::{About, Event, Teller};

@@ -1,0 +1,11 @@
+//! How is a node reached from within, past the API server?
+//!
+//! | question | module |
+//! |---|---|
+//! | how is its container runtime asked for something | [`cri`] |
+
+pub mod cri;
+pub mod files;
+pub mod local;
+
+pub use cri::Runtime;
