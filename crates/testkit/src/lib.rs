@@ -83,6 +83,6 @@ pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
 #[cfg(feature = "control-plane")]
 pub use line::Line;
 #[cfg(feature = "control-plane")]
-pub use node::{MetricsServer, RealNode};
+pub use node::{MetricsServer, NodeRoot, RealNode};
 #[cfg(feature = "control-plane")]
 pub use running::Running;

@@ -13,9 +13,11 @@ mod containerd;
 mod image;
 mod kubelet;
 mod metrics_server;
+mod root;
 
 pub use image::IMAGE;
 pub use metrics_server::{MetricsServer, Usage};
+pub use root::NodeRoot;
 
 use crate::ControlPlane;
 use crate::control_plane::{Error, or_skip};

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub struct Service {
     child: Child,
     /// Read all the time, or a service with much to say would be held up.
     log: Arc<Mutex<String>>,
+    /// It will say nothing more.
+    is_silent: Arc<AtomicBool>,
     /// Where it says how it is.
     http: String,
 }
@@ -47,13 +50,15 @@ impl Service {
             .spawn()
             .unwrap();
         let (log, lines) = (Arc::<Mutex<String>>::default(), BufReader::new(child.stderr.take().unwrap()));
-        let said = log.clone();
+        let (said, is_silent) = (log.clone(), Arc::<AtomicBool>::default());
+        let ended = is_silent.clone();
         thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
                 said.lock().unwrap().push_str(&(line + "\n"));
             }
+            ended.store(true, Ordering::Relaxed);
         });
-        let mut service = Self { child, log, http: String::new() };
+        let mut service = Self { child, log, is_silent, http: String::new() };
         let listening: Value = serde_json::from_str(&service.says("\"listening\"")).unwrap();
         listening["fields"]["http"].as_str().unwrap().clone_into(&mut service.http);
         service
@@ -67,10 +72,11 @@ impl Service {
         };
         let begun = Instant::now();
         loop {
+            let is_silent = self.is_silent.load(Ordering::Relaxed);
             if let Some(line) = found() {
                 return line;
             }
-            assert!(begun.elapsed() < PATIENCE, "it never said {text:?}:\n{}", self.log.lock().unwrap());
+            assert!(!is_silent && begun.elapsed() < PATIENCE, "it never said {text:?}:\n{}", self.log.lock().unwrap());
             thread::sleep(Duration::from_millis(50));
         }
     }

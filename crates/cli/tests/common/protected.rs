@@ -1,0 +1,178 @@
+//! A real node with pods to protect it from, rules, and an agent.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use crate::service::{Service, until};
+use loadline_testkit::{ControlPlane, NodeRoot, RealNode};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What the kernel says of a container that is not held back.
+pub const UNLIMITED: i64 = -1;
+/// Cores of the node, as it is seen here.
+const CORES: u32 = 2;
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const QOS: &str = "/apis/ensurance.crane.io/v1alpha1";
+
+/// A node to be protected.
+pub struct Stage<'a> {
+    pub plane: &'a ControlPlane,
+    pub node: &'a RealNode<'a>,
+    root: NodeRoot,
+    /// Where the agent keeps its journal.
+    pub state: tempfile::TempDir,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(plane: &'a ControlPlane, node: &'a RealNode<'a>) -> Self {
+        for definition in loadline_services::agent::definitions() {
+            plane.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).unwrap();
+        }
+        until("the kinds are served", || {
+            let served = |kind: &str| plane.get(&format!("{QOS}/{kind}")).is_ok();
+            (served("nodeqoss") && served("podqoss") && served("avoidanceactions")).then_some(())
+        });
+        let root = NodeRoot::start(node, CORES).unwrap();
+        Self { plane, node, root, state: tempfile::tempdir().unwrap() }
+    }
+
+    /// Runs a pod that uses so many millicores.
+    pub fn run(&self, name: &str, milli: &str, is_batch: bool) {
+        let mut pod = self.node.pod(name, &["burn", milli]);
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
+        if is_batch {
+            pod["metadata"]["labels"] = json!({"tier": "batch"});
+        }
+        self.plane.create(PODS, &pod).unwrap();
+        until(name, || (self.pod(name)["status"]["phase"] == "Running").then_some(()));
+    }
+
+    pub fn pod(&self, name: &str) -> Value {
+        self.plane.get(&format!("{PODS}/{name}")).unwrap_or_default()
+    }
+
+    pub fn delete(&self, name: &str) {
+        self.plane.request("DELETE", &format!("{PODS}/{name}"), None).unwrap();
+    }
+
+    /// What runs with `args`, on this node.
+    pub fn args(&self, more: &[&str]) -> Vec<String> {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let mut args: Vec<String> = vec![
+            "agent".into(),
+            "--kubeconfig".into(),
+            text(self.plane.kubeconfig().as_ref()),
+            "--node-name".into(),
+            self.node.name().into(),
+            "--interval".into(),
+            "1s".into(),
+            "--host-root".into(),
+            text(self.root.path()),
+            "--cgroup-root".into(),
+            self.node.cgroup().into(),
+            "--runtime-endpoint".into(),
+            text(&self.node.socket()),
+            "--state-dir".into(),
+            text(self.state.path()),
+        ];
+        args.extend(more.iter().map(|&arg| arg.to_owned()));
+        args
+    }
+
+    pub fn agent(&self, more: &[&str]) -> Service {
+        Service::start(&self.args(more))
+    }
+
+    /// Batch is slowed down above so many millicores, by so many percent a step.
+    pub fn throttle_above(&self, milli: i64, step: i64) {
+        let throttle = json!({"cpuThrottle": {"minCPURatio": 10, "stepCPURatio": step}});
+        self.action("slow-down", &json!({"coolDownSeconds": 1, "throttle": throttle}));
+        self.scope(&["slow-down", "evict"]);
+        self.rule("busy", milli, "slow-down");
+    }
+
+    pub fn action(&self, name: &str, spec: &Value) {
+        self.create("avoidanceactions", "AvoidanceAction", name, spec);
+    }
+
+    pub fn scope(&self, actions: &[&str]) {
+        let spec = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": actions});
+        self.create("podqoss", "PodQOS", "batch", &spec);
+    }
+
+    /// A `NodeQOS` with one rule about the CPU of the node.
+    pub fn rule(&self, name: &str, milli: i64, action: &str) {
+        let rule = json!({"name": name, "actionName": action, "strategy": "None", "avoidanceThreshold": 1, "restoreThreshold": 2,
+            "metricRule": {"name": "cpu_total_usage", "value": milli}});
+        let spec = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [rule]});
+        self.create("nodeqoss", "NodeQOS", name, &spec);
+    }
+
+    pub fn forget_rule(&self, name: &str) {
+        self.plane.request("DELETE", &format!("{QOS}/nodeqoss/{name}"), None).unwrap();
+    }
+
+    fn create(&self, resource: &str, kind: &str, name: &str, spec: &Value) {
+        let object = json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
+        self.plane.create(&format!("{QOS}/{resource}"), &object).unwrap();
+    }
+
+    /// The cgroup of the one container of a pod; none while it has none.
+    fn cgroup(&self, name: &str) -> Option<PathBuf> {
+        let pod = self.pod(name);
+        let (uid, id) = (
+            pod["metadata"]["uid"].as_str()?,
+            pod["status"]["containerStatuses"][0]["containerID"].as_str()?.strip_prefix("containerd://")?,
+        );
+        let below = format!("{}/kubepods/besteffort/pod{uid}/{id}", self.node.cgroup());
+        let all = [format!("/sys/fs/cgroup/cpu/{below}"), format!("/sys/fs/cgroup/{below}")];
+        all.into_iter().map(PathBuf::from).find(|path| path.exists())
+    }
+
+    /// What the kernel holds the container of a pod to, in microseconds of 100 000.
+    pub fn quota(&self, name: &str) -> i64 {
+        let Some(cgroup) = self.cgroup(name) else { panic!("{name} has no cgroup") };
+        let one = fs::read_to_string(cgroup.join("cpu.cfs_quota_us"));
+        let text = one.or_else(|_| fs::read_to_string(cgroup.join("cpu.max"))).unwrap();
+        let first = text.split_whitespace().next().unwrap();
+        if first == "max" { UNLIMITED } else { first.parse().unwrap() }
+    }
+
+    /// What all pods of the node use, in millicores, over half a second.
+    pub fn used_milli(&self) -> f64 {
+        let read = || {
+            let text = fs::read_to_string(self.root.path().join("proc/stat")).unwrap();
+            text.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap()
+        };
+        let (before, began) = (read(), Instant::now());
+        std::thread::sleep(Duration::from_millis(500));
+        (read() - before) * 10.0 / began.elapsed().as_secs_f64()
+    }
+
+    pub fn is_tainted(&self) -> bool {
+        let node = self.plane.get(&format!("/api/v1/nodes/{}", self.node.name())).unwrap();
+        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        taints.iter().any(|taint| taint["key"] == "interference.crane.io")
+    }
+
+    /// The agent's journal.
+    pub fn journal(&self) -> Value {
+        let text = fs::read(self.state.path().join("journal.json")).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// What the journal says was written is what the kernel has.
+    pub fn until_journal_equals_cgroups(&self, names: &[&str]) {
+        until("journal and cgroups say the same", || {
+            let journal = self.journal();
+            let all = journal["state"]["throttled"].as_array()?;
+            let written = |name: &str| {
+                let of = all.iter().find(|one| one["pod"] == format!("default/{name}"));
+                of.and_then(|one| one["writtenQuotaUs"].as_i64())
+            };
+            names.iter().all(|name| written(name) == Some(self.quota(name))).then_some(())
+        });
+    }
+}
