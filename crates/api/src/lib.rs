@@ -18,6 +18,7 @@
 //! | measured load | [`metrics`] |
 //! | who was placed where, and when | [`event`] |
 //! | what a fleet scheduler asks, over gRPC | [`estimator`] |
+//! | what a container runtime is asked, over gRPC | [`cri`] |
 //! | what kube-scheduler asks, over HTTP | [`extender`] |
 //! | clusters, bindings and policies of a fleet | [`karmada`] |
 //! | pods that wait in vain | [`waiting`] |
@@ -33,6 +34,7 @@
 
 pub mod cluster;
 pub mod context;
+pub mod cri;
 pub mod duration;
 pub mod estimator;
 pub mod event;

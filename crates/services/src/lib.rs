@@ -9,6 +9,7 @@
 //! |---|---|
 //! | reading and writing a cluster | [`cluster`] |
 //! | where measurements come from | [`sources`] |
+//! | a node from within: its container runtime | [`node`] |
 //! | settings that change while it runs | [`reload`] |
 //! | serving: TLS, limits, an orderly end | [`serve`] |
 //! | how many replicas really fit, over gRPC | [`estimator`] |
@@ -22,6 +23,7 @@ pub mod annotator;
 pub mod cluster;
 pub mod ctx;
 pub mod estimator;
+pub mod node;
 pub mod recommender;
 pub mod reload;
 pub mod scheduler;
