@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 
 /// Where the messages are.
 const PROTOS: &str = "crates/api/proto";
-/// Where what is made of them lives.
-const GENERATED: &str = "crates/api/src/estimator/generated";
+/// Below here lives what is made of them.
+const SOURCES: &str = "crates/api/src";
+/// Where exactly: a folder per schema.
+const GENERATED: [&str; 2] = ["cri/generated", "estimator/generated"];
 const GENERATOR: &str = "xtask/protobuf";
 /// The fingerprint of what was read, beside what was made.
 const RECORD: &str = "made-from.txt";
@@ -23,14 +25,12 @@ const RECORD: &str = "made-from.txt";
 /// [`Mode::Compare`] only looks whether what it is made from has changed since.
 pub fn run(root: &Path, mode: Mode) -> Result<()> {
     let record = fingerprint(root)?;
-    let generated = root.join(GENERATED);
+    let sources = root.join(SOURCES);
     match mode {
-        Mode::Write => {
-            make(root, &generated)?;
-            std::fs::write(generated.join(RECORD), record).context("write what it was made from")?;
-        }
+        Mode::Write => make(root, &sources, &record)?,
         Mode::Compare => {
-            if std::fs::read_to_string(generated.join(RECORD)).ok().as_deref() != Some(record.as_str()) {
+            let recorded = |folder: &str| std::fs::read_to_string(sources.join(folder).join(RECORD)).ok();
+            if GENERATED.iter().any(|folder| recorded(folder).as_deref() != Some(record.as_str())) {
                 bail!("{PROTOS} or {GENERATOR} has changed; run `cargo xtask codegen`");
             }
         }
@@ -38,22 +38,32 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
             let fresh = root.join("target/protobuf");
             // Files of another time would look like files that are missing.
             let _ = std::fs::remove_dir_all(&fresh);
-            make(root, &fresh)?;
-            std::fs::write(fresh.join(RECORD), record).context("write what it was made from")?;
-            let stale = differing(&files(&fresh)?, &files(&generated)?);
+            make(root, &fresh, &record)?;
+            let mut stale = Vec::new();
+            for folder in GENERATED {
+                let differing = differing(&files(&fresh.join(folder))?, &files(&sources.join(folder))?);
+                stale.extend(differing.iter().map(|name| format!("{folder}/{name}")));
+            }
             if !stale.is_empty() {
-                bail!("not fresh in {GENERATED}: {}; run `cargo xtask codegen`", stale.join(", "));
+                bail!("not fresh in {SOURCES}: {}; run `cargo xtask codegen`", stale.join(", "));
             }
         }
     }
     Ok(())
 }
 
-fn make(root: &Path, out: &Path) -> Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("create {}", out.display()))?;
+/// Makes all of it below `out`, each folder with what it was made from.
+fn make(root: &Path, out: &Path, record: &str) -> Result<()> {
+    for folder in GENERATED {
+        std::fs::create_dir_all(out.join(folder)).with_context(|| format!("create {folder}"))?;
+    }
     let manifest = format!("{GENERATOR}/Cargo.toml");
     let mut cargo = shell::cargo(&["run", "--quiet", "--locked", "--manifest-path", &manifest, "--"]);
-    shell::run(cargo.arg(root.join(PROTOS)).arg(out))
+    shell::run(cargo.arg(root.join(PROTOS)).arg(out))?;
+    for folder in GENERATED {
+        std::fs::write(out.join(folder).join(RECORD), record).context("write what it was made from")?;
+    }
+    Ok(())
 }
 
 /// Everything in a folder, by name.
@@ -105,14 +115,21 @@ mod tests {
     #[test]
     fn a_changed_message_is_noticed_and_named() {
         let root = tempfile::tempdir().unwrap();
-        for folder in [PROTOS, GENERATED, "xtask/protobuf/src"] {
-            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        let sources = root.path().join(SOURCES);
+        let generated = GENERATED.map(|folder| sources.join(folder));
+        for folder in
+            [PROTOS, "xtask/protobuf/src"].map(|folder| root.path().join(folder)).iter().chain(&generated)
+        {
+            std::fs::create_dir_all(folder).unwrap();
         }
         let proto = root.path().join(PROTOS).join("a.proto");
         std::fs::write(&proto, "message A {}").unwrap();
         let record = fingerprint(root.path()).unwrap();
         assert!(record.ends_with(" crates/api/proto/a.proto\n"), "{record}");
-        std::fs::write(root.path().join(GENERATED).join(RECORD), record).unwrap();
+        for (index, folder) in generated.iter().enumerate() {
+            assert!(run(root.path(), Mode::Compare).is_err(), "{index} of {} are made", generated.len());
+            std::fs::write(folder.join(RECORD), &record).unwrap();
+        }
         run(root.path(), Mode::Compare).unwrap();
         std::fs::write(&proto, "message B {}").unwrap();
         let error = run(root.path(), Mode::Compare).unwrap_err();

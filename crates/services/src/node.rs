@@ -2,6 +2,8 @@
 //!
 //! | question | module |
 //! |---|---|
+//! | what does everything on it use, and how is it held back | [`local`] |
+//! | how are the kernel's files read and written | [`files`] |
 //! | how is its container runtime asked for something | [`cri`] |
 
 pub mod cri;
@@ -9,3 +11,4 @@ pub mod files;
 pub mod local;
 
 pub use cri::Runtime;
+pub use local::Local;

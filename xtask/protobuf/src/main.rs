@@ -1,6 +1,7 @@
 //! Makes Rust of protobuf messages: `loadline-protobuf FOLDER_OF_PROTOS FOLDER_TO_WRITE`.
 //!
-//! One file per package, named by the last word of it, and the descriptors that the server tells about itself with.
+//! There is a folder per schema, and in it one file per package, named by the last word of it; for a server that tells
+//! about itself, the descriptors are there, too.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(protos), Some(out)) = (args.next(), args.next()) else {
         return Err("expected two folders: where the messages are, and where to write".into());
     };
+    let (estimator, cri) = (out.join("estimator/generated"), out.join("cri/generated"));
     let set = protox::compile(["estimator.proto", "service.proto", "kubernetes.proto"], [&protos])?;
-    std::fs::write(out.join("descriptors.bin"), set.encode_to_vec())?;
+    std::fs::create_dir_all(&estimator)?;
+    std::fs::write(estimator.join("descriptors.bin"), set.encode_to_vec())?;
     tonic_prost_build::configure()
-        .out_dir(&out)
+        .out_dir(&estimator)
         // Keys in order, as other writers have them: the same message is the same bytes.
         .btree_map(".")
         // An empty component takes two bytes on the wire; it should not take hundreds in memory.
         .boxed(".github.com.karmada_io.karmada.pkg.estimator.pb.Component.replicaRequirements")
         .boxed(".github.com.karmada_io.karmada.pkg.estimator.pb.AssumedWorkload.workload")
         .compile_fds(set)?;
-    shorten(&out)
+    shorten(&estimator)?;
+    std::fs::create_dir_all(&cri)?;
+    let set = protox::compile(["cri.proto"], [&protos])?;
+    tonic_prost_build::configure().out_dir(&cri).btree_map(".").compile_fds(set)?;
+    shorten(&cri)
 }
 
 /// `a.b.c.rs` becomes `c.rs`.
