@@ -36,7 +36,9 @@ pub fn all() -> Vec<Metric> {
 const DISK: Rates = Rates { label: "diskName", split, fields: 11, place: 0, scale: (1, 1), most: None };
 
 fn split(line: &str) -> Option<(&str, &str)> {
-    let after_number = |text: &'_ str| text.trim_start().split_once(' ').map(|(_, rest)| rest.trim_start());
+    fn after_number(text: &str) -> Option<&str> {
+        Some(text.trim_start().split_once(' ')?.1.trim_start())
+    }
     after_number(after_number(line)?)?.split_once(' ')
 }
 
