@@ -11,3 +11,6 @@ pub use figure::{
     throttled, unreclaimable, weight_of, working_set,
 };
 pub use layout::{Driver, Figure, Layout, Pressure, Version, bare_id, folder_uid};
+
+#[cfg(test)]
+mod tests;

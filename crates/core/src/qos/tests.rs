@@ -2,6 +2,7 @@
 
 mod bad;
 mod candidates;
+mod collecting;
 mod cycles;
 mod evicting;
 mod fewest;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Every figure an agent collects, and so may be named in a rule. The last is an older name of `disk_utilization`.
-pub const METRICS: [&str; 31] = [
+pub const METRICS: [&str; 34] = [
     "cpu_core_numbers",
     "cpu_load_15_min",
     "cpu_load_1_min",
@@ -40,6 +40,9 @@ pub const METRICS: [&str; 31] = [
     "network_receive_pckps",
     "network_sent_kibps",
     "network_sent_pckps",
+    "psi_cpu_some",
+    "psi_io_full",
+    "psi_memory_full",
     "disk_read_utilization",
 ];
 
@@ -250,4 +253,18 @@ pub struct NetLimits {
     pub tx_bps_min: i64,
     /// Sent, at most.
     pub tx_bps_max: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::METRICS;
+    use loadline_core::qos::metric::Catalogue;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_a_rule_may_name_is_what_is_in_the_catalogue() {
+        let catalogue = Catalogue::default();
+        let names = catalogue.iter().flat_map(|metric| metric.aliases.iter().copied().chain([metric.name]));
+        assert_eq!(BTreeSet::from(METRICS), names.collect());
+    }
 }
