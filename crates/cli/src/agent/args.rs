@@ -90,9 +90,9 @@ pub struct Agent {
     /// How many in an hour; 0 for any number
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub max_evictions_per_hour: usize,
-    /// How old a pod must be to be evicted
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::args::duration)]
-    pub min_pod_age: Duration,
+    /// How old a pod must be to be evicted; any age without
+    #[arg(long, value_name = "TIME", value_parser = crate::args::duration)]
+    pub min_pod_age: Option<Duration>,
     /// Whose pods are never touched; can be given several times
     #[arg(long = "protected-namespace", value_name = "NAMESPACE", default_value = "kube-system")]
     pub protected_namespaces: Vec<String>,
@@ -154,7 +154,7 @@ impl Agent {
             },
             max_per_cycle: self.max_evictions_per_cycle,
             max_per_hour: self.max_evictions_per_hour,
-            min_age_seconds: i64::try_from(self.min_pod_age.as_secs()).unwrap_or(i64::MAX),
+            min_age_seconds: self.min_pod_age.map_or(0, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
             protected_namespaces: self.protected_namespaces.iter().map(|name| Arc::from(&**name)).collect(),
             agent: self.own_pod.as_deref().map(Key::parse),
             taint: match self.taint_effect {
