@@ -2,7 +2,7 @@
 
 use super::args::Node;
 use super::get as ask;
-use crate::out::{self, Answer as _, Detail, Output};
+use crate::out::{self, Detail, Output};
 use crate::table::{Align, Table};
 use crate::what_if::protect::Answer;
 use anyhow::{Result, bail};

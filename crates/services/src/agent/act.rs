@@ -150,7 +150,8 @@ impl Agent {
             last = qos::plan(policy, &snapshot);
         }
         let mut after = first.settle(&results);
-        after.evictions = last.settle(&results).evictions;
+        let ended = last.settle(&results);
+        (after.evictions, after.leaving) = (ended.evictions, ended.leaving);
         self.note(&after, snapshot.now);
         let memory = state.memory_mut(&target.meta.key.name);
         if acts && may_act {
