@@ -28,9 +28,13 @@ fn only(name: &str, machine: &Machine, now: Look<'_>, before: Option<Look<'_>>) 
     found[0].value.map(Level::nano)
 }
 
-/// `label value` of every series, in billionths.
-fn labelled(found: &[Found]) -> Vec<(String, Option<i128>)> {
-    let name = |labels: &Labels| labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+/// `label=name` of every series, and its value in billionths.
+type Named = Vec<(String, Option<i128>)>;
+
+fn labelled(found: &[Found]) -> Named {
+    let name = |labels: &Labels| {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    };
     found.iter().map(|one| (name(&one.labels), one.value.map(Level::nano))).collect()
 }
 
@@ -240,7 +244,7 @@ fn disks_are_counted_in_fractional_seconds() {
 fn a_disk_that_cannot_be_told_is_not_idle() {
     let vdb = ("diskName=vdb".to_owned(), Some(0));
     let none = |name: &str| (name.to_owned(), None);
-    let cases: [(&str, String, u64, Vec<(String, Option<i128>)>); 8] = [
+    let cases: [(&str, String, u64, Named); 8] = [
         ("no time passed", DISKS.into(), 0, vec![none("diskName=vda"), none("diskName=vdb")]),
         (
             "a counter went backwards",
