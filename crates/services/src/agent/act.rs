@@ -135,12 +135,14 @@ impl Agent {
         // Then the mark: who takes the place of a victim comes at once.
         let is_preview = snapshot.node.preview || snapshot.options.dry_run;
         let marked = if is_preview { None } else { self.close(target, &first.closed, snapshot.now).await };
-        let mut last = first.clone();
+        let (mut last, mut evicted) = (first.clone(), Vec::new());
         for attempt in 1..=PLANS {
             if !may_act {
                 break;
             }
             let answered = self.evict(target, &last, &snapshot, &mut results.replies).await;
+            let granted = |one: &&Victim| results.replies.get(&one.pod).is_some_and(|reply| reply.is_granted());
+            evicted.extend(last.steps.victims.iter().filter(granted).cloned());
             let all_go = results.replies.values().all(|reply| reply.is_granted() || reply.is_gone());
             if all_go || !answered || attempt == PLANS {
                 break;
@@ -154,10 +156,15 @@ impl Agent {
         (after.evictions, after.leaving) = (ended.evictions, ended.leaving);
         self.note(&after, snapshot.now);
         let memory = state.memory_mut(&target.meta.key.name);
-        if acts && may_act {
-            Arc::make_mut(&mut memory.audit).note(policy.catalogue(), &snapshot, &first, &results);
-        }
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
+        if acts && may_act {
+            // What was really done: the quotas of the first plan, and who went by any of them.
+            let replies = evicted.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect();
+            let mut done = first;
+            done.steps.victims = evicted;
+            let results = Results { replies, ..results };
+            Arc::make_mut(&mut memory.audit).note(policy.catalogue(), &snapshot, &done, &results);
+        }
         memory.state = after;
         marked
     }

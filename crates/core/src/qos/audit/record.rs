@@ -198,11 +198,13 @@ impl Audit {
     }
 
     /// The acts that wait to be measured, the oldest first.
+    #[must_use]
     pub fn open(&self) -> impl ExactSizeIterator<Item = &Act> {
         self.open.iter()
     }
 
     /// The last that were closed, the oldest first.
+    #[must_use]
     pub fn closed(&self) -> impl DoubleEndedIterator<Item = &Closed> + ExactSizeIterator {
         self.closed.iter()
     }

@@ -22,15 +22,16 @@ pub(crate) fn counters(line: &str, least: usize) -> Option<Vec<u64>> {
     (all.len() == least).then_some(all)
 }
 
-/// The value of a line such as `usage_usec 2000`, or `MemTotal: 2000 kB` for `MemTotal:`. None if it is not there, or
-/// there twice.
+/// The value of a line such as `usage_usec 2000`, or `MemTotal: 2000 kB` for `MemTotal:`. None if it is not there, there twice, or
+/// there is more in the line.
 pub(crate) fn named(text: &str, name: &str) -> Option<u64> {
-    let mut of_it = lines(text).filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        (words.next() == Some(name)).then(|| words.next())
-    });
-    let value = of_it.next()??;
-    of_it.next().is_none().then(|| counter(value))?
+    // Looked at for every pod in every cycle: most lines end at their first byte.
+    let mut of_it = lines(text).filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let (rest, None) = (of_it.next()?, of_it.next()) else { return None };
+    let mut words = rest.split_ascii_whitespace();
+    let value = words.next().and_then(counter);
+    let alone = matches!((words.next(), words.next()), (None | Some("kB"), None));
+    value.filter(|_| alone)
 }
 
 /// A number such as `5.21`, exactly: digits, and a point with one to nine more. None past a million million million.
@@ -138,6 +139,8 @@ mod tests {
         assert_eq!(named("b 1\nb 2\n", "b"), None, "one of them is wrong");
         assert_eq!(named("bb 1\n", "b"), None);
         assert_eq!(named("b\n", "b"), None);
+        assert_eq!(named("b: 3 kB\n", "b:"), Some(3));
+        assert_eq!(named("b 3 4\n", "b"), None, "two lines that lost what was between them");
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! pods never makes a disk faster. What guests of a hypervisor use is in user and nice already.
 
 use super::{Metric, Resource, Throttle, as_it_is};
-use crate::qos::collect::{Collector, Found, Look, Machine, counters, lines, moved};
+use crate::qos::collect::{Collector, Found, Look, Machine, counters, elapsed, lines, moved};
 use crate::qos::level::Level;
 use crate::qos::pod::{Node, Pod};
 use crate::qos::throttle::quota;
@@ -59,18 +59,18 @@ pub fn all() -> Vec<Metric> {
 fn usage(machine: &Machine, now: Look<'_>, before: Option<Look<'_>>) -> Vec<Found> {
     let Some(before) = before else { return Vec::new() };
     let all = cores(machine, now.text).map(|cores| cores.times(1000, 1));
-    Found::only(all.and_then(|all| busy(machine, all, now.text, before.text)))
+    Found::only(all.and_then(|all| busy(machine, all, now, before)))
 }
 
 fn utilization(machine: &Machine, now: Look<'_>, before: Option<Look<'_>>) -> Vec<Found> {
     let Some(before) = before else { return Vec::new() };
-    Found::only(busy(machine, Level::whole(100), now.text, before.text))
+    Found::only(busy(machine, Level::whole(100), now, before))
 }
 
-/// How much of all was busy. The texts have their own clock, so the time between the looks does not matter; but if no
-/// CPU counted anything, no time passed.
-fn busy(machine: &Machine, all: Level, now: &str, before: &str) -> Option<Level> {
-    let (now, before) = (Times::read(now)?, Times::read(before)?);
+/// How much of all was busy. How much time passed between the looks does not matter, since idle CPUs count as well; but some has to.
+fn busy(machine: &Machine, all: Level, now: Look<'_>, before: Look<'_>) -> Option<Level> {
+    elapsed(now.at, before.at)?;
+    let (now, before) = (Times::read(now.text)?, Times::read(before.text)?);
     // One that went backwards makes the others doubtful. Waiting may go back by a little when a task moves to another CPU; it is
     // idle time then, which has grown as a whole.
     let grown = |of: fn(&Times) -> u64| moved(of(&now), of(&before));

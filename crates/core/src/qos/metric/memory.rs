@@ -27,21 +27,21 @@ pub fn all() -> Vec<Metric> {
         throttle: None,
         percent: false,
         suspicious_below: None,
-        collect: collector(|_, now, _| Found::only(used(now.text))),
+        collect: Some(collector(|_, now, _| Found::only(used(now.text)))),
     };
     let utilization = Metric {
         name: "memory_total_utilization",
         scale: share,
         percent: true,
-        collect: collector(|_, now, _| Found::only(used_percent(now.text))),
+        collect: Some(collector(|_, now, _| Found::only(used_percent(now.text)))),
         ..usage.clone()
     };
     let all = collector(|_, now, _| Found::only(total(now.text)));
-    vec![usage, utilization, Metric::watched("memory_total", "bytes", all)]
+    vec![usage, utilization, Metric::watched("memory_total", "bytes", Some(all))]
 }
 
-const fn collector(read: fn(&Machine, Look<'_>, Option<Look<'_>>) -> Vec<Found>) -> Option<Collector> {
-    Some(Collector { file: "proc/meminfo", read })
+fn collector(read: fn(&Machine, Look<'_>, Option<Look<'_>>) -> Vec<Found>) -> Collector {
+    Collector { file: "proc/meminfo", read }
 }
 
 /// A line in bytes.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::qos::collect::{Found, Look, Machine};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -27,9 +28,13 @@ fn only(name: &str, machine: &Machine, now: Look<'_>, before: Option<Look<'_>>) 
     found[0].value.map(Level::nano)
 }
 
-/// `label value` of every series, in billionths.
-fn labelled(found: &[Found]) -> Vec<(String, Option<i128>)> {
-    let name = |labels: &Labels| labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+/// `label=name` of every series, and its value in billionths.
+type Named = Vec<(String, Option<i128>)>;
+
+fn labelled(found: &[Found]) -> Named {
+    let name = |labels: &Labels| {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+    };
     found.iter().map(|one| (name(&one.labels), one.value.map(Level::nano))).collect()
 }
 
@@ -87,6 +92,10 @@ fn counters_that_cannot_be_compared_are_no_sample() {
             }
         }
     }
+    // Whatever the file says, nothing was counted in no time.
+    let later = "cpu  1040 50 300 8160 500 10 40 100 200 25\n";
+    assert_eq!(only("cpu_total_usage", &machine(), at(later, 2000), Some(at(STAT, 2000))), None);
+    assert_eq!(only("cpu_total_usage", &machine(), at(later, 1000), Some(at(STAT, 2000))), None);
     // A task that moves takes waiting with it; idle time as a whole has grown.
     let moved = "cpu  1060 50 300 8190 490 10 40 100 200 25\n";
     assert_eq!(
@@ -235,7 +244,7 @@ fn disks_are_counted_in_fractional_seconds() {
 fn a_disk_that_cannot_be_told_is_not_idle() {
     let vdb = ("diskName=vdb".to_owned(), Some(0));
     let none = |name: &str| (name.to_owned(), None);
-    let cases: [(&str, String, u64, Vec<(String, Option<i128>)>); 8] = [
+    let cases: [(&str, String, u64, Named); 8] = [
         ("no time passed", DISKS.into(), 0, vec![none("diskName=vda"), none("diskName=vdb")]),
         (
             "a counter went backwards",
@@ -333,4 +342,70 @@ fn every_metric_has_one_name_and_most_have_a_collector() {
         without.iter().all(|name| ["container_", "ext_", "exclusive_"].iter().any(|p| name.starts_with(p))),
         "{without:?}"
     );
+}
+
+/// What a file said and says.
+fn texts(file: &str) -> (String, String) {
+    let (before, now) = match file {
+        "proc/stat" => (STAT.into(), STAT.replace("1000", "1234").replace("8000", "8777")),
+        "proc/diskstats" => {
+            (DISKS.into(), DISKS.replace("1000", "1300").replace("50000", "53000").replace("4000", "4750"))
+        }
+        "proc/net/dev" => (NET.into(), NET.replace("1000", "1501000").replace("2000", "752000")),
+        "proc/meminfo" => {
+            let text =
+                "MemTotal:       24682416 kB\nMemFree:        17743812 kB\nMemAvailable:   23652344 kB\n";
+            (text.to_owned(), text.to_owned())
+        }
+        "proc/loadavg" => ("5.21 3.49 1.70 9/130 21069\n".into(), "6.21 3.49 1.70 9/130 21069\n".into()),
+        _ => {
+            let text = "some avg10=91.09 avg60=84.66 avg300=56.03 total=309962551\n\
+                        full avg10=12.50 avg60=0.00 avg300=0.00 total=7\n";
+            (text.to_owned(), text.to_owned())
+        }
+    };
+    (before, now)
+}
+
+proptest! {
+    #[test]
+    fn a_file_that_is_cut_says_the_same_or_nothing(place in any::<prop::sample::Index>(), which in any::<bool>()) {
+        for metric in Catalogue::default().iter() {
+            let Some(collector) = metric.collect else { continue };
+            let (before, now) = texts(collector.file);
+            let read = |before: &str, now: &str| {
+                (collector.read)(&machine(), at(now, 1500), Some(at(before, 0)))
+            };
+            let whole = read(&before, &now);
+            prop_assert!(whole.iter().all(|found| found.value.is_some()), "{}: {whole:?}", metric.name);
+            let cut = |text: &str| text[..place.index(text.len())].to_owned();
+            let damaged = if which { read(&cut(&before), &now) } else { read(&before, &cut(&now)) };
+            for found in damaged.iter().filter(|found| found.value.is_some()) {
+                prop_assert!(whole.contains(found), "{}: {found:?} of {whole:?}", metric.name);
+            }
+            // What is missing is said to be, unless it is not needed; but a list that ends with a line is one of fewer things.
+            let list = matches!(collector.file, "proc/net/dev" | "proc/diskstats");
+            let fewer = list && cut(if which { &before } else { &now }).ends_with('\n');
+            let same = damaged.len() == whole.len() && damaged.iter().all(|found| found.value.is_some());
+            let said = damaged.iter().any(|found| found.value.is_none());
+            prop_assert!(same || said || fewer, "{}: {damaged:?}", metric.name);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_a_collector_panic_or_go_below_nothing(
+        place in any::<prop::sample::Index>(), damage in "[0-9a-z. :\n\\-\u{0}]{0,24}", other in any::<String>(),
+    ) {
+        for metric in Catalogue::default().iter() {
+            let Some(collector) = metric.collect else { continue };
+            let (before, mut now) = texts(collector.file);
+            now.insert_str(place.index(now.len()), &damage);
+            for (before, now) in [(&before, &now), (&now, &before), (&before, &other), (&other, &now)] {
+                for found in (collector.read)(&machine(), at(now, 1500), Some(at(before, 0))) {
+                    let most = Level::whole(if metric.percent { 100 } else { i64::MAX });
+                    prop_assert!(found.value.is_none_or(|value| value >= Level::ZERO && value <= most), "{found:?}");
+                }
+            }
+        }
+    }
 }
