@@ -53,18 +53,18 @@ fn main() -> Result<()> {
     let (nodes, pods) = (numbers.first().copied().unwrap_or(5_000), numbers.get(1).copied().unwrap_or(5_000));
     let named: Vec<&String> = args.iter().filter(|arg| arg.parse::<usize>().is_err()).collect();
     println!("{nodes} nodes, {pods} pods");
-    println!("{:<34} {:>8} {:>8} {:>8}", "side", "pods/s", "of bind", "MB");
+    println!("{:<34} {:>8} {:>8} {:>8} {:>10}", "side", "pods/s", "of bind", "MB", "CPU s");
     let mut most = None;
     for side in Side::ALL {
         if !named.is_empty() && !named.iter().any(|name| **name == side.name()) {
             continue;
         }
-        let Measured { rate, megabytes } = runtime.block_on(throughput(side, nodes, pods))?;
+        let Measured { rate, megabytes, cpu } = runtime.block_on(throughput(side, nodes, pods))?;
         if side == Side::Bind {
             most = Some(rate);
         }
         let share = most.map_or_else(|| "-".to_owned(), |most: f64| format!("{:.2}", rate / most));
-        println!("{:<34} {rate:>8.0} {share:>8} {megabytes:>8}", side.name());
+        println!("{:<34} {rate:>8.0} {share:>8} {megabytes:>8} {cpu:>10}", side.name());
     }
     Ok(())
 }
@@ -109,6 +109,17 @@ struct Measured {
     rate: f64,
     /// Of the scheduler, and of the extender where there is one.
     megabytes: String,
+    /// Seconds of CPU from its start until the last pod was bound, of the same.
+    cpu: String,
+}
+
+impl Measured {
+    fn new(rate: f64, processes: &[&Process]) -> Self {
+        let joined = |all: Vec<String>| if all.is_empty() { "-".to_owned() } else { all.join("+") };
+        let megabytes = joined(processes.iter().map(|process| process.megabytes().to_string()).collect());
+        let cpu = joined(processes.iter().map(|process| format!("{:.1}", process.cpu_seconds())).collect());
+        Self { rate, megabytes, cpu }
+    }
 }
 
 /// Ends with the value.
@@ -125,6 +136,14 @@ impl Process {
         let line = status.lines().find(|line| line.starts_with("VmHWM:"));
         let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
         kib.unwrap_or_default() * 1024 / 1_000_000
+    }
+
+    /// Of its own and of the kernel for it.
+    fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
+        // The name, in brackets, may have blanks; after it the 12th and 13th are these, in hundredths.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
     }
 }
 
@@ -262,11 +281,11 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
             let binding = tokio::spawn(async move { bind_all(&client, &writer, nodes).await });
             let rate = rate(&stage).await?;
             binding.await??;
-            Measured { rate, megabytes: "-".to_owned() }
+            Measured::new(rate, &[])
         }
         Side::Kube => {
             let scheduler = stage.kube_scheduler(None)?;
-            Measured { rate: rate(&stage).await?, megabytes: scheduler.megabytes().to_string() }
+            Measured::new(rate(&stage).await?, &[&scheduler])
         }
         Side::Ours | Side::OursByLoad => {
             let by = if side == Side::Ours {
@@ -275,12 +294,12 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
                 &["--scheduler-name=bench"][..]
             };
             let scheduler = stage.ours(by)?;
-            Measured { rate: rate(&stage).await?, megabytes: scheduler.megabytes().to_string() }
+            Measured::new(rate(&stage).await?, &[&scheduler])
         }
         Side::KubeNoOp => {
             let port = no_op().await?;
             let scheduler = stage.kube_scheduler(Some(extender(port, true)))?;
-            Measured { rate: rate(&stage).await?, megabytes: scheduler.megabytes().to_string() }
+            Measured::new(rate(&stage).await?, &[&scheduler])
         }
         Side::KubeOurs | Side::KubeFilterOnly => {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -293,7 +312,7 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
             ready(port).await?;
             let scheduler = stage.kube_scheduler(Some(extender(port, side == Side::KubeOurs)))?;
             let rate = rate(&stage).await?;
-            Measured { rate, megabytes: format!("{}+{}", scheduler.megabytes(), ours.megabytes()) }
+            Measured::new(rate, &[&scheduler, &ours])
         }
     })
 }

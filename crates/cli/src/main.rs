@@ -59,7 +59,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Agent(args) => block_on_one(agent::run(&args)),
         Command::Annotator(args) => block_on_one(annotator::run(&args)),
         Command::Recommender(args) => block_on_one(recommender::run(&args)),
-        Command::Scheduler(args) => block_on(scheduler::run(&args)),
+        Command::Scheduler(args) => block_on_one(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
         Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
         Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
@@ -79,7 +79,8 @@ fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// The same on one thread, for those with little to do at a time: memory that threads set aside for themselves is saved.
+/// The same on one thread, for those with one task that does most of it: nothing has to be handed from thread to thread,
+/// which takes long where other programs want the cores, and memory that threads set aside for themselves is saved.
 fn block_on_one<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

@@ -37,11 +37,14 @@ use crate::object::Key;
 use crate::select::Selector;
 use crate::view::siblings::Maker;
 use crate::view::{Budget, Live, NamespaceFacts, NodeFacts, NodeId, Owner, PodFacts, PodView, Snapshot};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use profile::Judge;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// How often bindings that no hot value counts any more are forgotten.
+const PRUNE: SignedDuration = SignedDuration::from_mins(1);
 
 /// What a cluster is asked with.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +64,8 @@ pub struct Cluster {
     ledger: Ledger,
     advice: recommend::Index,
     bindings: Bindings<Uid>,
+    /// When they were last looked through.
+    pruned: Timestamp,
     /// Were bindings told from outside? Then a hot value written on a node says nothing new.
     told_bindings: bool,
     budgets: Vec<Budget>,
@@ -102,6 +107,7 @@ impl Cluster {
             ledger,
             advice: recommend::Index::default(),
             bindings: Bindings::new(),
+            pruned: now,
             told_bindings: false,
             budgets: Vec::new(),
             assumed: FxHashMap::default(),
@@ -130,6 +136,11 @@ impl Cluster {
             self.expire();
         }
         self.expire_tentative();
+        if self.now.duration_since(self.pruned) >= PRUNE {
+            self.pruned = self.now;
+            let buckets: Vec<_> = self.judges.iter().flat_map(|judge| &judge.rules.policy().hot).collect();
+            self.bindings.prune(self.now, buckets);
+        }
         while let Some((at, node)) = self.due.first().copied().filter(|(at, _)| *at <= self.now) {
             self.due.remove(&(at, node));
             self.stale.push(node);

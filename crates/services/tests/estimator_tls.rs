@@ -1,91 +1,26 @@
 //! Who is let in? TLS, client certificates, and new certificates while serving.
 
 mod serving;
+mod signing;
 
 use loadline_api::estimator::replicas_request;
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_services::estimator::Members;
 use loadline_services::estimator::server::Options;
 use loadline_services::serve::{self, Clients, Error, Limits, Tls};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serving::{Serving, cluster, members, publish};
+use signing::{Authority, Files, Pair};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-
-/// Somebody who signs certificates.
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-/// A certificate and its key, as PEM.
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
-
-    fn sign(&self, name: &str) -> Pair {
-        let key = KeyPair::generate().expect("a key");
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).expect("names");
-        params.distinguished_name.push(DnType::CommonName, name);
-        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
-        Pair { certificate, key: key.serialize_pem() }
-    }
-}
-
-/// Files a server reads.
-struct Files {
-    folder: TempDir,
-}
-
-impl Files {
-    fn new(pair: &Pair, authority: &Authority) -> Self {
-        let files = Self { folder: tempfile::tempdir().expect("a folder") };
-        files.write(pair);
-        std::fs::write(files.path("ca.crt"), &authority.pem).expect("a file");
-        files
-    }
-
-    fn write(&self, pair: &Pair) {
-        std::fs::write(self.path("tls.crt"), &pair.certificate).expect("a file");
-        std::fs::write(self.path("tls.key"), &pair.key).expect("a file");
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Files are looked at when a test says so.
-    fn tls(&self, clients: impl FnOnce(PathBuf) -> Clients) -> Tls {
-        Tls {
-            certificate: self.path("tls.crt"),
-            key: self.path("tls.key"),
-            clients: clients(self.path("ca.crt")),
-            every: Duration::from_hours(1),
-        }
-    }
-}
 
 fn one_cluster() -> Arc<Members> {
     let members = members(&["a"]);

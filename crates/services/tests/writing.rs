@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, ServiceExt};
 
@@ -234,6 +235,10 @@ fn happened(note: &str) -> Happened {
     }
 }
 
+fn about(pod: usize) -> Regarding {
+    Regarding { resource: PODS, key: Key::new("default", format!("p{pod}")), uid: "u".into() }
+}
+
 async fn events(writer: &Writer) -> Vec<Value> {
     let client = writer.connection().client();
     let request = Request::get("/apis/events.k8s.io/v1/events").body(Vec::new()).unwrap();
@@ -290,14 +295,97 @@ async fn events_never_wait_and_what_does_not_fit_is_counted() {
     let (recorder, running) = Recorder::new(writer(&hangs, &server), "c", "i", stop.clone());
     let running = tokio::spawn(running);
     let begun = tokio::time::Instant::now();
-    for i in 0..10_000 {
-        let regarding =
-            Regarding { resource: PODS, key: Key::new("default", format!("p{i}")), uid: "u".into() };
-        recorder.record(regarding, happened("full"), Timestamp::now());
+    for i in 0..22_000 {
+        recorder.record(about(i), happened("full"), Timestamp::now());
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
     let dropped = recorder.counts().dropped.get();
-    assert!((5_000..6_000).contains(&dropped), "a few thousand wait, the rest is dropped: {dropped}");
+    assert!((5_000..6_000).contains(&dropped), "16 384 wait, the rest is dropped: {dropped}");
+    stop.cancel();
+    running.await.unwrap();
+}
+
+/// A server that answers neither bindings nor events before it is told to, and how many of each it holds.
+#[derive(Clone)]
+struct Holding {
+    bindings: Arc<Semaphore>,
+    events: Arc<Semaphore>,
+    held: Arc<[AtomicUsize; 2]>,
+}
+
+impl Holding {
+    fn new() -> Self {
+        let closed = || Arc::new(Semaphore::new(0));
+        Self { bindings: closed(), events: closed(), held: Arc::default() }
+    }
+
+    fn writer(&self) -> Writer {
+        let this = self.clone();
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let Self { bindings, events, held } = this.clone();
+            async move {
+                let kind = usize::from(request.uri().path().ends_with("/events"));
+                held[kind].fetch_add(1, Ordering::SeqCst);
+                [bindings, events][kind].acquire().await.unwrap().forget();
+                held[kind].fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, std::convert::Infallible>(http::Response::new(Body::from(b"{}".to_vec())))
+            }
+        });
+        Writer::new(Connection::new(Client::new(server, "default")), "test")
+    }
+
+    /// How many bindings and events are under way, once nothing moves any more: time passes only then.
+    async fn settled(&self) -> (usize, usize) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let [bindings, events] = &*self.held;
+        (bindings.load(Ordering::SeqCst), events.load(Ordering::SeqCst))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_go_one_at_a_time_while_something_else_is_written_unless_too_many_wait() {
+    let server = Holding::new();
+    let (writer, stop) = (server.writer(), CancellationToken::new());
+    let (recorder, running) = Recorder::new(writer.clone(), "c", "i", stop.clone());
+    let running = tokio::spawn(running);
+    let mut told = 0;
+    let mut tell = |count: usize| {
+        for _ in 0..count {
+            recorder.record(about(told), happened("full"), Timestamp::now());
+            told += 1;
+        }
+    };
+    let bind = |name: &'static str| {
+        let writer = writer.clone();
+        let pod = Meta { key: Key::new("default", name), uid: name.into(), revision: None };
+        tokio::spawn(async move { writer.bind(&pod, "n").await })
+    };
+    let first = [bind("a"), bind("b")];
+    assert_eq!(server.settled().await, (2, 0));
+    tell(100);
+    assert_eq!(server.settled().await, (2, 1), "a trickle");
+    server.events.add_permits(10);
+    assert_eq!(server.settled().await, (2, 1), "the next, but not more than one");
+    server.bindings.add_permits(1);
+    assert_eq!(server.settled().await, (1, 1), "one binding is still under way");
+    server.bindings.add_permits(1);
+    assert_eq!(server.settled().await, (0, 8), "now it is calm");
+    for bound in first {
+        bound.await.unwrap().unwrap();
+    }
+
+    let _second = bind("c");
+    server.events.add_permits(8);
+    assert_eq!(server.settled().await, (1, 1), "another binding comes");
+    // 81 wait (100 − 10 − 8 − 1), and 8 111 more make 8 192: half of the queue.
+    tell(8_111);
+    assert_eq!(server.settled().await, (1, 1), "half is not too many");
+    tell(8);
+    assert_eq!(server.settled().await, (1, 8), "more than half, and they go although it is not calm");
+    assert_eq!(recorder.counts().dropped.get(), 0);
+
+    server.events.add_permits(Semaphore::MAX_PERMITS / 2);
+    assert_eq!(server.settled().await, (1, 0), "all of them in the end");
     stop.cancel();
     running.await.unwrap();
 }

@@ -196,6 +196,24 @@ fn recent_bindings_make_a_node_hot_and_it_cools_by_itself() {
 }
 
 #[test]
+fn bindings_that_make_no_node_hot_any_more_are_forgotten() {
+    let mut cluster = cluster(settings(0.5));
+    cluster.set_node(&big("n1").facts());
+    // One binding every ten seconds for a day, and the longest range of crane's policy is five minutes.
+    for i in 0..8640 {
+        cluster.advance(at(10 * i));
+        cluster.bound(&format!("p{i}"), "n1", at(10 * i));
+    }
+    let id = cluster.live.id("n1").unwrap();
+    assert!(cluster.load(id).unwrap().hot > 0, "those of the last minutes count");
+    let kept = cluster.bindings.len();
+    assert!(
+        (30..=36).contains(&kept),
+        "five minutes of them, and a minute until they are looked through: {kept}"
+    );
+}
+
+#[test]
 fn a_report_gives_every_term_and_what_would_have_to_change() {
     let mut cluster = cluster(settings(0.65));
     cluster.set_node(&big("n1").facts());
@@ -383,6 +401,37 @@ fn profiles_can_be_exchanged_and_what_is_known_stays() {
     // What was measured gets old for whoever asks, whichever profile asked first.
     let due = cluster.next_due();
     assert!(due.is_some_and(|due| due > at(0)), "{due:?}");
+}
+
+#[test]
+fn of_several_profiles_the_longest_time_to_settle_holds_for_all() {
+    let profile = |settle: i64| {
+        let settings = Settings { settle: SignedDuration::from_secs(settle), ..settings(0.5) };
+        Profile::by(Some(Rules::new(Policy::default(), settings).unwrap().0))
+    };
+    // The pod has run since 0, the window of the sample is from 25 to 40. By 10 s it is settled since 10, by 60 s not
+    // before 60.
+    let table = [
+        (vec![10], 0, "one that is settled soon"),
+        (vec![60], 2_000_000_000, "one that takes long"),
+        (vec![10, 60], 2_000_000_000, "the longer is the second"),
+        (vec![60, 10], 2_000_000_000, "the longer is the first"),
+    ];
+    for (settles, pending, why) in table {
+        let mut cluster = cluster(settings(0.5));
+        cluster.set_profiles(settles.into_iter().map(profile).collect());
+        cluster.set_node(&big("n1").facts());
+        let mut runs = pod("a").cpu("2").memory("1Gi").on("n1").facts();
+        runs.started = Some(at(0));
+        cluster.set_pod(&runs);
+        cluster.advance(at(40));
+        cluster.sample("n1", sample(40, 2000));
+        let id = cluster.live.id("n1").unwrap();
+        cluster.refresh();
+        for judge in &cluster.judges {
+            assert_eq!(judge.loads[id.index()].lines.get(Metered::Cpu).pending, pending, "{why}");
+        }
+    }
 }
 
 #[test]

@@ -90,8 +90,8 @@ impl<K: Copy + Eq + Hash> Bindings<K> {
     }
 
     /// Drops what is older than every range.
-    pub fn prune(&mut self, now: Timestamp, buckets: &[Bucket]) {
-        let range = buckets.iter().map(|b| b.range.as_secs()).max().unwrap_or_default();
+    pub fn prune<'b>(&mut self, now: Timestamp, buckets: impl IntoIterator<Item = &'b Bucket>) {
+        let range = buckets.into_iter().map(|b| b.range.as_secs()).max().unwrap_or_default();
         let end = now.as_second().saturating_sub(range);
         for records in &mut self.nodes {
             while let Some((_, pod)) = records.pop_front_if(|(time, _)| *time <= end) {

@@ -5,6 +5,7 @@
 //! server answers other than "done" is a [`Failure`], which says enough for the caller to decide: try again, when, or not;
 //! and whether the request may have been carried out all the same.
 
+mod busy;
 mod calls;
 mod failure;
 
@@ -12,6 +13,7 @@ pub use calls::{Call, Calls, Outcome, Verb};
 pub use failure::{Cause, Failure};
 
 use crate::cluster::Resource;
+use busy::Busy;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -59,6 +61,9 @@ pub struct Connection {
     client: Client,
     places: Arc<Semaphore>,
     calls: Calls,
+    busy: Busy,
+    /// Can what is sent this way wait for others?
+    yields: bool,
 }
 
 impl fmt::Debug for Connection {
@@ -76,7 +81,25 @@ impl Connection {
     /// The same, counting into counters that are there already.
     #[must_use]
     pub fn counted(client: Client, calls: Calls) -> Self {
-        Self { client, places: Arc::new(Semaphore::new(IN_FLIGHT)), calls }
+        let places = Arc::new(Semaphore::new(IN_FLIGHT));
+        Self { client, places, calls, busy: Busy::default(), yields: false }
+    }
+
+    /// The same way, for requests that others need not wait for; see [`Connection::is_busy`].
+    #[must_use]
+    pub fn yielding(&self) -> Self {
+        Self { yields: true, ..self.clone() }
+    }
+
+    /// Is a request under way, or waiting for its turn, that does not yield?
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.busy.is()
+    }
+
+    /// Waits until none is.
+    pub async fn calm(&self) {
+        self.busy.over().await;
     }
 
     /// What has been asked so far, and what became of it.
@@ -97,6 +120,7 @@ impl Connection {
     /// What the server said instead, or why nothing was heard of it.
     pub async fn call(&self, ask: Ask, deadline: Duration) -> Result<Bytes, Failure> {
         let (call, path, until) = (ask.call, ask.path.clone(), Instant::now() + deadline);
+        let _busy = (!self.yields).then(|| self.busy.begin());
         let answer = async {
             // The semaphore is never closed.
             let _place = self.places.acquire().await;

@@ -1,8 +1,13 @@
 //! Who is told what happened? Whoever looks at an object, by Events (`events.k8s.io/v1`).
 //!
-//! Telling never holds up doing: what does not fit into a bounded queue is dropped and counted. What happens again is
-//! not told again but counted in the series of the first event: the second time at once, after that every [`FLUSH`] at
-//! most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another reason is news.
+//! Telling never holds up doing. An event costs the API server as much as a binding, and a burst of bindings brings as many
+//! events: sent at once they would halve its pace. So events yield: while another request of the same connection is
+//! under way they go one at a time, and the rest waits until it is calm. A queue that is more than half full is sent
+//! without regard, [`AT_ONCE`] at a time; what does not even fit into that is dropped and counted.
+//!
+//! What happens again is not told again but counted in the series of the first event: the second time at once, after that
+//! every [`FLUSH`] at most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another
+//! reason is news.
 
 mod series;
 
@@ -15,17 +20,20 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use series::{Seen, Series, Step};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Events waiting to be sent at a time.
-const WAITING: usize = 4096;
+/// Events that may wait to be sent: those of a burst of some thousand pods.
+const WAITING: usize = 16_384;
 /// Events being sent at a time.
 const AT_ONCE: usize = 8;
+/// The same while others are at work.
+const TRICKLE: usize = 1;
 /// Time between two updates of a series.
 pub const FLUSH: Duration = Duration::from_secs(10);
 /// How long the end may be held up by events that have not been sent.
@@ -110,6 +118,8 @@ impl Counts {
 pub struct Recorder {
     by: Reporter,
     queue: mpsc::Sender<Item>,
+    /// Told when the queue is more than half full.
+    hurry: Arc<Notify>,
     counts: Counts,
 }
 
@@ -122,10 +132,17 @@ impl Recorder {
         stop: CancellationToken,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (queue, waiting) = mpsc::channel(WAITING);
-        let counts = Counts::default();
+        let (counts, hurry) = (Counts::default(), Arc::<Notify>::default());
         let by = Reporter { controller: controller.into(), instance: instance.into() };
-        let sender = Sender { writer, counts: counts.clone(), series: Series::new(), writes: JoinSet::new() };
-        (Self { by, queue, counts }, sender.run(waiting, stop))
+        let sender = Sender {
+            writer: writer.yielding(),
+            counts: counts.clone(),
+            series: Series::new(),
+            due: VecDeque::new(),
+            writes: JoinSet::new(),
+            hurry: hurry.clone(),
+        };
+        (Self { by, queue, hurry, counts }, sender.run(waiting, stop))
     }
 
     /// The same queue, for somebody else.
@@ -146,7 +163,15 @@ impl Recorder {
         if self.queue.try_send(item).is_err() {
             self.counts.dropped.inc();
         }
+        if is_crowded(WAITING - self.queue.capacity()) {
+            self.hurry.notify_one();
+        }
     }
+}
+
+/// Do so many events wait that they had better go?
+fn is_crowded(waiting: usize) -> bool {
+    waiting > WAITING / 2
 }
 
 /// What became of a write about an event.
@@ -161,7 +186,10 @@ struct Sender {
     writer: Writer,
     counts: Counts,
     series: Series,
+    /// Series of which there is more than the server knows.
+    due: VecDeque<Arc<Seen>>,
     writes: JoinSet<Done>,
+    hurry: Arc<Notify>,
 }
 
 impl Sender {
@@ -169,14 +197,24 @@ impl Sender {
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let at_once = self.at_once(waiting.len());
+            while self.writes.len() < at_once
+                && let Some(seen) = self.due.pop_front()
+            {
+                self.update(seen);
+            }
+            let yields = at_once < AT_ONCE;
             tokio::select! {
                 () = stop.cancelled() => break,
-                item = waiting.recv(), if self.writes.len() < AT_ONCE => match item {
+                item = waiting.recv(), if self.writes.len() < at_once => match item {
                     Some(item) => self.take(item, Instant::now()),
                     None => break,
                 },
                 Some(done) = self.writes.join_next() => self.finish(done),
-                _ = flush.tick() => self.flush(Instant::now()),
+                _ = flush.tick() => self.due.extend(self.series.due(Instant::now())),
+                // How many may go now is looked at anew.
+                () = self.hurry.notified(), if yields => {}
+                () = self.writer.connection().calm(), if yields => {}
             }
         }
         let rest = async {
@@ -192,7 +230,15 @@ impl Sender {
                 self.finish(done);
             }
         };
-        let _ = timeout(GOODBYE, rest).await;
+        if timeout(GOODBYE, rest).await.is_err() {
+            let left = waiting.len() + self.writes.len();
+            tracing::warn!(left, "events not sent before the end");
+        }
+    }
+
+    /// How many may be under way, with so many that wait.
+    fn at_once(&self, waiting: usize) -> usize {
+        if is_crowded(waiting) || !self.writer.connection().is_busy() { AT_ONCE } else { TRICKLE }
     }
 
     fn take(&mut self, item: Item, now: Instant) {
@@ -201,12 +247,6 @@ impl Sender {
             Step::Create(seen, name) => self.create(seen, &name, item.at),
             Step::Update(seen) => self.update(seen),
             Step::Wait => {}
-        }
-    }
-
-    fn flush(&mut self, now: Instant) {
-        for seen in self.series.due(now) {
-            self.update(seen);
         }
     }
 

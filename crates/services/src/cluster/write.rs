@@ -106,6 +106,12 @@ impl Writer {
         Self { permit: Some(permit), ..self }
     }
 
+    /// The same, for writes that can wait: others are not held up by them.
+    #[must_use]
+    pub fn yielding(self) -> Self {
+        Self { connection: self.connection.yielding(), ..self }
+    }
+
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection

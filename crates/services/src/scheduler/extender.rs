@@ -139,3 +139,95 @@ impl Asks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Connection, Writer};
+    use crate::scheduler;
+    use http::Request;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::net::SocketAddr;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+    use tokio_util::sync::CancellationToken;
+
+    async fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String) {
+        let body = body.to_string();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.trim_end().to_owned())
+    }
+
+    #[tokio::test]
+    async fn who_finds_the_line_full_is_told_so_at_once_in_the_words_of_the_contract() {
+        let nobody = tower::service_fn(|_: Request<Body>| async {
+            Err::<http::Response<Body>, _>(std::io::Error::other("nobody is there"))
+        });
+        let writer = Writer::new(Connection::new(Client::new(nobody, "default")), "test");
+        let executor = Executor { writer, metrics: scheduler::Metrics::default() };
+        let ctx = Ctx::new("test", CancellationToken::new());
+        let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
+        let address = listening.address();
+        let options = Options { listening, keep: Keep::All, reserve_for: Duration::from_mins(1) };
+        let mut asks = start(&ctx, Some(options), &executor);
+
+        let pod = json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": []}});
+        let asked = json!({"Pod": pod, "NodeNames": ["n"]});
+        let waiting: Vec<_> = (0..WAITING)
+            .map(|_| {
+                let asked = asked.clone();
+                tokio::spawn(async move { post(address, "/filter", &asked).await })
+            })
+            .collect();
+        while asks.receiver.len() < WAITING {
+            tokio::task::yield_now().await;
+        }
+        let bind = json!({"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "n"});
+        let busy = "too many requests at once";
+        let table = [
+            (
+                "/filter",
+                &asked,
+                200,
+                format!(
+                    "\"NodeNames\":null,\"FailedNodes\":{{}},\"FailedAndUnresolvableNodes\":{{}},\"Error\":\"{busy}\""
+                ),
+            ),
+            ("/prioritize", &asked, 503, busy.to_owned()),
+            ("/preempt", &asked, 503, busy.to_owned()),
+            ("/bind", &bind, 200, format!("{{\"Error\":\"{busy}\"}}")),
+        ];
+        for (path, body, status, text) in table {
+            let (got, answer) = post(address, path, body).await;
+            assert!(got == status && answer.contains(&text), "{path}: {got} {answer}");
+        }
+        assert_eq!(asks.receiver.len(), WAITING, "nobody slipped in");
+        // One is taken: there is room for one more, which waits like the others.
+        let Some(Ask::Filter { reply, .. }) = asks.receiver.recv().await else { panic!("a question") };
+        let _ = reply.send(Err(NotReady));
+        let next = tokio::spawn(async move { post(address, "/filter", &asked).await });
+        while asks.receiver.len() < WAITING {
+            tokio::task::yield_now().await;
+        }
+        assert!(!next.is_finished());
+        ctx.stop.cancel();
+        asks.end().await;
+        for answer in waiting {
+            let (status, answer) = answer.await.unwrap();
+            assert!(
+                status == 200 && answer.contains("\"Error\":\"loadline is "),
+                "each got an answer: {answer}"
+            );
+        }
+    }
+}

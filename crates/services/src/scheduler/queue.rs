@@ -62,9 +62,10 @@ type Turn = (Reverse<i32>, Option<Timestamp>, Key);
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Active,
-    /// Something is written about it; news that would have helped may have come meanwhile.
+    /// Something is written about it; what would have helped may have happened since that many news. None if it changed
+    /// itself.
     InFlight {
-        helped: bool,
+        since: Option<u64>,
     },
     /// Until then at the latest; earlier if it is helped, but not before its pause is over.
     Waiting {
@@ -94,6 +95,8 @@ pub(super) struct Queue {
     unschedulable_count: usize,
     /// How many wait for nothing but the end of their pause.
     paused: usize,
+    /// How often there was news that may have helped somebody.
+    news: u64,
 }
 
 impl Queue {
@@ -129,7 +132,7 @@ impl Queue {
                 self.active.insert(turn(&pod));
             }
             Place::InFlight { .. } if changed => {
-                entry.put(Place::InFlight { helped: true }, &mut self.paused);
+                entry.put(Place::InFlight { since: None }, &mut self.paused);
             }
             Place::Waiting { until, .. } if changed => {
                 self.waiting.remove(&(until, key));
@@ -166,7 +169,7 @@ impl Queue {
         }
         let (.., key) = self.active.pop_first()?;
         let entry = self.pods.get_mut(&key)?;
-        entry.put(Place::InFlight { helped: false }, &mut self.paused);
+        entry.put(Place::InFlight { since: Some(self.news) }, &mut self.paused);
         Some(entry.pod.clone())
     }
 
@@ -199,7 +202,8 @@ impl Queue {
     /// The pod that is held fits nowhere; it is looked at again when it has waited for so long since it first did not.
     pub fn unschedulable(&mut self, key: &Key, helps: Helps, patience: Option<Duration>, now: Instant) {
         let Some(entry) = self.pods.get_mut(key) else { return };
-        let Place::InFlight { helped } = entry.place else { return };
+        let Place::InFlight { since } = entry.place else { return };
+        let helped = since != Some(self.news);
         self.unschedulable_count += usize::from(entry.unschedulable_since.is_none());
         let since = *entry.unschedulable_since.get_or_insert(now);
         let backoff = now + entry.next_backoff();
@@ -224,21 +228,18 @@ impl Queue {
         self.waiting.insert((until, key.clone()));
     }
 
-    /// News that may help some.
+    /// News that may help some. Comes with every pod that is bound, so only those that wait are looked at.
     pub fn requeue(&mut self, on: Helps, now: Instant) {
-        let wakes = |helps: Helps| (helps.load && on.load) || (helps.pods && on.pods);
-        let any = on == Helps::ANY;
-        let mut helped = Vec::new();
-        for (key, entry) in &mut self.pods {
-            match &mut entry.place {
-                Place::InFlight { helped } => *helped = true,
-                Place::Waiting { helps: Some(helps), .. } if any || wakes(*helps) => {
-                    helped.push(key.clone());
-                }
-                Place::Waiting { .. } | Place::Active => {}
+        self.news += 1;
+        let helps = |entry: &Entry| match entry.place {
+            Place::Waiting { helps: Some(helps), .. } => {
+                on == Helps::ANY || (helps.load && on.load) || (helps.pods && on.pods)
             }
-        }
-        for key in helped {
+            _ => false,
+        };
+        let waiting = self.waiting.iter().map(|(_, key)| key);
+        let helped = waiting.filter(|key| self.pods.get(key).is_some_and(helps));
+        for key in helped.cloned().collect::<Vec<_>>() {
             self.release(&key, now);
         }
     }

@@ -621,10 +621,11 @@ impl State {
                         Ok(node.clone()),
                         now.clock,
                     );
+                    let remark = Some(least_bad(found, after));
                     if !planned.is_empty() {
-                        return Some(self.provide(pod, node, planned, now));
+                        return Some(self.provide(pod, (node, remark), planned, now));
                     }
-                    return Some(Action::Bind { pod, node, remark: Some(least_bad(found, after)) });
+                    return Some(Action::Bind { pod, node, remark });
                 }
             }
             let why = decided.message();
@@ -652,7 +653,7 @@ impl State {
             self.notices.push(("scheduler", pod.meta.key.to_string(), words));
         }
         if !planned.is_empty() {
-            return Some(self.provide(pod, node, planned, now));
+            return Some(self.provide(pod, (node, None), planned, now));
         }
         Some(Action::Bind { pod, node, remark: None })
     }

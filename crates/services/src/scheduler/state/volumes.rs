@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_mins(10);
 struct Waiting {
     pod: Arc<Pending>,
     node: Arc<str>,
+    /// What there is to say about its node.
+    remark: Option<String>,
     planned: Vec<Planned>,
     /// Has everything been written?
     written: bool,
@@ -206,7 +208,7 @@ impl State {
     pub(super) fn provide(
         &mut self,
         pod: Arc<Pending>,
-        node: Arc<str>,
+        (node, remark): (Arc<str>, Option<String>),
         planned: Vec<Planned>,
         now: Now,
     ) -> Action {
@@ -214,6 +216,7 @@ impl State {
         let waiting = Waiting {
             pod: pod.clone(),
             node: node.clone(),
+            remark,
             planned,
             written: false,
             until: now.at + PATIENCE,
@@ -320,10 +323,10 @@ impl State {
             self.waits.changed = false;
             return None;
         };
-        let Waiting { pod, node, .. } = self.waits.pods.remove(&uid)?;
+        let Waiting { pod, node, remark, .. } = self.waits.pods.remove(&uid)?;
         let Some(why) = failed else {
             self.cluster.renew(&uid, now.clock);
-            return Some(Action::Bind { pod, node, remark: None });
+            return Some(Action::Bind { pod, node, remark });
         };
         tracing::warn!(pod = %pod.meta.key, %node, why, "volumes did not come");
         self.cluster.unreserve(&uid);

@@ -140,6 +140,36 @@ async fn a_provisioner_that_gives_up_makes_the_pod_look_for_another_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_said_of_the_least_bad_node_is_still_known_when_the_volumes_have_come() {
+    let mut profile = SchedulerProfile::new("patient", Some(line(0.6)));
+    profile.when_overloaded = WhenOverloaded::LeastBad { after: SignedDuration::from_secs(20) };
+    let mut asks = asking("a", "patient");
+    merge(&mut asks, uses("ca"));
+    let mut state = half_used(vec![profile], &[]);
+    state.take_all(vec![
+        class("local", "kubernetes.io/no-provisioner"),
+        set_claim(&claim("ca", "local", 3, json!({}))),
+        set_volume(&volume(5, json!({}))),
+        set_pod(&asks),
+    ]);
+    let Some((_, Action::Refuse { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("5 + 2 is over 6, and it has not waited yet")
+    };
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let Some(Action::Provide { pod, writes, .. }) = state.next(now(20)) else { panic!("volumes first") };
+    assert_eq!(writes.len(), 1);
+    state.done(provided(pod, &volume(6, given("ca"))), now(21));
+    state.take(set_claim(&claim("ca", "local", 7, bound())), now(22));
+    let Some(Action::Bind { node, remark, .. }) = state.next(now(22)) else { panic!("it has its volume") };
+    assert_eq!(&*node, "n1");
+    assert_eq!(
+        remark.as_deref(),
+        Some("every node was over its load limits for 20 s; this one is over by least, 10% of it"),
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_goes_while_it_waits_gives_its_volume_back() {
     let mut state = two();
     taken(actions(&mut state));
