@@ -3,7 +3,7 @@
 use crate::cluster::{Cluster, Failure};
 use crate::control::run::Controllers;
 use crate::host::SimulatedHost;
-use crate::node::{Kubelets, Sink};
+use crate::node::{Folders, Kubelets, NodeFolder, Sink};
 use crate::observe::{Observer, Tally};
 use crate::scenario::{self, Scenario};
 use crate::tell::Teller;
@@ -64,6 +64,8 @@ pub struct Options {
     pub pace: u32,
     /// How long containers take to start.
     pub start_after: Duration,
+    /// Lets nodes be looked into as real ones can; worlds of more than [`Folders::MOST_NODES`] have none that can.
+    pub folders: Option<Folders>,
 }
 
 impl Default for Options {
@@ -84,6 +86,7 @@ impl Default for Options {
             figures: Duration::from_secs(5),
             pace: 60,
             start_after: Duration::ZERO,
+            folders: None,
         }
     }
 }
@@ -139,6 +142,11 @@ pub struct Counts {
 }
 
 impl Options {
+    /// Where nodes can be looked into, if they can.
+    pub(crate) fn folders(&self) -> Option<&Folders> {
+        self.folders.as_ref().filter(|_| self.nodes <= Folders::MOST_NODES)
+    }
+
     /// How our scheduler is started, if it is.
     fn scheduler(&self, cluster: Access, counts: &Counts) -> Option<scheduler::Options> {
         if self.scheduler == Scheduler::Other {
@@ -178,6 +186,7 @@ pub struct World {
     counts: Arc<Counts>,
     notices: Option<mpsc::Receiver<Notice>>,
     observer: Arc<Observer>,
+    folders: Option<Folders>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -261,7 +270,8 @@ impl World {
         let write = cluster.write.clone();
         let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);
         tasks.spawn(workloads::create(count, nodes, seed, write, stop.clone()));
-        Ok(Self { cluster, counts, notices: Some(notices), observer, tasks, stop })
+        let folders = options.folders().cloned();
+        Ok(Self { cluster, counts, notices: Some(notices), observer, folders, tasks, stop })
     }
 
     /// What happened so far.
@@ -280,6 +290,12 @@ impl World {
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Where a node can be looked into, if it can and while it is there.
+    #[must_use]
+    pub fn folder(&self, node: &str) -> Option<NodeFolder> {
+        self.folders.as_ref().map(|folders| folders.of(node))
     }
 
     /// Pods that run now.
