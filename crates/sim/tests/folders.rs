@@ -71,19 +71,19 @@ async fn a_pod_is_found_by_what_the_api_says_and_slowed_by_what_is_written() {
         let figures = last.lock().unwrap().clone()?;
         Some(figures.pods.first()?.containers.get("main")?.cpu_milli)
     };
-    let uses = async |what: &str, wanted: &dyn Fn(i64) -> bool| {
+    let wait = async |what: &str, wanted: &dyn Fn(i64) -> bool| {
         until(what, async || used().filter(|milli| wanted(*milli))).await;
     };
-    uses("it uses what it wants", &|milli| milli >= 2000).await;
+    wait("it uses what it wants", &|milli| milli >= 2000).await;
     let runtime = Runtime::at(folder.socket(), common::PATIENCE).unwrap();
     assert_eq!(runtime.version().await.unwrap().name, "containerd");
     runtime.set_quota(id, CpuQuota::Us(20_000)).await.unwrap();
     assert_eq!(fs::read_to_string(&max).unwrap(), "20000 100000\n");
-    uses("it is slowed through the socket", &|milli| milli == 200).await;
+    wait("it is slowed through the socket", &|milli| milli == 200).await;
     fs::write(&max, "50000 100000").unwrap();
-    uses("it is given more by its file", &|milli| milli == 500).await;
+    wait("it is given more by its file", &|milli| milli == 500).await;
     runtime.set_quota(id, CpuQuota::Unlimited).await.unwrap();
-    uses("it is let go", &|milli| milli >= 2000).await;
+    wait("it is let go", &|milli| milli >= 2000).await;
 
     pods.delete("busy", &DeleteParams::default().grace_period(0)).await.unwrap();
     until("its folder is gone", async || (!slice.exists()).then_some(())).await;

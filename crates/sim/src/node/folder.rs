@@ -19,7 +19,7 @@ mod tests;
 mod text;
 mod tree;
 
-use super::{Figures, Kubelets, PodFigures};
+use super::{Figures, Kubelets, NodeFigures, PodFigures};
 use crate::cluster::Pod;
 use files::Files;
 use jiff::Timestamp;
@@ -172,26 +172,31 @@ impl Keeper {
         ticked.await.ok()
     }
 
+    /// What goes wrong with one node does not hold up the others; the first of it is told.
     fn tick(&mut self) -> io::Result<()> {
+        let mut told = Ok(());
         // What others wrote counts from now on; then all goes on by what is used now.
         for kept in self.nodes.values() {
-            kept.tree.lock().unwrap_or_else(PoisonError::into_inner).adopt()?;
+            told = told.and(kept.tree.lock().unwrap_or_else(PoisonError::into_inner).adopt());
         }
         let figures = self.kubelets.measure(Timestamp::now(), self.folders.every);
         self.nodes.retain(|name, _| figures.nodes.iter().any(|node| node.name == *name));
         let pods = by_node(&self.kubelets, &figures);
         for node in &figures.nodes {
-            if !self.nodes.contains_key(&node.name) {
-                let kept = self.add(&node.name)?;
-                self.nodes.insert(node.name.clone(), kept);
-            }
-            let Some(kept) = self.nodes.get(&node.name) else { continue };
             let pods = pods.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-            let mut tree = kept.tree.lock().unwrap_or_else(PoisonError::into_inner);
-            tree.tick(Instant::now(), node, pods)?;
+            told = told.and(self.tick_node(node, pods));
         }
         while self.servers.try_join_next().is_some() {}
-        Ok(())
+        told
+    }
+
+    fn tick_node(&mut self, node: &NodeFigures, pods: &[(Arc<Pod>, &PodFigures)]) -> io::Result<()> {
+        if !self.nodes.contains_key(&node.name) {
+            let kept = self.add(&node.name)?;
+            self.nodes.insert(node.name.clone(), kept);
+        }
+        let Some(kept) = self.nodes.get(&node.name) else { return Ok(()) };
+        kept.tree.lock().unwrap_or_else(PoisonError::into_inner).tick(Instant::now(), node, pods)
     }
 
     fn add(&mut self, name: &str) -> io::Result<Kept> {

@@ -8,7 +8,8 @@ use crate::node::usage::Meter;
 use crate::node::{Shape, Use};
 use loadline_api::cri::v1::runtime_service_server::RuntimeService as _;
 use loadline_api::cri::v1::{
-    ContainerFilter, LinuxContainerResources, ListContainersRequest, UpdateContainerResourcesRequest,
+    ContainerFilter, ContainerStateValue, LinuxContainerResources, ListContainersRequest,
+    UpdateContainerResourcesRequest,
 };
 use loadline_core::qos::{Class, CpuQuota};
 use std::fs;
@@ -313,7 +314,7 @@ async fn the_runtime_lists_containers_with_the_labels_of_a_kubelet() {
             "nobody has that label",
         ),
         (
-            ContainerFilter { state: Some(Default::default()), ..ContainerFilter::default() },
+            ContainerFilter { state: Some(ContainerStateValue::default()), ..ContainerFilter::default() },
             0,
             "none was merely created",
         ),

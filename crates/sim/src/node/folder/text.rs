@@ -14,6 +14,7 @@ pub const LEAST_US: i64 = 1000;
 const PERIODS_US: std::ops::RangeInclusive<i64> = 1000..=1_000_000;
 /// The controllers of every cgroup.
 pub const CONTROLLERS: &str = "cpuset cpu io memory hugetlb pids rdma misc\n";
+const PAGE: u64 = 4096;
 /// What time averages are taken over, in seconds: load, and pressure.
 const LOAD_S: [f64; 3] = [60.0, 300.0, 900.0];
 const PRESSURE_S: [f64; 3] = [10.0, 60.0, 300.0];
@@ -122,7 +123,7 @@ impl Memory {
     /// That much is used, and an eighth of it cached beside it, in whole pages.
     pub fn of(used: i64) -> Self {
         let used = u64::try_from(used).unwrap_or(0);
-        Self { used, cached: used / 8 >> 12 << 12 }
+        Self { used, cached: (used / 8) & !(PAGE - 1) }
     }
 
     pub fn add(&mut self, other: Self) {

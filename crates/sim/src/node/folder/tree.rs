@@ -9,7 +9,7 @@ use crate::node::{NodeFigures, PodFigures, Shape};
 use jiff::Timestamp;
 use loadline_core::qos::{Class, CpuQuota};
 use loadline_core::quantity::Quantity;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,16 +41,23 @@ pub struct Tree {
     load: Load,
     pressure: Pressure,
     /// By path: the one of all pods, and those of classes.
-    slices: BTreeMap<&'static str, Cpu>,
+    slices: BTreeMap<&'static str, Cgroup>,
     /// By uid.
     pods: BTreeMap<Arc<str>, PodFolder>,
+}
+
+/// A folder of counters. Only what has changed is written.
+#[derive(Debug)]
+struct Cgroup {
+    path: PathBuf,
+    cpu: Cpu,
+    memory: Memory,
 }
 
 #[derive(Debug)]
 struct PodFolder {
     pod: Arc<Pod>,
-    path: PathBuf,
-    cpu: Cpu,
+    cgroup: Cgroup,
     containers: Vec<ContainerFolder>,
 }
 
@@ -58,8 +65,7 @@ struct PodFolder {
 struct ContainerFolder {
     id: String,
     name: String,
-    path: PathBuf,
-    cpu: Cpu,
+    cgroup: Cgroup,
     /// `cpu.max`, as it was when we looked last.
     max: String,
     /// What else was found there and makes no sense. It may be about to.
@@ -90,15 +96,37 @@ const KUBEPODS: &str = "sys/fs/cgroup/kubepods.slice";
 const BURSTABLE: &str = "sys/fs/cgroup/kubepods.slice/kubepods-burstable.slice";
 const BEST_EFFORT: &str = "sys/fs/cgroup/kubepods.slice/kubepods-besteffort.slice";
 
-/// The files of a cgroup that has done nothing yet.
-fn cgroup(max: String, memory: Memory) -> Vec<(&'static str, String)> {
-    vec![
-        ("cgroup.controllers", CONTROLLERS.to_owned()),
-        ("cpu.stat", Cpu::default().stat()),
-        ("cpu.max", max),
-        ("memory.current", memory.current()),
-        ("memory.stat", memory.stat()),
-    ]
+impl Cgroup {
+    /// One that has done nothing yet.
+    fn new(path: impl Into<PathBuf>, memory: Memory) -> Self {
+        Self { path: path.into(), cpu: Cpu::default(), memory }
+    }
+
+    /// Its files, for who makes it.
+    fn files(&self, max: String) -> Vec<(&'static str, String)> {
+        vec![
+            ("cgroup.controllers", CONTROLLERS.to_owned()),
+            ("cpu.stat", self.cpu.stat()),
+            ("cpu.max", max),
+            ("memory.current", self.memory.current()),
+            ("memory.stat", self.memory.stat()),
+        ]
+    }
+
+    fn pass(&mut self, files: &Files, rate: Rate, passed: Duration) -> io::Result<()> {
+        let before = self.cpu;
+        self.cpu.pass(rate, passed);
+        if self.cpu == before { Ok(()) } else { files.write(self.path.join("cpu.stat"), &self.cpu.stat()) }
+    }
+
+    fn hold(&mut self, files: &Files, memory: Memory) -> io::Result<()> {
+        if self.memory == memory {
+            return Ok(());
+        }
+        self.memory = memory;
+        files.write(self.path.join("memory.current"), &memory.current())?;
+        files.write(self.path.join("memory.stat"), &memory.stat())
+    }
 }
 
 impl Tree {
@@ -121,7 +149,9 @@ impl Tree {
             cpu: Cpu::default(),
             load: Load::default(),
             pressure: Pressure::default(),
-            slices: [KUBEPODS, BURSTABLE, BEST_EFFORT].map(|path| (path, Cpu::default())).into(),
+            slices: [KUBEPODS, BURSTABLE, BEST_EFFORT]
+                .map(|path| (path, Cgroup::new(path, Memory::default())))
+                .into(),
             pods: BTreeMap::new(),
         };
         let mut all = vec![
@@ -133,9 +163,9 @@ impl Tree {
             ("proc/pressure/io".to_owned(), Pressure::default().text()),
         ];
         all.extend(tree.gauges(Memory::default()).map(|(path, text)| (path.to_owned(), text)));
-        for slice in tree.slices.keys() {
-            let files = cgroup(text::cpu_max(CpuQuota::Unlimited), Memory::default());
-            all.extend(files.into_iter().map(|(name, text)| (format!("{slice}/{name}"), text)));
+        for (path, slice) in &tree.slices {
+            let files = slice.files(text::cpu_max(CpuQuota::Unlimited)).into_iter();
+            all.extend(files.map(|(name, text)| (format!("{path}/{name}"), text)));
         }
         let all: Vec<(&str, String)> = all.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
         tree.files.add("", &all)?;
@@ -159,13 +189,13 @@ impl Tree {
     pub fn adopt(&mut self) -> io::Result<()> {
         for (uid, pod) in &mut self.pods {
             for container in &mut pod.containers {
-                let path = container.path.join("cpu.max");
+                let path = container.cgroup.path.join("cpu.max");
                 let found = fs::read_to_string(self.files.path(&path))?;
                 if found.trim_end() == container.max.trim_end() {
                     container.odd = None;
                 } else if let Some(quota) = text::quota(&found) {
                     self.quotas.set(uid, &container.name, quota);
-                    // Shown as the kernel would by whoever writes next, if it is not.
+                    // If the kernel would show it otherwise, that is written with the next tick.
                     container.max = found;
                     container.odd = None;
                 } else if container.odd.as_ref() == Some(&found) {
@@ -192,26 +222,31 @@ impl Tree {
         self.come_and_go(pods)?;
 
         let are_gauges_due = self.gauges_due <= passed;
-        self.gauges_due = if are_gauges_due { GAUGES_EVERY } else { self.gauges_due - passed };
-        let mut memory = BTreeMap::<&str, Memory>::new();
+        self.gauges_due = if are_gauges_due { GAUGES_EVERY } else { self.gauges_due.saturating_sub(passed) };
+        let mut rates: BTreeMap<&str, Rate> =
+            self.slices.keys().map(|path| (*path, Rate::default())).collect();
+        let mut memory: BTreeMap<&str, Memory> =
+            self.slices.keys().map(|path| (*path, Memory::default())).collect();
         let mut held_milli = 0;
         for (object, figures) in pods {
             let Some(pod) = self.pods.get_mut(&figures.uid) else { continue };
             pod.pod = Arc::clone(object);
-            let used_milli = figures.containers.values().map(|used| used.cpu_milli).sum();
-            held_milli += figures.held_milli.values().sum::<i64>();
-            let rate = Rate { used_milli, ..Rate::default() };
-            let (of_class, _) = slice(object.class);
-            for path in if of_class == KUBEPODS { vec![KUBEPODS] } else { vec![KUBEPODS, of_class] } {
-                self.slices.entry(path).or_default().pass(rate, passed);
-            }
-            pod.tick(&self.files, &self.quotas, figures, rate, passed)?;
+            pod.tick(&self.files, &self.quotas, figures, passed)?;
             if are_gauges_due {
-                let used = pod.remember(&self.files, figures)?;
-                memory.entry(KUBEPODS).or_default().add(used);
-                if of_class != KUBEPODS {
-                    memory.entry(of_class).or_default().add(used);
-                }
+                pod.hold(&self.files, figures)?;
+            }
+            let used_milli: i64 = figures.containers.values().map(|used| used.cpu_milli).sum();
+            held_milli += figures.held_milli.values().sum::<i64>();
+            let (of_class, _) = slice(object.class);
+            for path in BTreeSet::from([KUBEPODS, of_class]) {
+                rates.entry(path).or_default().used_milli += used_milli;
+                memory.entry(path).or_default().add(pod.cgroup.memory);
+            }
+        }
+        for (path, slice) in &mut self.slices {
+            slice.pass(&self.files, rates[path], passed)?;
+            if are_gauges_due {
+                slice.hold(&self.files, memory[path])?;
             }
         }
 
@@ -221,15 +256,8 @@ impl Tree {
         self.pressure.pass(used_milli, node.short_milli.saturating_add(held_milli), passed);
         self.files.write("proc/stat", &self.stat())?;
         self.files.write(Path::new(CGROUP).join("cpu.stat"), &self.cpu.top_stat())?;
-        for (path, cpu) in &self.slices {
-            self.files.write(Path::new(path).join("cpu.stat"), &cpu.stat())?;
-        }
         if are_gauges_due {
-            for path in self.slices.keys() {
-                write_memory(&self.files, Path::new(path), memory.get(path).copied().unwrap_or_default())?;
-            }
-            let cached = memory.get(KUBEPODS).map_or(0, |memory| memory.cached);
-            let memory = Memory { cached, ..Memory::of(node.used.memory_bytes) };
+            let memory = Memory { cached: memory[KUBEPODS].cached, ..Memory::of(node.used.memory_bytes) };
             for (path, text) in self.gauges(memory) {
                 self.files.write(path, &text)?;
             }
@@ -239,12 +267,11 @@ impl Tree {
 
     /// Folders for pods that have come, none for those that have gone.
     fn come_and_go(&mut self, pods: &[(Arc<Pod>, &PodFigures)]) -> io::Result<()> {
-        let here: HashMap<&str, ()> = pods.iter().map(|(_, figures)| (&*figures.uid, ())).collect();
-        let gone: Vec<Arc<str>> =
-            self.pods.keys().filter(|uid| !here.contains_key(&***uid)).cloned().collect();
+        let here: HashSet<&str> = pods.iter().map(|(_, figures)| &*figures.uid).collect();
+        let gone: Vec<Arc<str>> = self.pods.keys().filter(|uid| !here.contains(&***uid)).cloned().collect();
         for uid in gone {
             if let Some(pod) = self.pods.get(&uid) {
-                self.files.remove(&pod.path)?;
+                self.files.remove(&pod.cgroup.path)?;
             }
             self.pods.remove(&uid);
         }
@@ -286,41 +313,33 @@ impl PodFolder {
         let uid = &figures.uid;
         let (slice, prefix) = slice(pod.class);
         let path = PathBuf::from(format!("{slice}/{prefix}-pod{}.slice", uid.replace('-', "_")));
-        let mut memory = Memory::of(SANDBOX_BYTES);
         let scope = |id: &str| format!("cri-containerd-{id}.scope");
         let mut inside: Vec<(String, String)> = Vec::new();
         let mut add = |id: &str, files: Vec<(&str, String)>| {
             inside.extend(files.into_iter().map(|(name, text)| (format!("{}/{name}", scope(id)), text)));
         };
-        add(&bare_id(uid, SANDBOX), cgroup(text::cpu_max(CpuQuota::Unlimited), memory));
+        let unlimited = || text::cpu_max(CpuQuota::Unlimited);
+        let sandbox = Cgroup::new("", Memory::of(SANDBOX_BYTES));
+        add(&bare_id(uid, SANDBOX), sandbox.files(unlimited()));
         let mut containers = Vec::new();
         for (name, used) in &figures.containers {
             let (id, spec) = (bare_id(uid, name), spec(pod, name));
-            let quota = spec.map_or(CpuQuota::Unlimited, |spec| quotas.get(uid, spec));
+            let cgroup = Cgroup::new(path.join(scope(&id)), Memory::of(used.memory_bytes));
+            let max = text::cpu_max(spec.map_or(CpuQuota::Unlimited, |spec| quotas.get(uid, spec)));
             let asked =
                 spec.and_then(|spec| spec.resources.requests.get("cpu")).map_or(0, Quantity::milli_value);
             let most = spec.and_then(|spec| spec.resources.limits.get("memory")).map(Quantity::value);
-            let max = text::cpu_max(quota);
-            let used = Memory::of(used.memory_bytes);
-            memory.add(used);
-            let mut files = cgroup(max.clone(), used);
+            let mut files = cgroup.files(max.clone());
             files.push(("cpu.weight", text::cpu_weight(asked)));
             files.push(("memory.max", most.map_or("max\n".to_owned(), |most| format!("{most}\n"))));
             add(&id, files);
-            let path = path.join(scope(&id));
-            containers.push(ContainerFolder {
-                id,
-                name: name.clone(),
-                path,
-                cpu: Cpu::default(),
-                max,
-                odd: None,
-            });
+            containers.push(ContainerFolder { id, name: name.clone(), cgroup, max, odd: None });
         }
-        let mut all = cgroup(text::cpu_max(CpuQuota::Unlimited), memory);
+        let cgroup = Cgroup::new(path, memory(figures));
+        let mut all = cgroup.files(unlimited());
         all.extend(inside.iter().map(|(path, text)| (path.as_str(), text.clone())));
-        files.add(&path, &all)?;
-        Ok(Self { pod: Arc::clone(pod), path, cpu: Cpu::default(), containers })
+        files.add(&cgroup.path, &all)?;
+        Ok(Self { pod: Arc::clone(pod), cgroup, containers })
     }
 
     fn tick(
@@ -328,34 +347,38 @@ impl PodFolder {
         files: &Files,
         quotas: &Quotas,
         figures: &PodFigures,
-        rate: Rate,
         passed: Duration,
     ) -> io::Result<()> {
+        let mut all = Rate::default();
         for container in &mut self.containers {
             let quota = spec(&self.pod, &container.name).map(|spec| quotas.get(&figures.uid, spec));
             let quota = quota.unwrap_or(CpuQuota::Unlimited);
             let used_milli = figures.containers.get(&container.name).map_or(0, |used| used.cpu_milli);
             let held_milli = figures.held_milli.get(&container.name).copied().unwrap_or(0);
             let is_limited = matches!(quota, CpuQuota::Us(_));
-            container.cpu.pass(Rate { used_milli, held_milli, is_limited }, passed);
-            files.write(container.path.join("cpu.stat"), &container.cpu.stat())?;
+            all.used_milli += used_milli;
+            container.cgroup.pass(files, Rate { used_milli, held_milli, is_limited }, passed)?;
             container.show(files, quota)?;
         }
-        self.cpu.pass(rate, passed);
-        files.write(self.path.join("cpu.stat"), &self.cpu.stat())
+        self.cgroup.pass(files, all, passed)
     }
 
-    /// Writes what is in memory, and returns all of it.
-    fn remember(&self, files: &Files, figures: &PodFigures) -> io::Result<Memory> {
-        let mut all = Memory::of(SANDBOX_BYTES);
-        for container in &self.containers {
+    fn hold(&mut self, files: &Files, figures: &PodFigures) -> io::Result<()> {
+        for container in &mut self.containers {
             let used = figures.containers.get(&container.name).map_or(0, |used| used.memory_bytes);
-            write_memory(files, &container.path, Memory::of(used))?;
-            all.add(Memory::of(used));
+            container.cgroup.hold(files, Memory::of(used))?;
         }
-        write_memory(files, &self.path, all)?;
-        Ok(all)
+        self.cgroup.hold(files, memory(figures))
     }
+}
+
+/// What a pod has in memory: its containers and its sandbox.
+fn memory(figures: &PodFigures) -> Memory {
+    let mut all = Memory::of(SANDBOX_BYTES);
+    for used in figures.containers.values() {
+        all.add(Memory::of(used.memory_bytes));
+    }
+    all
 }
 
 impl ContainerFolder {
@@ -363,7 +386,7 @@ impl ContainerFolder {
     fn show(&mut self, files: &Files, quota: CpuQuota) -> io::Result<()> {
         let max = text::cpu_max(quota);
         if max.trim_end() != self.max.trim_end() {
-            files.write(self.path.join("cpu.max"), &max)?;
+            files.write(self.cgroup.path.join("cpu.max"), &max)?;
             self.max = max;
         }
         Ok(())
@@ -372,9 +395,4 @@ impl ContainerFolder {
 
 fn spec<'a>(pod: &'a Pod, name: &str) -> Option<&'a Container> {
     pod.containers.iter().chain(&pod.init_containers).find(|container| container.name == name)
-}
-
-fn write_memory(files: &Files, cgroup: &Path, memory: Memory) -> io::Result<()> {
-    files.write(cgroup.join("memory.current"), &memory.current())?;
-    files.write(cgroup.join("memory.stat"), &memory.stat())
 }
