@@ -17,7 +17,7 @@ use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::quantity::Quantity;
 use loadline_manifests::{Manifests, PolicyInput};
-use loadline_sim::node::{Figures, Sink, Use};
+use loadline_sim::node::{Figures, Folders, Sink, Use};
 use loadline_sim::world::Scheduler;
 use loadline_sim::{Options, Scenario};
 use site::Site;
@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 const LEARN_EVERY: Duration = Duration::from_secs(5);
 /// Time between two looks of the agents.
 const PROTECT_EVERY: Duration = Duration::from_secs(2);
+/// Time between two ticks of what agents see: much shorter than between their looks.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
@@ -47,6 +49,9 @@ pub async fn run(args: &Up) -> Result<()> {
     let (ended, started) = (signal::ended(), Instant::now());
     let mut sites = Vec::new();
     for number in 0..args.clusters {
+        // Where there is no place for folders, agents are told what nodes use.
+        let folders = options.protect.and_then(|_| Folders::new(COUNT_EVERY).ok());
+        let options = Options { folders, ..options.clone() };
         sites.push(Site::start(args, &options, number).await?);
     }
     let clusters: Vec<_> = sites.iter().map(|site| (site.name.as_str(), site.url.as_str())).collect();

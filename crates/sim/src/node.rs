@@ -1,11 +1,12 @@
 //! What does a node do? It registers, sends heartbeats, runs the pods bound to it and reports what they use.
 //!
 //! All simulated nodes share one watch of pods and one of nodes, so a thousand of them cost little more than
-//! one.
+//! one. Few of them can be looked into as real ones can, see [`Folders`].
 
 mod address;
 mod burn;
 mod exporter;
+mod folder;
 mod life;
 mod quota;
 mod run;
@@ -16,6 +17,7 @@ mod usage;
 pub(crate) use burn::USAGE_CPU;
 pub use burn::Use;
 pub use exporter::Exporters;
+pub use folder::{Folders, NodeFolder};
 pub use life::{Stage, next};
 pub use run::Kubelets;
 pub use shape::Shape;

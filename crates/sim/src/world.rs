@@ -3,7 +3,7 @@
 use crate::cluster::{Cluster, Failure};
 use crate::control::run::Controllers;
 use crate::host::SimulatedHost;
-use crate::node::{Kubelets, Sink};
+use crate::node::{Folders, Kubelets, NodeFolder, Sink};
 use crate::observe::{Observer, Tally};
 use crate::scenario::{self, Scenario};
 use crate::tell::Teller;
@@ -14,7 +14,9 @@ use loadline_api::scheduler::{Configuration, SchedulerProfile};
 use loadline_core::load::policy::Rules;
 use loadline_core::view::Phase;
 use loadline_services::cluster::{Access, Recorder};
-use loadline_services::ctx::{Ctx, Notice, Notices};
+use loadline_services::ctx::{Ctx, Metrics, Notice, Notices};
+use loadline_services::node::Runtime;
+use loadline_services::node::local::{self, Local};
 use loadline_services::reload::Source;
 use loadline_services::sources::metrics_api;
 use loadline_services::{agent, annotator, recommender, scheduler};
@@ -27,6 +29,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Pods of these schedulers are given a node.
 const SCHEDULERS: [&str; 2] = ["default-scheduler", "loadline"];
+/// No call to the runtime of a simulated node may take longer.
+const RUNTIME_DEADLINE: Duration = Duration::from_secs(2);
+/// Where the agent of a simulated node keeps its journal.
+const JOURNAL: &str = "var/lib/loadline/agent";
 /// Notices waiting to be read.
 const WAITING_NOTICES: usize = 256;
 
@@ -64,6 +70,8 @@ pub struct Options {
     pub pace: u32,
     /// How long containers take to start.
     pub start_after: Duration,
+    /// Lets nodes be looked into as real ones can; worlds of more than [`Folders::MOST_NODES`] have none that can.
+    pub folders: Option<Folders>,
 }
 
 impl Default for Options {
@@ -84,6 +92,7 @@ impl Default for Options {
             figures: Duration::from_secs(5),
             pace: 60,
             start_after: Duration::ZERO,
+            folders: None,
         }
     }
 }
@@ -139,6 +148,11 @@ pub struct Counts {
 }
 
 impl Options {
+    /// Where nodes can be looked into, if they can.
+    pub(crate) fn folders(&self) -> Option<&Folders> {
+        self.folders.as_ref().filter(|_| self.nodes <= Folders::MOST_NODES)
+    }
+
     /// How our scheduler is started, if it is.
     fn scheduler(&self, cluster: Access, counts: &Counts) -> Option<scheduler::Options> {
         if self.scheduler == Scheduler::Other {
@@ -156,6 +170,41 @@ impl Options {
             ..scheduler::Options::new(cluster)
         })
     }
+}
+
+/// One agent for each node that can be looked into, as on real ones; else one for all, which is told what they use.
+fn agents(
+    world: &Options,
+    every: Duration,
+    client: &Client,
+    (cluster, kubelets): (&Arc<Cluster>, Arc<Kubelets>),
+    counts: &Counts,
+) -> Vec<agent::Options> {
+    let one = |nodes: agent::Nodes, host: Arc<dyn agent::Host>| agent::Options {
+        every,
+        metrics: counts.agent.clone(),
+        ..agent::Options::new(Access::Client(client.clone()), nodes, host)
+    };
+    let Some(folders) = world.folders() else {
+        return vec![one(agent::Nodes::All, Arc::new(SimulatedHost::new(cluster.clone(), kubelets)))];
+    };
+    let of_node = |node: Arc<str>| {
+        let folder = folders.of(&node);
+        // The path was tried when the folders were made.
+        let runtime = Runtime::at(folder.socket(), RUNTIME_DEADLINE).ok()?;
+        let host = Local::new(local::Options {
+            node: node.clone(),
+            root: folder.root().to_owned(),
+            cgroup_root: String::new(),
+            interfaces: Vec::new(),
+            count_iowait: false,
+            actuator: local::Actuator::Runtime(runtime),
+        });
+        let journal = Some(folder.root().join(JOURNAL));
+        Some(agent::Options { journal, ..one(agent::Nodes::One(node.to_string()), Arc::new(host)) })
+    };
+    let nodes = cluster.nodes.all();
+    nodes.iter().filter_map(|node| of_node(node.meta.id.key.name.clone())).collect()
 }
 
 /// Runs a component that is to run until the end.
@@ -178,6 +227,7 @@ pub struct World {
     counts: Arc<Counts>,
     notices: Option<mpsc::Receiver<Notice>>,
     observer: Arc<Observer>,
+    folders: Option<Folders>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -243,14 +293,11 @@ impl World {
             for definition in agent::definitions() {
                 cluster.write.define(&definition).await?;
             }
-            let host = Arc::new(SimulatedHost::new(cluster.clone(), kubelets));
-            let metrics = counts.agent.clone();
-            let options = agent::Options {
-                every,
-                metrics,
-                ..agent::Options::new(Access::Client(client), agent::Nodes::All, host)
-            };
-            tasks.spawn(component("agent", agent::run(ctx, options), stop.clone()));
+            for one in agents(options, every, &client, (&cluster, kubelets), &counts) {
+                // Each has metrics of its own, as it would on a node of its own.
+                let ctx = Ctx { metrics: Metrics::default(), ..ctx.clone() };
+                tasks.spawn(component("agent", agent::run(ctx, one), stop.clone()));
+            }
         }
         if let Some(scenario) = options.scenario {
             let write = cluster.write.clone();
@@ -259,7 +306,8 @@ impl World {
         let write = cluster.write.clone();
         let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);
         tasks.spawn(workloads::create(count, nodes, seed, write, stop.clone()));
-        Ok(Self { cluster, counts, notices: Some(notices), observer, tasks, stop })
+        let folders = options.folders().cloned();
+        Ok(Self { cluster, counts, notices: Some(notices), observer, folders, tasks, stop })
     }
 
     /// What happened so far.
@@ -278,6 +326,12 @@ impl World {
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Where a node can be looked into, if it can and while it is there.
+    #[must_use]
+    pub fn folder(&self, node: &str) -> Option<NodeFolder> {
+        self.folders.as_ref().map(|folders| folders.of(node))
     }
 
     /// Pods that run now.

@@ -24,7 +24,7 @@ const MASKS: &[(&str, &str)] = &[
     (r"\bweb-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b", "web-HASH"),
     (r"pod-template-hash=\S+", "pod-template-hash=HASH"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
-    (r"loadline-sim://[0-9a-f]{64}", "CONTAINER"),
+    (r"containerd://[0-9a-f]{64}", "CONTAINER"),
     // Times and ages.
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4}( \w+)?( m=\S+)?", "TIME"),

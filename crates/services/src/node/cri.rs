@@ -132,8 +132,8 @@ impl Runtime {
     /// # Errors
     /// When it was not done, or it is not known whether it was. A quota that is unknown is refused without asking.
     pub async fn set_quota(&self, container_id: &str, quota: CpuQuota) -> Result<(), Error> {
-        // On the wire 0 means "as it is": answered with success, it would pretend that something was done.
-        let us = quota.us().filter(|us| *us != 0);
+        // On the wire 0 means "as it is": the answer would pretend that something was done.
+        let us = quota.us().filter(|us| *us == -1 || *us > 0);
         let Some(cpu_quota) = us else { return Err(Error::Refused("no quota was given".to_owned())) };
         let linux = LinuxContainerResources { cpu_quota, ..LinuxContainerResources::default() };
         let request =

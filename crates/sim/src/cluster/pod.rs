@@ -4,6 +4,7 @@ use super::{ObjectMeta, meta, resource};
 use jiff::Timestamp;
 use loadline_api::Error;
 use loadline_api::json::Tree;
+use loadline_core::qos::Class;
 use loadline_core::requests::{self, Options};
 use loadline_core::resources::List;
 use loadline_core::select::node::{NodeAffinity, Required};
@@ -58,6 +59,8 @@ pub struct Pod {
     pub host_network: bool,
     /// Where it is in its life.
     pub phase: Phase,
+    /// How well it is served, as the API server says.
+    pub class: Class,
     /// Since when it is ready.
     pub ready: Option<Timestamp>,
     /// Since when its node runs it.
@@ -100,6 +103,7 @@ struct RawAffinity {
 #[serde(default, rename_all = "camelCase")]
 struct RawStatus {
     phase: Phase,
+    qos_class: String,
     conditions: Vec<RawCondition>,
     start_time: Option<Timestamp>,
     #[serde(rename = "podIP")]
@@ -141,6 +145,7 @@ impl Watched for Pod {
             containers: spec.containers,
             init_containers: spec.init_containers,
             phase: status.phase,
+            class: Class::named(&status.qos_class).unwrap_or_default(),
             ready: since("Ready"),
             scheduled: since("PodScheduled"),
             unschedulable: unschedulable.and_then(|c| c.message.clone()),

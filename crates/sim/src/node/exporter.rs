@@ -124,7 +124,7 @@ mod tests {
         Figures {
             at: Timestamp::from_second(second).unwrap(),
             window: Duration::from_secs(5),
-            nodes: vec![NodeFigures { name: "node-00".to_owned(), used }],
+            nodes: vec![NodeFigures { name: "node-00".to_owned(), used, short_milli: 0 }],
             pods: Vec::new(),
         }
     }

@@ -119,8 +119,13 @@ fn container(pod: &Pod, c: &Container, state: &Value, running: bool) -> Value {
 }
 
 fn container_id(pod: &Pod, name: &str) -> String {
-    let half = |seed| super::dice(seed, &format!("{}/{name}", pod.meta.id.uid));
-    format!("loadline-sim://{:016x}{:016x}{:016x}{:016x}", half(0), half(1), half(2), half(3))
+    format!("containerd://{}", bare_id(&pod.meta.id.uid, name))
+}
+
+/// What the runtime of a node calls a container of a pod; the same whenever it is asked.
+pub fn bare_id(uid: &str, name: &str) -> String {
+    let part = |seed| super::dice(seed, &format!("{uid}/{name}"));
+    format!("{:016x}{:016x}{:016x}{:016x}", part(0), part(1), part(2), part(3))
 }
 
 /// Conditions, to be merged by type: the server keeps `PodScheduled`.
@@ -214,6 +219,8 @@ mod tests {
         let patch = running(&pod, &Site { host_ip: "172.18.0.1", pod_ip: "10.64.0.2", now: at(0) });
         let status = &patch["status"];
         assert_eq!(status["containerStatuses"][0]["ready"], true);
+        let id = status["containerStatuses"][0]["containerID"].as_str().unwrap();
+        assert_eq!(id, format!("containerd://{}", bare_id(&pod.meta.id.uid, "a")), "as its runtime calls it");
         assert_eq!(status["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
         assert!(status["conditions"].as_array().unwrap().iter().all(|c| c["type"] != "PodScheduled"));
     }

@@ -1,10 +1,11 @@
 //! The loops of all simulated nodes: register, send heartbeats, run pods, report figures.
 
 use super::address::Addresses;
+use super::folder::Keeper;
 use super::life::{self, Site, Stage};
 use super::quota::Quotas;
 use super::usage::{Figures, Meter, Sink};
-use super::{Shape, Use, next};
+use super::{PodFigures, Shape, Use, next};
 use crate::cluster::{Cluster, Failure, Key, Patch, Pod, resource};
 use crate::observe::Observer;
 use crate::tell::{About, Event, Teller};
@@ -94,6 +95,12 @@ impl Kubelets {
         for beat in [Beat::Heartbeat, Beat::Figures] {
             let (kubelets, stop) = (self.clone(), stop.clone());
             tasks.spawn(async move { kubelets.beat(beat, &stop).await });
+        }
+        // Whoever looks into a node finds its folder as soon as there is the node.
+        if let Some(folders) = self.options.folders()
+            && let Some(keeper) = Keeper::new(self.clone(), folders.clone()).begin().await
+        {
+            tasks.spawn(keeper.run(stop.clone()));
         }
         Ok(())
     }
@@ -291,8 +298,18 @@ impl Kubelets {
     }
 
     /// What containers are held to.
-    pub(crate) fn quotas(&self) -> &Quotas {
+    pub(crate) fn quotas(&self) -> &Arc<Quotas> {
         &self.quotas
+    }
+
+    /// What a node looks like.
+    pub(crate) fn shape(&self, node: &str) -> Option<&Shape> {
+        self.shapes.get(node)
+    }
+
+    /// The pod that figures are of, if it is still there.
+    pub(crate) fn pod(&self, figures: &PodFigures) -> Option<Arc<Pod>> {
+        self.cluster.pods.get(&figures.key).filter(|pod| pod.meta.id.uid == figures.uid)
     }
 
     fn report(&self, window: Duration) {

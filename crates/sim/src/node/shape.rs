@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// CPUs and GiB of memory a node may have.
 const SIZES: [(i64, i64, &str); 3] = [(4, 16, "sim.large"), (8, 32, "sim.xlarge"), (16, 64, "sim.2xlarge")];
 const ZONES: [&str; 3] = ["local-a", "local-b", "local-c"];
+/// What runs its containers, as it says.
+pub const RUNTIME: &str = "containerd";
+pub const RUNTIME_VERSION: &str = "2.0.0-sim";
 /// Set aside for the system, not for pods.
 const RESERVED_MILLI: i64 = 100;
 const RESERVED_BYTES: i64 = 512 << 20;
@@ -90,7 +93,7 @@ impl Shape {
             ],
             "nodeInfo": {
                 "architecture": "amd64", "operatingSystem": "linux", "osImage": "Simulated Linux",
-                "kernelVersion": "6.12.0-sim", "containerRuntimeVersion": "loadline-sim://0.1.0",
+                "kernelVersion": "6.12.0-sim", "containerRuntimeVersion": format!("{RUNTIME}://{RUNTIME_VERSION}"),
                 "kubeletVersion": "v1.36.3", "kubeProxyVersion": "",
                 "machineID": id("machine"), "systemUUID": id("system"), "bootID": id("boot"),
             },

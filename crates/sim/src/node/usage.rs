@@ -38,6 +38,8 @@ pub struct Figures {
 pub struct NodeFigures {
     pub name: String,
     pub used: Use,
+    /// CPU that containers may take, want, and do not get because there is none left.
+    pub short_milli: i64,
 }
 
 /// What one pod used.
@@ -47,6 +49,8 @@ pub struct PodFigures {
     pub uid: Arc<str>,
     /// By name.
     pub containers: BTreeMap<String, Use>,
+    /// CPU that containers want and their quotas keep from them, by name; those that are not held back are left out.
+    pub held_milli: BTreeMap<String, i64>,
 }
 
 impl Figures {
@@ -146,6 +150,11 @@ impl Tally {
         self.split = (self.wanted > i128::from(self.room)).then(|| Split::new(self.room, self.wanted));
     }
 
+    /// What nobody gets of what is wanted.
+    fn short_milli(&self) -> i64 {
+        i64::try_from(self.wanted - i128::from(self.room)).unwrap_or(i64::MAX).max(0)
+    }
+
     /// What a container that wants this much gets.
     fn grant(&mut self, wanted: Use) -> Use {
         let cpu_milli = self.split.as_mut().map_or(wanted.cpu_milli, |split| split.next(wanted.cpu_milli));
@@ -182,32 +191,43 @@ impl Meter {
 
         for (pod, wanted) in burns() {
             let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
-            tally.wanted += wanted.map(|(_, wanted)| i128::from(wanted.cpu_milli)).sum::<i128>();
+            tally.wanted += wanted.map(|(_, wanted, _)| i128::from(wanted.cpu_milli)).sum::<i128>();
         }
         tallies.values_mut().for_each(Tally::close);
         let mut out = Vec::with_capacity(pods.len());
         for (pod, wanted) in burns() {
             let Some(tally) = pod.node.as_deref().and_then(|node| tallies.get_mut(node)) else { continue };
-            let containers = wanted.map(|(name, wanted)| (name.to_owned(), tally.grant(wanted)));
+            let mut held_milli = BTreeMap::new();
+            let containers = wanted.map(|(name, wanted, held)| {
+                if held > 0 {
+                    held_milli.insert(name.to_owned(), held);
+                }
+                (name.to_owned(), tally.grant(wanted))
+            });
+            let containers = containers.collect();
             let Meta { key, uid, .. } = pod.meta.id.clone();
-            out.push(PodFigures { key, uid, containers: containers.collect() });
+            out.push(PodFigures { key, uid, containers, held_milli });
         }
         let nodes = tallies.into_iter();
-        let nodes = nodes.map(|(name, tally)| NodeFigures { name: name.to_owned(), used: tally.used });
+        let nodes = nodes.map(|(name, tally)| NodeFigures {
+            name: name.to_owned(),
+            used: tally.used,
+            short_milli: tally.short_milli(),
+        });
         (Figures { at, window, nodes: nodes.collect(), pods: out }, complaints)
     }
 
-    /// What containers want, as far as their quotas let them.
+    /// What containers want, as far as their quotas let them, and how much CPU these keep from them.
     fn held<'a>(
         &'a self,
         pod: &'a Pod,
         wanted: impl Iterator<Item = (&'a str, Use)>,
-    ) -> impl Iterator<Item = (&'a str, Use)> {
+    ) -> impl Iterator<Item = (&'a str, Use, i64)> {
         wanted.map(|(name, wanted)| {
             let container = pod.containers.iter().chain(&pod.init_containers).find(|c| c.name == name);
             let most = container.and_then(|c| quota::milli(self.quotas.get(&pod.meta.id.uid, c)));
             let cpu_milli = most.map_or(wanted.cpu_milli, |most| wanted.cpu_milli.min(most));
-            (name, Use { cpu_milli, ..wanted })
+            (name, Use { cpu_milli, ..wanted }, wanted.cpu_milli - cpu_milli)
         })
     }
 
