@@ -44,7 +44,7 @@ const SOCKET: &str = "cri.sock";
 /// Where files are written before they are moved, beside the folders of nodes.
 const UNFINISHED: &str = ".unfinished";
 
-/// Asks for folders, of all nodes of a world. All of it is gone when the last clone is.
+/// Asks for folders, of all nodes of one world: two have nodes of the same names. All is gone when the last clone is.
 #[derive(Clone, Debug)]
 pub struct Folders {
     top: Arc<TempDir>,
