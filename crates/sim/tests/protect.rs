@@ -10,15 +10,20 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use loadline_apiserver::ApiServer;
+use loadline_sim::node::Folders;
 use loadline_sim::{Options, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-async fn start(server: &ApiServer) -> World {
+/// A world of one node, whose agent looks into a folder or is told what is used.
+async fn start(server: &ApiServer, folders: bool) -> World {
     let sink = metered(server);
     let often = Duration::from_millis(50);
-    let options =
-        Options { nodes: 1, figures: often, measure: often, protect: Some(often), ..Options::default() };
+    // A kernel counts in hundredths of a second: between two looks there have to be many.
+    let looks = if folders { Duration::from_secs(1) } else { often };
+    let folders = folders.then(|| Folders::new(often).unwrap());
+    let protect = Some(looks);
+    let options = Options { nodes: 1, figures: often, measure: often, protect, folders, ..Options::default() };
     World::start(Client::new(server.clone(), "default"), &options, sink).await.unwrap()
 }
 
@@ -43,9 +48,18 @@ fn template(app: &str, limit_milli: i64) -> Value {
 
 #[tokio::test]
 async fn a_victim_comes_back_to_its_node_only_once_that_has_cooled() {
+    a_victim_comes_back_only_once_its_node_has_cooled(false).await;
+}
+
+#[tokio::test]
+async fn the_agent_of_real_nodes_does_the_same_in_the_folder_of_a_simulated_one() {
+    a_victim_comes_back_only_once_its_node_has_cooled(true).await;
+}
+
+async fn a_victim_comes_back_only_once_its_node_has_cooled(folders: bool) {
     let server = ApiServer::default();
     let client = Client::new(server.clone(), "default");
-    let mut world = start(&server).await;
+    let mut world = start(&server, folders).await;
     let mut notices = world.notices().unwrap();
     let cools = json!({"coolDownSeconds": 3, "eviction": {"terminationGracePeriodSeconds": 0}});
     apply(&client, "AvoidanceAction", "avoidanceactions", "evict", cools).await;

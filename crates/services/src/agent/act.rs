@@ -215,6 +215,10 @@ impl Agent {
     ) {
         for write in &plan.steps.writes {
             let written = match located(snapshot, &write.pod, &write.container) {
+                // One that does not answer is waited for once in a cycle.
+                Some(_) if !results.unsure.is_empty() => {
+                    Err(host::Error::Unwritten("nobody answered before".to_owned()))
+                }
                 Some((pod, container)) => {
                     let of = Located { node: &target.meta.key.name, pod, container };
                     self.host.set_quota(&of, write.quota).await
