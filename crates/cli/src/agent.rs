@@ -44,6 +44,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         journal: Some(args.state_dir.clone()),
         restore_on_exit: args.restore_on_exit,
         tune: args.tune_excess,
+        define: args.create_definitions,
         ..Options::new(cluster, Nodes::One(node), Arc::new(host))
     };
     let (status, looked) = (options.status.clone(), options.looked.clone());

@@ -524,6 +524,9 @@ pub struct Up {
     /// Where to write the kubeconfig, instead of a file in your cache folder that goes with the command
     #[arg(long, value_name = "PATH")]
     pub kubeconfig_out: Option<PathBuf>,
+    /// Where to leave a link to the folders of the nodes, to look into them as into machines; up to 50 nodes have one
+    #[arg(long, value_name = "LINK", conflicts_with_all = ["clusters", "compare"])]
+    pub node_folders: Option<PathBuf>,
     /// What nodes look like and pods use follows from this number
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

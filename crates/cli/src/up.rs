@@ -10,7 +10,7 @@ use crate::args::{self, Component, Up};
 use crate::kubeconfig::Kubeconfig;
 use crate::out::{bold, dim, line};
 use crate::signal;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use estimator::Estimator;
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
@@ -22,7 +22,7 @@ use loadline_sim::world::Scheduler;
 use loadline_sim::{Options, Scenario};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -47,10 +47,12 @@ pub async fn run(args: &Up) -> Result<()> {
         ..usual
     };
     let (ended, started) = (signal::ended(), Instant::now());
-    let mut sites = Vec::new();
+    let (mut sites, mut link) = (Vec::new(), None);
     for number in 0..args.clusters {
         // Where there is no place for folders, agents are told what nodes use.
-        let folders = options.protect.and_then(|_| Folders::new(COUNT_EVERY).ok());
+        let is_wanted = options.protect.is_some() || args.node_folders.is_some();
+        let folders = is_wanted.then(|| Folders::new(COUNT_EVERY).ok()).flatten();
+        link = args.node_folders.as_deref().map(|link| Link::new(link, folders.as_ref(), options.nodes)).transpose()?;
         let options = Options { folders, ..options.clone() };
         sites.push(Site::start(args, &options, number).await?);
     }
@@ -77,7 +79,7 @@ pub async fn run(args: &Up) -> Result<()> {
         summaries.push(news::summary(&title, &site.world, &site.server, started));
         site.stop().await?;
     }
-    drop(kubeconfig);
+    drop((kubeconfig, link));
     line(&summaries.join("\n"));
     if let Some(room) = room {
         line(&room);
@@ -110,6 +112,31 @@ pub fn load_rules(path: &Path) -> Result<Rules> {
         tracing::warn!(%warning, "load policy");
     }
     Ok(rules)
+}
+
+/// A link to the folders of nodes, while they are there.
+struct Link(PathBuf);
+
+impl Link {
+    fn new(link: &Path, folders: Option<&Folders>, nodes: usize) -> Result<Self> {
+        let shown = link.display();
+        let folders = folders.filter(|_| nodes <= Folders::MOST_NODES).with_context(|| {
+            format!("{shown}: worlds of more than {} nodes have no folders", Folders::MOST_NODES)
+        })?;
+        // One that an earlier run could not take away leads nowhere.
+        if link.is_symlink() && !link.exists() {
+            std::fs::remove_file(link).with_context(|| format!("cannot replace the link {shown}"))?;
+        }
+        std::os::unix::fs::symlink(folders.top(), link)
+            .with_context(|| format!("cannot make the link {shown}"))?;
+        Ok(Self(link.to_owned()))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &Path) {
@@ -149,6 +176,9 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
     });
     if let Some(estimator) = estimator {
         line(&format!("  estimator   {}, gRPC, for all clusters", estimator.address()));
+    }
+    if let Some(link) = &args.node_folders {
+        line(&format!("  folders     {}/NODE, as the file system of each node", link.display()));
     }
     line(&format!("  kubeconfig  {}", kubeconfig.display()));
     line("");

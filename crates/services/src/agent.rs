@@ -82,6 +82,8 @@ pub struct Options {
     pub journal: Option<PathBuf>,
     /// Is everything given back at the end?
     pub restore_on_exit: bool,
+    /// Are the kinds it reads made known to the cluster if they are not?
+    pub define: bool,
     /// Is what is taken beyond the gap adapted to what acts released?
     pub tune: bool,
     /// What is counted; whoever has a clone can read it.
@@ -104,6 +106,7 @@ impl Options {
             planning: qos::Options::default(),
             journal: None,
             restore_on_exit: false,
+            define: false,
             tune: false,
             metrics: Metrics::default(),
             status: Status::default(),
@@ -228,6 +231,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         own.register_collector(Box::new(connection.calls().clone()));
         events.counts().register(own);
     });
+    if options.define {
+        for definition in definitions() {
+            writer.define(&definition).await.map_err(|failure| Error(failure.to_string()))?;
+        }
+    }
     let recording = tokio::spawn(recording);
     let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics.clone() };
     let mut state = State::new();

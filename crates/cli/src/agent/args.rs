@@ -26,6 +26,7 @@ What its account must be allowed:
   patch          nodes/status, with --act
   create         pods/eviction, with --act
   create, patch  events.events.k8s.io
+  create         customresourcedefinitions.apiextensions.k8s.io, with --create-definitions
 
 What it reads on the node: /proc/stat, /proc/meminfo and what else rules are about; /sys/block; the kubelet's cgroups
 below /sys/fs/cgroup. What it writes there: its journal, and quotas through the container runtime's socket or, with
@@ -69,6 +70,9 @@ pub struct Agent {
     /// Give everything back at the end, instead of leaving it to the next agent
     #[arg(long)]
     pub restore_on_exit: bool,
+    /// Make the kinds of rules known to the cluster if they are not
+    #[arg(long)]
+    pub create_definitions: bool,
     /// Network interfaces that count; without, all but the loopback
     #[arg(long = "interface", visible_alias = "ifaces", value_name = "NAME", value_delimiter = ',')]
     pub interfaces: Vec<String>,

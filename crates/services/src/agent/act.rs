@@ -119,8 +119,7 @@ impl Agent {
         let memory = state.memory_mut(&target.meta.key.name);
         self.measure_acts(policy, &snapshot, &mut memory.audit);
         let mut snapshot = Arc::new(snapshot);
-        let (audit, known) = (memory.audit.clone(), snapshot.clone());
-        self.looked.keep(Look { policy: policy.clone(), snapshot: known, audit });
+        let known = snapshot.clone();
         let first = qos::plan(policy, &snapshot);
         let acts = !first.steps.writes.is_empty() || !first.steps.victims.is_empty();
         let may_act = !acts || self.note(&first.settle(&Results::unknown(&first)), snapshot.now);
@@ -166,6 +165,8 @@ impl Agent {
             Arc::make_mut(&mut memory.audit).note(policy.catalogue(), &snapshot, &done, &results);
         }
         memory.state = after;
+        let audit = memory.audit.clone();
+        self.looked.keep(Look { policy: policy.clone(), snapshot: known, audit });
         marked
     }
 

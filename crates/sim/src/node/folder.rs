@@ -75,6 +75,12 @@ impl Folders {
         self.every
     }
 
+    /// Where all of them are.
+    #[must_use]
+    pub fn top(&self) -> &Path {
+        self.top.path()
+    }
+
     /// Where a node of that name has its folder, while it is there.
     #[must_use]
     pub fn of(&self, node: &str) -> NodeFolder {

@@ -1,0 +1,44 @@
+//! The page about the agent, done as it says.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+#[path = "common/guide.rs"]
+mod guide;
+#[path = "common/service.rs"]
+mod service;
+
+use guide::Guide;
+use serde_json::Value;
+use service::until;
+
+const PAGE: &str = include_str!("../../../docs/guide/agent.md");
+
+#[test]
+fn a_node_protects_itself_says_why_and_gives_everything_back() {
+    let Some(guide) = Guide::start(PAGE, &["127.0.0.1:8081"]) else { return };
+    let [up, agent, pods, look, calm] = &guide.blocks()[..] else { panic!("five blocks") };
+    let _up = guide.open(up);
+    until("the cluster", || guide.folder().join("demo.kubeconfig").is_file().then_some(()));
+    until("its node", || guide.folder().join("demo-nodes/node-00/cri.sock").exists().then_some(()));
+    let _agent = guide.open(agent);
+    let said = guide.run(pods);
+    assert_eq!(said.matches("condition met").count(), 3, "{said}");
+
+    let said = guide.run(look);
+    for wanted in ["mixed/cpu", "cpu_total_utilization", "squeeze", "default/large", "Last acts", "throttled"] {
+        assert!(said.contains(wanted), "{wanted:?} is not in {said}");
+    }
+    let journal: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let taken = journal["state"]["throttled"].as_array().unwrap();
+    assert_eq!(taken[0]["pod"], "default/large", "{journal}");
+    assert!(taken.iter().all(|one| one["pod"] != "default/shop"), "{journal}");
+
+    let said = guide.run(calm);
+    let figure = |name: &str| {
+        let line = said.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} is not in {said}"));
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(figure("loadline_agent_throttled_total") >= 1.0, "{said}");
+    assert!(figure("loadline_agent_restored_total") >= 1.0, "{said}");
+    assert!(figure("loadline_agent_release_predicted{act=\"throttled\",resource=\"cpu\"}") > 0.0, "{said}");
+}
