@@ -24,7 +24,7 @@ pub async fn run(args: &Agent) -> Result<()> {
     };
     let actuator = match args.actuator {
         Actuator::Cgroup => local::Actuator::Cgroup,
-        Actuator::Cri => local::Actuator::Runtime(runtime(args)?),
+        Actuator::Cri => local::Actuator::Runtime(Box::new(runtime(args)?)),
     };
     let host = Local::new(local::Options {
         node: node.as_str().into(),

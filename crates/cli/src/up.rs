@@ -52,7 +52,11 @@ pub async fn run(args: &Up) -> Result<()> {
         // Where there is no place for folders, agents are told what nodes use.
         let is_wanted = options.protect.is_some() || args.node_folders.is_some();
         let folders = is_wanted.then(|| Folders::new(COUNT_EVERY).ok()).flatten();
-        link = args.node_folders.as_deref().map(|link| Link::new(link, folders.as_ref(), options.nodes)).transpose()?;
+        link = args
+            .node_folders
+            .as_deref()
+            .map(|link| Link::new(link, folders.as_ref(), options.nodes))
+            .transpose()?;
         let options = Options { folders, ..options.clone() };
         sites.push(Site::start(args, &options, number).await?);
     }

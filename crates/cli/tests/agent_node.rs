@@ -102,7 +102,9 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
                 Step::BeforeJournal => waits_at_pipe(agent.pid()),
                 Step::BeforeWrite => gate.is_holding() && stage.noted("batch").is_some(),
                 Step::AfterWrite => is_slowed(stage.quota("batch")),
-                Step::AfterAll => stage.noted("batch").is_some_and(|(us, unsure)| is_slowed(us) && unsure.is_none()),
+                Step::AfterAll => {
+                    stage.noted("batch").is_some_and(|(us, unsure)| is_slowed(us) && unsure.is_none())
+                }
             };
             is_there.then_some(())
         });
@@ -110,13 +112,22 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
         drop(agent);
         let (quota, noted) = (stage.quota("batch"), stage.noted("batch"));
         match step {
-            Step::BeforeJournal => assert_eq!((quota, noted), (UNLIMITED, None), "nothing is done that is not written down"),
+            Step::BeforeJournal => {
+                assert_eq!((quota, noted), (UNLIMITED, None), "nothing is done that is not written down");
+            }
             Step::BeforeWrite => {
                 assert_eq!(quota, UNLIMITED, "{noted:?}");
-                assert!(noted.is_some_and(|(us, unsure)| us == UNLIMITED && unsure.is_some_and(is_slowed)), "{noted:?}");
+                assert!(
+                    noted.is_some_and(|(us, unsure)| us == UNLIMITED && unsure.is_some_and(is_slowed)),
+                    "{noted:?}"
+                );
             }
             Step::AfterWrite => {
-                assert_eq!(noted, Some((UNLIMITED, Some(quota))), "the outcome is not known, and found in the quota");
+                assert_eq!(
+                    noted,
+                    Some((UNLIMITED, Some(quota))),
+                    "the outcome is not known, and found in the quota"
+                );
             }
             Step::AfterAll => assert!(is_slowed(quota)),
         }
@@ -148,7 +159,9 @@ fn a_pod_is_evicted_where_its_budget_allows_it_and_the_next_where_not() {
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "first"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"keep": "yes"}}}});
     plane.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).unwrap();
-    plane.patch("/api/v1/namespaces/default/pods/first", &json!({"metadata": {"labels": {"keep": "yes"}}})).unwrap();
+    plane
+        .patch("/api/v1/namespaces/default/pods/first", &json!({"metadata": {"labels": {"keep": "yes"}}}))
+        .unwrap();
     let agent = stage.agent(&["--act"]);
     agent.until("rules: there are none");
     stage.action("evict", &json!({"coolDownSeconds": 600, "eviction": {"terminationGracePeriodSeconds": 1}}));
@@ -166,7 +179,10 @@ fn a_pod_is_evicted_where_its_budget_allows_it_and_the_next_where_not() {
     until("it is told", || stage.events("second").contains(&"Evicted".to_owned()).then_some(()));
     assert!(stage.is_tainted(), "nobody is sent here while it cools");
     let node_object = plane.get(&format!("/api/v1/nodes/{}", node.name())).unwrap();
-    assert!(node_object["metadata"]["annotations"]["loadline.dev/cooling-until"].is_string(), "{node_object}");
+    assert!(
+        node_object["metadata"]["annotations"]["loadline.dev/cooling-until"].is_string(),
+        "{node_object}"
+    );
 
     // What was done is explained, with what it released.
     let explained = until("the eviction is measured", || {
@@ -176,10 +192,13 @@ fn a_pod_is_evicted_where_its_budget_allows_it_and_the_next_where_not() {
     assert!(explained.contains("default/second"), "{explained}");
     let document: Value = serde_json::from_str(&agent.explain(node.name(), "json")).unwrap();
     let act = &document["acts"][0];
-    assert_eq!((&act["act"], &act["pod"], &act["rule"]), (&json!("evicted"), &json!("default/second"), &json!("full/full")));
+    assert_eq!(
+        (&act["act"], &act["pod"], &act["rule"]),
+        (&json!("evicted"), &json!("default/second"), &json!("full/full"))
+    );
     let (predicted, measured) = (act["predicted"].as_f64().unwrap(), act["measured"].as_f64().unwrap());
     assert!((350.0..=510.0).contains(&predicted) && (predicted - measured).abs() < 1.0, "{act}");
-    assert_eq!(agent.sum("loadline_agent_evicted_total"), 1.0);
+    assert!((agent.sum("loadline_agent_evicted_total") - 1.0).abs() < 0.5);
 }
 
 #[test]
@@ -254,14 +273,15 @@ fn without_the_api_server_throttling_goes_on_and_evictions_wait() {
     line.cut();
     gate.hold(Hold::Nothing);
     until("it is slowed down all the same", || {
-        ((1..45_000).contains(&stage.quota("batch")) && (1..40_000).contains(&stage.quota("other"))).then_some(())
+        ((1..45_000).contains(&stage.quota("batch")) && (1..40_000).contains(&stage.quota("other")))
+            .then_some(())
     });
     until("the journal is kept", || stage.noted("batch"));
     // What it learns once the line is mended, it does.
     stage.rule("full", 300, "evict");
     line.mend();
     until("one is evicted", || (stage.pod("batch").is_null() || stage.pod("other").is_null()).then_some(()));
-    assert_eq!(agent.sum("loadline_agent_journal_broken"), 0.0);
+    assert!(agent.sum("loadline_agent_journal_broken") < 0.5);
 }
 
 #[test]
@@ -278,7 +298,7 @@ fn a_runtime_that_hangs_is_not_taken_for_one_that_acted() {
     stage.throttle_above(400, 40);
     until("it fails", || (agent.sum("loadline_agent_failed_writes_total") >= 2.0).then_some(()));
     assert_eq!(stage.quota("batch"), UNLIMITED);
-    assert_eq!(agent.sum("loadline_agent_throttled_total"), 0.0, "nothing is pretended");
+    assert!(agent.sum("loadline_agent_throttled_total") < 0.5, "nothing is pretended");
     assert!(stage.noted("batch").is_some_and(|(us, unsure)| us == UNLIMITED && unsure.is_some()));
     // It comes back, and what it was asked meanwhile is carried out, or not: both are found out.
     gate.hold(Hold::Nothing);

@@ -25,7 +25,8 @@ fn a_node_protects_itself_says_why_and_gives_everything_back() {
     assert_eq!(said.matches("condition met").count(), 3, "{said}");
 
     let said = guide.run(look);
-    for wanted in ["mixed/cpu", "cpu_total_utilization", "squeeze", "default/large", "Last acts", "throttled"] {
+    for wanted in ["mixed/cpu", "cpu_total_utilization", "squeeze", "default/large", "Last acts", "throttled"]
+    {
         assert!(said.contains(wanted), "{wanted:?} is not in {said}");
     }
     let journal: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
@@ -35,7 +36,10 @@ fn a_node_protects_itself_says_why_and_gives_everything_back() {
 
     let said = guide.run(calm);
     let figure = |name: &str| {
-        let line = said.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} is not in {said}"));
+        let line = said
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap_or_else(|| panic!("{name} is not in {said}"));
         line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
     };
     assert!(figure("loadline_agent_throttled_total") >= 1.0, "{said}");

@@ -45,7 +45,10 @@ impl Host for SimulatedHost {
             });
             let memory = figures.containers.values().map(|used| Level::whole(used.memory_bytes));
             let memory = memory.reduce(|a, b| a + b);
-            Some((figures.uid.clone(), PodUsage { memory, containers: containers.collect(), ..PodUsage::default() }))
+            Some((
+                figures.uid.clone(),
+                PodUsage { memory, containers: containers.collect(), ..PodUsage::default() },
+            ))
         };
         let node = |figures: crate::node::NodeFigures| {
             let has = self.kubelets.capacity(&figures.name)?;

@@ -198,7 +198,7 @@ fn agents(
             cgroup_root: String::new(),
             interfaces: Vec::new(),
             count_iowait: false,
-            actuator: local::Actuator::Runtime(runtime),
+            actuator: local::Actuator::Runtime(Box::new(runtime)),
         });
         let journal = Some(folder.root().join(JOURNAL));
         Some(agent::Options { journal, ..one(agent::Nodes::One(node.to_string()), Arc::new(host)) })

@@ -23,7 +23,8 @@ async fn start(server: &ApiServer, folders: bool) -> World {
     let looks = if folders { Duration::from_secs(1) } else { often };
     let folders = folders.then(|| Folders::new(often).unwrap());
     let protect = Some(looks);
-    let options = Options { nodes: 1, figures: often, measure: often, protect, folders, ..Options::default() };
+    let options =
+        Options { nodes: 1, figures: often, measure: often, protect, folders, ..Options::default() };
     World::start(Client::new(server.clone(), "default"), &options, sink).await.unwrap()
 }
 

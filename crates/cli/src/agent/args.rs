@@ -36,6 +36,7 @@ Exit status: 0 when it ended as asked, 2 for bad input or when it could not star
 
 /// The flags.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Agent {
     /// How to reach the cluster; without, as the pod this runs in
     #[arg(long, value_name = "FILE")]
@@ -161,7 +162,9 @@ impl Agent {
             },
             max_per_cycle: self.max_evictions_per_cycle,
             max_per_hour: self.max_evictions_per_hour,
-            min_age_seconds: self.min_pod_age.map_or(0, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
+            min_age_seconds: self
+                .min_pod_age
+                .map_or(0, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
             protected_namespaces: self.protected_namespaces.iter().map(|name| Arc::from(&**name)).collect(),
             agent: self.own_pod.as_deref().map(Key::parse),
             taint: match self.taint_effect {
@@ -191,9 +194,8 @@ fn excess(text: &str) -> Result<i64, String> {
         return Ok(0);
     }
     let percent: f64 = number.parse().map_err(|_| expected())?;
-    let level = qos::Level::from_f64(percent).filter(|level| {
-        *level >= qos::Level::ZERO && *level <= qos::Level::whole(100)
-    });
+    let level = qos::Level::from_f64(percent)
+        .filter(|level| *level >= qos::Level::ZERO && *level <= qos::Level::whole(100));
     level.and_then(|level| i64::try_from(level.times(1, 100).nano()).ok()).ok_or_else(expected)
 }
 
@@ -203,9 +205,13 @@ mod tests {
 
     #[test]
     fn an_excess_is_a_percentage() {
-        for (text, billionths) in
-            [("10%", Some(100_000_000)), ("10", Some(100_000_000)), ("0.5%", Some(5_000_000)), ("", Some(0)), ("100%", Some(1_000_000_000))]
-        {
+        for (text, billionths) in [
+            ("10%", Some(100_000_000)),
+            ("10", Some(100_000_000)),
+            ("0.5%", Some(5_000_000)),
+            ("", Some(0)),
+            ("100%", Some(1_000_000_000)),
+        ] {
             assert_eq!(excess(text).ok(), billionths, "{text}");
         }
         for text in ["101%", "-1", "NaN", "inf", "ten", "10%%"] {

@@ -47,7 +47,8 @@ pub fn router(looked: Looked) -> Router {
             }
             match out::text(&Explanation::of(&look), form) {
                 Ok(text) => {
-                    let kind = if form == Output::Json { "application/json" } else { "text/plain; charset=utf-8" };
+                    let kind =
+                        if form == Output::Json { "application/json" } else { "text/plain; charset=utf-8" };
                     ([(header::CONTENT_TYPE, kind)], text).into_response()
                 }
                 Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")).into_response(),

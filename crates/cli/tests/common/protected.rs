@@ -180,7 +180,9 @@ impl<'a> Stage<'a> {
     pub fn events(&self, name: &str) -> Vec<String> {
         let all = self.plane.get("/api/v1/namespaces/default/events").unwrap_or_default();
         let of = all["items"].as_array().into_iter().flatten();
-        let of = of.filter(|event| event["involvedObject"]["name"] == name && event["reportingComponent"] == "loadline-agent");
+        let of = of.filter(|event| {
+            event["involvedObject"]["name"] == name && event["reportingComponent"] == "loadline-agent"
+        });
         of.filter_map(|event| event["reason"].as_str().map(str::to_owned)).collect()
     }
 

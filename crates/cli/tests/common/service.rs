@@ -76,7 +76,11 @@ impl Service {
             if let Some(line) = found() {
                 return line;
             }
-            assert!(!is_silent && begun.elapsed() < PATIENCE, "it never said {text:?}:\n{}", self.log.lock().unwrap());
+            assert!(
+                !is_silent && begun.elapsed() < PATIENCE,
+                "it never said {text:?}:\n{}",
+                self.log.lock().unwrap()
+            );
             thread::sleep(Duration::from_millis(50));
         }
     }

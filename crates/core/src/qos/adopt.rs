@@ -61,7 +61,8 @@ mod tests {
                 ..Container::default()
             };
             let pod = Pod { key: Key::new("default", "a"), containers: vec![container], ..Pod::default() };
-            let found: Vec<i64> = adopt(&[pod.clone()]).iter().map(|one| one.original_us).collect();
+            let found: Vec<i64> =
+                adopt(std::slice::from_ref(&pod)).iter().map(|one| one.original_us).collect();
             assert_eq!(found, original.into_iter().collect::<Vec<_>>(), "{why}");
             assert_eq!(adopt(&[Pod { ended: true, ..pod }]), [], "{why}, but over");
         }

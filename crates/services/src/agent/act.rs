@@ -5,7 +5,7 @@ use super::explain::{Look, Looked};
 use super::host::{self, Ask, Host, Located};
 use super::journal::Journal;
 use super::state::{self, PodObject, State};
-use super::tell::Teller;
+use super::tell::{Teller, measured};
 use super::watched::{Node, Nodes, Taint};
 use crate::cluster::resource::NODES;
 use crate::cluster::write::Patch;
@@ -18,9 +18,7 @@ use loadline_core::qos::audit::{Audit, tuned};
 use loadline_core::qos::metric::cpu::CPU;
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
-use loadline_core::qos::{
-    self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim,
-};
+use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,8 +97,7 @@ impl Agent {
             return;
         }
         for found in qos::adopt(&snapshot.pods) {
-            let is_known =
-                |known: &Throttled| known.pod == found.pod && known.container == found.container;
+            let is_known = |known: &Throttled| known.pod == found.pod && known.container == found.container;
             if !snapshot.state.throttled.iter().any(is_known) {
                 tracing::warn!(pod = %found.pod, container = %found.container, "container is held to less than it was promised, giving it back");
                 snapshot.state.throttled.push(found);
@@ -140,7 +137,8 @@ impl Agent {
                 break;
             }
             let answered = self.evict(target, &last, &snapshot, &mut results.replies).await;
-            let granted = |one: &&Victim| results.replies.get(&one.pod).is_some_and(|reply| reply.is_granted());
+            let granted =
+                |one: &&Victim| results.replies.get(&one.pod).is_some_and(|reply| reply.is_granted());
             evicted.extend(last.steps.victims.iter().filter(granted).cloned());
             let all_go = results.replies.values().all(|reply| reply.is_granted() || reply.is_gone());
             if all_go || !answered || attempt == PLANS {
@@ -178,7 +176,7 @@ impl Agent {
         let audit = Arc::make_mut(audit);
         let closed = audit.measure(policy.catalogue(), snapshot);
         for one in &closed {
-            self.teller.measured(one);
+            measured(one);
         }
         self.metrics.releases(audit);
         if self.tune && !closed.is_empty() {
@@ -284,8 +282,8 @@ impl Agent {
             let taken = std::mem::take(&mut memory.state.throttled);
             for entry in taken {
                 let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
-                let container =
-                    found.and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
+                let container = found
+                    .and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
                 let (Some((_, pod)), Some(container)) = (found, container) else { continue };
                 let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
                 match self.host.set_quota(&of, CpuQuota::from_us(entry.original_us)).await {

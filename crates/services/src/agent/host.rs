@@ -116,14 +116,9 @@ pub struct Used {
 /// The series of a node that is known to use and to have so much.
 #[must_use]
 pub fn series(used: Used, has: Used, at: Timestamp) -> Vec<Series> {
-    let percent =
-        |used: i64, has: i64| (has > 0).then(|| Level::whole(used).times(100, i128::from(has)));
-    let series = |name: &str, value: Option<Level>| Series {
-        name: name.into(),
-        labels: Labels::default(),
-        value,
-        at,
-    };
+    let percent = |used: i64, has: i64| (has > 0).then(|| Level::whole(used).times(100, i128::from(has)));
+    let series =
+        |name: &str, value: Option<Level>| Series { name: name.into(), labels: Labels::default(), value, at };
     vec![
         series("cpu_total_usage", Some(Level::whole(used.cpu_milli))),
         series("cpu_total_utilization", percent(used.cpu_milli, has.cpu_milli)),

@@ -58,18 +58,6 @@ impl Teller {
         self.notices.tell("agent", &write.pod, what);
     }
 
-    /// Of an act that has been measured.
-    pub fn measured(&self, closed: &audit::Closed) {
-        let act = &closed.act;
-        for (resource, predicted) in &act.predicted {
-            let measured = closed.measured.get(resource).map(|level| level.to_f64());
-            tracing::info!(
-                pod = %act.pod, container = act.container.as_deref(), act = act.kind.as_str(), rule = %act.rule,
-                resource = resource.0, predicted = predicted.to_f64(), measured, "act measured"
-            );
-        }
-    }
-
     pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &NodeSnapshot) {
         let what = format!("evicted from {}: {}", target.meta.key, why(plan, snapshot, &victim.rule));
         self.notices.tell("agent", &victim.pod, what);
@@ -90,9 +78,7 @@ impl Teller {
         blocked: &mut BTreeSet<Key>,
         now: Timestamp,
     ) {
-        let failed = |pod: &Key| {
-            results.unwritten.iter().chain(&results.unsure).any(|(of, _)| of == pod)
-        };
+        let failed = |pod: &Key| results.unwritten.iter().chain(&results.unsure).any(|(of, _)| of == pod);
         let (begun, ended) = (first.events(), last.events());
         let of_steps = begun.iter().filter(|event| event.reason != BLOCKED);
         let of_end = ended.iter().filter(|event| event.reason == BLOCKED);
@@ -124,6 +110,18 @@ impl Teller {
         let happened =
             Happened { severity, reason: event.reason, action: "Protecting", note: event.message.clone() };
         self.events.reporting_as(super::COMPONENT, &target.meta.key.name).record(regarding, happened, now);
+    }
+}
+
+/// Of an act that has been measured.
+pub(super) fn measured(closed: &audit::Closed) {
+    let act = &closed.act;
+    for (resource, predicted) in &act.predicted {
+        let measured = closed.measured.get(resource).map(|level| level.to_f64());
+        tracing::info!(
+            pod = %act.pod, container = act.container.as_deref(), act = act.kind.as_str(), rule = %act.rule,
+            resource = resource.0, predicted = predicted.to_f64(), measured, "act measured"
+        );
     }
 }
 

@@ -27,7 +27,7 @@ const CGROUPS: &str = "sys/fs/cgroup";
 #[derive(Clone, Debug)]
 pub enum Actuator {
     /// By the container runtime, which then knows of it, and so does systemd.
-    Runtime(Runtime),
+    Runtime(Box<Runtime>),
     /// Straight into the kernel's file.
     Cgroup,
 }
@@ -142,7 +142,12 @@ impl Local {
             let before = seen.texts.get(collector.file);
             let before = before.map(|(text, at)| Look { text, at: *at });
             for one in (collector.read)(&seen.machine, Look { text, at: *at }, before) {
-                found.push(Series { name: metric.name.into(), labels: one.labels, value: one.value, at: now });
+                found.push(Series {
+                    name: metric.name.into(),
+                    labels: one.labels,
+                    value: one.value,
+                    at: now,
+                });
             }
         }
         seen.texts = texts;

@@ -99,13 +99,16 @@ impl Writer {
     fn write(&mut self) -> std::io::Result<()> {
         let (used, passed) = (self.used()?, self.began.elapsed());
         let ticks = |time: Duration| time.as_nanos() / TICK.as_nanos();
-        let (user, all) = (ticks(used), ticks(passed * self.cores));
+        let (busy, all) = (ticks(used), ticks(passed * self.cores));
         // It began before this did, so that it was never busier than it can be.
-        self.idle = self.idle.max((all + 1_000_000_000).saturating_sub(user));
-        let mut stat = format!("cpu  {user} 0 0 {} 0 0 0 0 0 0\n", self.idle);
-        for core in 0..self.cores {
-            stat += &format!("cpu{core} 0 0 0 0 0 0 0 0 0 0\n");
-        }
+        self.idle = self.idle.max((all + 1_000_000_000).saturating_sub(busy));
+        let mut stat = format!("cpu  {busy} 0 0 {} 0 0 0 0 0 0\n", self.idle);
+        stat.extend((0..self.cores).map(|core| {
+            format!(
+                "cpu{core} 0 0 0 0 0 0 0 0 0 0
+"
+            )
+        }));
         stat += "ctxt 0\n";
         self.replace("stat", &stat)?;
         self.replace("meminfo", &fs::read_to_string("/proc/meminfo")?)

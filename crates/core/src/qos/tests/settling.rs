@@ -230,10 +230,9 @@ fn giving_back_that_was_cut_short_ends_with_everything_given_back() {
     let first = plan(&no_rules, &gone);
     assert_eq!(writes(&first), [("a", -1)], "no rule is left: at once");
     let state = first.settle(&Results::unknown(&first));
-    for (why, quota, written) in [
-        ("it did not arrive", CpuQuota::Us(160_000), &[("a", -1)][..]),
-        ("it did", CpuQuota::Unlimited, &[]),
-    ] {
+    for (why, quota, written) in
+        [("it did not arrive", CpuQuota::Us(160_000), &[("a", -1)][..]), ("it did", CpuQuota::Unlimited, &[])]
+    {
         let then = plan(&no_rules, &calm_with(state.clone(), quota));
         assert_eq!(writes(&then), written, "{why}");
         assert_eq!(then.as_planned().throttled, [], "{why}");
@@ -286,7 +285,8 @@ fn who_went_since_the_last_look_still_counts_for_what_is_measured() {
     };
     let second = plan(&drop(), &later(10, 6400.0, vec![pod("b", 0.9)], state));
     assert_eq!(victims(&second), Vec::<&str>::new());
-    let credited: Vec<_> = second.steps.credited.iter().map(|one| (short(&one.pod), one.reason.as_str())).collect();
+    let credited: Vec<_> =
+        second.steps.credited.iter().map(|one| (short(&one.pod), one.reason.as_str())).collect();
     assert_eq!(credited, [("a", "StillMeasured")]);
     // If it is still too much without it, another goes.
     let third = plan(&drop(), &later(20, 6400.0, vec![pod("b", 0.9)], second.as_planned()));
