@@ -31,7 +31,7 @@ fn parse(text: &str) -> Result<Configuration, String> {
     read(&Tree::from(&document)).map(|(read, _)| read).map_err(|problems| format!("{problems:?}"))
 }
 
-fn write(file: &Path, parallel_writes: Value) {
+fn write(file: &Path, parallel_writes: &Value) {
     let document = json!({
         "apiVersion": "loadline.dev/v1alpha1", "kind": "SchedulerConfiguration",
         "parallelWrites": parallel_writes, "profiles": [{"schedulerName": "loadline", "loadAware": false}],
@@ -67,7 +67,7 @@ async fn how_many_writes_are_under_way_at_a_time_follows_the_file() {
     });
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scheduler.json");
-    write(&file, json!(2));
+    write(&file, &json!(2));
     let ctx = Ctx::new("test", CancellationToken::new());
     let configuration = Source::File(file.clone(), parse);
     let access = Access::Client(Client::new(slow, "default"));
@@ -84,7 +84,7 @@ async fn how_many_writes_are_under_way_at_a_time_follows_the_file() {
         (json!(1), 1, 1, "and it stays so"),
     ];
     for (writes, before, after, why) in table {
-        write(&file, writes);
+        write(&file, &writes);
         tokio::time::sleep(AFTER_A_READ).await;
         assert_eq!(held.load(Ordering::SeqCst), before, "{why}");
         if before > 2 {

@@ -15,7 +15,7 @@ Examples:
       on a node, as root: says what the rules of the cluster would do here, and does nothing
   loadline agent --act --restore-on-exit
       throttles and evicts, and gives everything back when it ends
-  loadline agent --act --host-root /host --runtime-endpoint /host/run/containerd/containerd.sock --http-bind-address 0.0.0.0:8081
+  loadline agent --act --host-root /host --http-bind-address 0.0.0.0:8081
       in a container that sees the node's file system there, as a DaemonSet
   loadline explain node worker-1 --agent http://127.0.0.1:8081
       what it sees, what it did, and what it would do now
@@ -28,9 +28,9 @@ What its account must be allowed:
   create, patch  events.events.k8s.io
   create         customresourcedefinitions.apiextensions.k8s.io, with --create-definitions
 
-What it reads on the node: /proc/stat, /proc/meminfo and what else rules are about; /sys/block; the kubelet's cgroups
-below /sys/fs/cgroup. What it writes there: its journal, and quotas through the container runtime's socket or, with
---actuator cgroup, in the kubelet's cgroups.
+What it reads on the node: /proc/stat, /proc/meminfo and what else rules are about; /sys/block;
+the kubelet's cgroups below /sys/fs/cgroup. What it writes there: its journal, and quotas through
+the socket of the container runtime or, with --actuator cgroup, in the kubelet's cgroups.
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 
