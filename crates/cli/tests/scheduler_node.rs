@@ -96,13 +96,8 @@ fn a_pod_that_burns_cpu_on_a_real_node_sends_the_next_one_to_a_neighbour() {
         plane.create(PODS, &pod(&node, name, args)).unwrap();
         node.wait_until(|| get(&plane, name)["status"]["phase"] == "Running").unwrap();
         assert_eq!(get(&plane, name)["spec"]["nodeName"], node.name());
-<<<<<<< HEAD
-        let words = format!("Successfully assigned default/{name} to {}", node.name());
-        assert_eq!(told(&plane, name, "Scheduled"), words);
-=======
         let said = format!("Successfully assigned default/{name} to {}", node.name());
         assert_eq!(told(&plane, name, "Scheduled"), said);
->>>>>>> part3
     }
 
     let metrics = MetricsServer::start(&plane, &node).unwrap();
