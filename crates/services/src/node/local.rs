@@ -105,8 +105,9 @@ impl Local {
     /// How the kubelet has its cgroups here; found out, and again when they are gone.
     fn layout(&self, seen: &mut Seen) -> Option<Layout> {
         let is_there = |layout: &Layout| {
-            let folders = layout.files(&layout.kubepods(), Figure::CpuUsage);
-            folders.iter().any(|file| self.files.exists(&format!("{CGROUPS}/{file}")))
+            let files = layout.files(&layout.kubepods(), Figure::CpuUsage);
+            let mut folders = files.iter().filter_map(|file| Some(file.rsplit_once('/')?.0));
+            folders.any(|folder| self.files.exists(&format!("{CGROUPS}/{folder}")))
         };
         if seen.layout.as_ref().is_some_and(is_there) {
             return seen.layout.clone();

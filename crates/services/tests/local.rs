@@ -1,0 +1,208 @@
+//! A machine looked into through its files: those that kernels of several versions printed, and those that lie.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+use jiff::Timestamp;
+use loadline_core::object::Key;
+use loadline_core::qos::metric::{Catalogue, Metric};
+use loadline_core::qos::{Class, Container, CpuQuota, Level, Pod};
+use loadline_services::agent::Host as _;
+use loadline_services::agent::host::{Ask, Error, Located, Usage};
+use loadline_services::node::local::{Actuator, Local, Options};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// With version 2 of cgroups, and with version 1.
+const KERNELS: [&str; 5] = ["5.4", "5.15", "6.1", "6.12", "5.4-v1"];
+
+/// A machine as it was recorded, to be changed at will.
+struct Machine {
+    folder: TempDir,
+    version_1: bool,
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+impl Machine {
+    fn of(kernel: &str) -> Self {
+        let base = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../core/tests/fixtures/node");
+        let folder = tempfile::tempdir().unwrap();
+        copy(&base.join(kernel).join("now"), folder.path());
+        let version_1 = kernel.ends_with("-v1");
+        if !version_1 {
+            fs::write(folder.path().join("sys/fs/cgroup/cgroup.controllers"), "cpu memory\n").unwrap();
+        }
+        Self { folder, version_1 }
+    }
+
+    fn local(&self) -> Local {
+        Local::new(Options {
+            node: "n1".into(),
+            root: self.folder.path().to_owned(),
+            cgroup_root: String::new(),
+            interfaces: Vec::new(),
+            count_iowait: false,
+            actuator: Actuator::Cgroup,
+        })
+    }
+
+    /// A file of the cgroup of a container, wherever that is.
+    fn file(&self, id: &str, name: &str) -> PathBuf {
+        fn find(folder: &Path, id: &str, name: &str) -> Option<PathBuf> {
+            let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+            let mut folders = entries.filter(|path| path.is_dir());
+            folders.find_map(|path| {
+                let is_it = path.file_name().unwrap().to_str().unwrap().contains(id) && path.join(name).exists();
+                if is_it { Some(path.join(name)) } else { find(&path, id, name) }
+            })
+        }
+        find(&self.folder.path().join("sys/fs/cgroup"), id, name).unwrap()
+    }
+
+    fn quota_file(&self, id: &str) -> PathBuf {
+        self.file(id, if self.version_1 { "cpu.cfs_quota_us" } else { "cpu.max" })
+    }
+
+    fn counter_file(&self, id: &str) -> PathBuf {
+        self.file(id, if self.version_1 { "cpuacct.usage" } else { "cpu.stat" })
+    }
+}
+
+fn pod(name: &str, class: Class, uid: &str, id: &str) -> Pod {
+    let container = Container { name: "main".into(), id: Some(id.into()), ..Container::default() };
+    Pod {
+        key: Key::new("default", name),
+        uid: uid.into(),
+        class,
+        containers: vec![container],
+        ..Pod::default()
+    }
+}
+
+/// One that is held to a fifth of a CPU, and one that is held by nothing.
+fn pods() -> [Pod; 2] {
+    [
+        pod("held", Class::Burstable, "11111111-0000-4000-8000-000000000001", "aa01"),
+        pod("free", Class::BestEffort, "22222222-0000-4000-8000-000000000002", "bb02"),
+    ]
+}
+
+fn metrics(names: &[&str]) -> Vec<Arc<Metric>> {
+    let catalogue = Catalogue::default();
+    names.iter().map(|name| catalogue.find(name).unwrap().clone()).collect()
+}
+
+async fn look(local: &Local, pods: &[&Pod]) -> Usage {
+    let metrics = metrics(&["cpu_total_utilization", "memory_total_usage", "cpu_load_1_min"]);
+    local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods }).await
+}
+
+fn value(usage: &Usage, metric: &str) -> Option<Level> {
+    usage.nodes["n1"].iter().find(|series| *series.name == *metric).and_then(|series| series.value)
+}
+
+// R10 and R11.
+#[tokio::test]
+async fn a_node_of_every_kernel_is_read_through_its_files() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, free] = pods();
+        let first = look(&local, &[&held, &free]).await;
+        assert_eq!(local.problem(), None, "{kernel}");
+        assert_eq!(value(&first, "cpu_total_utilization"), None, "{kernel}: a counter looked at once");
+        // Of the one with version 1, only cgroups were recorded.
+        if !machine.version_1 {
+            assert!(value(&first, "memory_total_usage").unwrap() > Level::whole(1 << 20), "{kernel}");
+            assert!(value(&first, "cpu_load_1_min").is_some(), "{kernel}");
+        }
+        for (pod, quota) in [(&held, CpuQuota::Us(20_000)), (&free, CpuQuota::Unlimited)] {
+            let used = &first.pods[&pod.uid];
+            let container = &used.containers["main"];
+            assert_eq!((container.quota, container.period_us), (quota, 100_000), "{kernel} {}", pod.key);
+            assert_eq!((container.cpu, used.cpu), (None, None), "{kernel}: a counter looked at once");
+            let memory = used.memory.unwrap_or_else(|| panic!("{kernel}: no memory of {}", pod.key));
+            assert!(memory > Level::ZERO && used.unreclaimable.unwrap() > Level::ZERO, "{kernel}");
+        }
+        // Nothing has moved since.
+        let second = look(&local, &[&held, &free]).await;
+        assert_eq!(second.pods[&held.uid].containers["main"].cpu, Some(Level::ZERO), "{kernel}");
+        assert_eq!(second.pods[&held.uid].cpu, Some(Level::ZERO), "{kernel}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_lie_are_no_measurement() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, free] = pods();
+        look(&local, &[&held, &free]).await;
+        let usec = |number: &str| {
+            if machine.version_1 { format!("{number}\n") } else { format!("usage_usec {number}\nuser_usec 1\n") }
+        };
+        let counter = machine.counter_file("aa01");
+        for (text, why) in [
+            (usec("18446744073709551615"), "more than a machine could have used since"),
+            (usec("18446744073709551616"), "2^64"),
+            (usec("-5"), "less than nothing"),
+            (usec("NaN"), "no number"),
+            (String::new(), "nothing"),
+            ("\u{0}\u{1}\u{2}".to_owned(), "rubbish"),
+        ] {
+            fs::write(&counter, &text).unwrap();
+            let used = look(&local, &[&held, &free]).await;
+            assert_eq!(used.pods[&held.uid].containers["main"].cpu, None, "{kernel}: {why}");
+            assert_eq!(used.pods[&free.uid].containers["main"].cpu, Some(Level::ZERO), "{kernel}: the others are read");
+            assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}: {why}");
+        }
+        for text in ["", "-17\n", "500 100000\n", "x 100000\n", "99999999999999999999 100000\n"] {
+            fs::write(machine.quota_file("aa01"), text).unwrap();
+            let used = look(&local, &[&held]).await;
+            assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Unknown, "{kernel}: {text:?}");
+        }
+        fs::create_dir_all(machine.folder.path().join("proc")).unwrap();
+        fs::write(machine.folder.path().join("proc/meminfo"), "MemTotal: lots kB\n").unwrap();
+        assert_eq!(value(&look(&local, &[]).await, "memory_total_usage"), None, "{kernel}");
+        fs::remove_dir_all(machine.folder.path().join("sys")).unwrap();
+        let used = look(&local, &[&held]).await;
+        assert!(used.pods.is_empty(), "{kernel}: what is gone is not idle");
+        assert!(local.problem().unwrap().contains("no cgroup of the kubelet"), "{kernel}");
+    }
+}
+
+#[tokio::test]
+async fn quotas_are_written_as_the_kernel_takes_them() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, free] = pods();
+        let write = async |pod: &Pod, quota| {
+            local.set_quota(&Located { node: "n1", pod, container: &pod.containers[0] }, quota).await
+        };
+        let text = |id: &str| fs::read_to_string(machine.quota_file(id)).unwrap();
+        write(&free, CpuQuota::Us(16_000)).await.unwrap();
+        assert_eq!(text("bb02"), if machine.version_1 { "16000\n" } else { "16000 100000\n" }, "{kernel}");
+        write(&held, CpuQuota::Unlimited).await.unwrap();
+        assert_eq!(text("aa01"), if machine.version_1 { "-1\n" } else { "max 100000\n" }, "{kernel}");
+        for (quota, why) in [(CpuQuota::Us(999), "less than a millisecond"), (CpuQuota::Unknown, "not known")] {
+            assert!(matches!(write(&free, quota).await, Err(Error::Unwritten(_))), "{kernel}: {why}");
+        }
+        let other = pod("gone", Class::Burstable, "33333333-0000-4000-8000-000000000003", "cc03");
+        assert!(matches!(write(&other, CpuQuota::Us(16_000)).await, Err(Error::Unwritten(_))), "{kernel}");
+        // An id is made into a path; one that would lead elsewhere is not.
+        let evil = pod("evil", Class::BestEffort, &free.uid, "../bb02");
+        assert!(matches!(write(&evil, CpuQuota::Us(16_000)).await, Err(Error::Unwritten(_))), "{kernel}");
+    }
+}
