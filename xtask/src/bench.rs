@@ -51,6 +51,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "protect"],
     },
     Bench {
+        name: "agent",
+        about: "CPU time and memory of the agent on a node with 50 to 1 000 pods, beside reading the same files alone (needs root)",
+        cargo: &["bench", "--package", "loadline", "--bench", "agent"],
+    },
+    Bench {
         name: "instructions",
         about: "instructions per decision and event (needs valgrind and gungraun-runner)",
         cargo: &["bench", "--package", "loadline-core", "--bench", "instructions"],
