@@ -22,12 +22,14 @@
 //! | How far is a container slowed down or raised? | [`throttle`] |
 //! | What does the node say to schedulers? | [`taint`] |
 //! | Where is a pod in the cgroup tree, and what do the files there say? | [`cgroup`] |
+//! | Does the scheduler fill nodes that are emptied here? | [`agree`] |
 //! | What did acting release, compared with what was predicted? | [`audit`] |
 //!
 //! Amounts are exact ([`Level`]). Unknown is never nothing: a rule without a usable sample is in error and keeps what it
 //! has; a pod whose usage nobody knows is not touched for it.
 
 mod adopt;
+pub mod agree;
 pub mod audit;
 pub mod candidate;
 pub mod cgroup;

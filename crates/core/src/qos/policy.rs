@@ -102,7 +102,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn is_for<L: Lookup>(&self, node: &L) -> bool {
+    pub(super) fn is_for<L: Lookup + ?Sized>(&self, node: &L) -> bool {
         self.nodes.as_ref().is_none_or(|selector| selector.matches(node))
     }
 
