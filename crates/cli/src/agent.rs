@@ -43,6 +43,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         planning: args.planning(),
         journal: Some(args.state_dir.clone()),
         restore_on_exit: args.restore_on_exit,
+        tune: args.tune_excess,
         ..Options::new(cluster, Nodes::One(node), Arc::new(host))
     };
     let (status, looked) = (options.status.clone(), options.looked.clone());

@@ -63,7 +63,7 @@ pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed
 pub use pod::{Class, Container, CpuQuota, Node, Origin, PERIOD_US, Pod};
 pub use settle::Results;
 pub use snapshot::{Latest, Missing, NodeSnapshot, Options, Order, Planner, Series};
-pub use state::{Eviction, Leaving, Reply, RuleState, State, Throttled};
+pub use state::{Departure, Eviction, Leaving, Reply, RuleState, State, Throttled};
 
 #[cfg(test)]
 mod tests;

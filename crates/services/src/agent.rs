@@ -33,12 +33,16 @@ use act::Agent;
 use jiff::Timestamp;
 use journal::{Journal, Left};
 use loadline_core::qos;
+use loadline_core::qos::audit::Audit;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use state::State;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tell::Teller;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -78,6 +82,8 @@ pub struct Options {
     pub journal: Option<PathBuf>,
     /// Is everything given back at the end?
     pub restore_on_exit: bool,
+    /// Is what is taken beyond the gap adapted to what acts released?
+    pub tune: bool,
     /// What is counted; whoever has a clone can read it.
     pub metrics: Metrics,
     /// Is it at work, and what is in its way? Whoever has a clone can ask.
@@ -98,6 +104,7 @@ impl Options {
             planning: qos::Options::default(),
             journal: None,
             restore_on_exit: false,
+            tune: false,
             metrics: Metrics::default(),
             status: Status::default(),
             looked: Looked::default(),
@@ -124,6 +131,17 @@ pub struct Metrics {
     pub held: Gauge,
     /// 1 while the journal cannot be written.
     pub journal_broken: Gauge,
+    /// What acts that were measured had been expected to release, what they released, and how far each was off.
+    pub predicted: Family<Release, Gauge<f64, AtomicU64>>,
+    pub released: Family<Release, Gauge<f64, AtomicU64>>,
+    pub off: Family<Release, Gauge<f64, AtomicU64>>,
+}
+
+/// What was released, and by what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Release {
+    pub act: &'static str,
+    pub resource: &'static str,
 }
 
 impl Metrics {
@@ -146,7 +164,27 @@ impl Metrics {
                 "1 while the journal cannot be written, and so nothing is done",
                 self.journal_broken.clone(),
             );
+            own.register(
+                "release_predicted",
+                "What measured acts were expected to release, in millicores or bytes",
+                self.predicted.clone(),
+            );
+            own.register("release_measured", "What they released", self.released.clone());
+            own.register(
+                "release_error",
+                "By how much each was off, whichever way, added up: against release_predicted, how precise it is",
+                self.off.clone(),
+            );
         });
+    }
+
+    fn releases(&self, audit: &Audit) {
+        for ((kind, resource), tally) in audit.tallies() {
+            let of = Release { act: kind.as_str(), resource: resource.0 };
+            self.predicted.get_or_create(&of).set(tally.predicted.to_f64());
+            self.released.get_or_create(&of).set(tally.released.to_f64());
+            self.off.get_or_create(&of).set(tally.off.to_f64());
+        }
     }
 }
 
@@ -204,6 +242,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         journal,
         adopting,
         looked: options.looked.clone(),
+        tune: options.tune,
     };
 
     let mut batch = Vec::new();

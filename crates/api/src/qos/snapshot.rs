@@ -343,6 +343,7 @@ fn state(at: &At<'_, '_>) -> State {
         rules: rules.items().map(rule).collect(),
         throttled: throttled.items().map(entry).collect(),
         evictions: evictions.items().map(eviction).collect(),
+        leaving: Vec::new(),
     }
 }
 

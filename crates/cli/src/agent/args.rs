@@ -78,6 +78,9 @@ pub struct Agent {
     /// How much more than the gap is taken, so that it does not open again at once
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = excess)]
     pub execute_excess: i64,
+    /// Adapt that to how much earlier acts released of what they were expected to, up to 50 %
+    #[arg(long)]
+    pub tune_excess: bool,
     /// Who goes first
     #[arg(long, value_name = "ORDER", default_value = "priority-first")]
     pub order: Order,

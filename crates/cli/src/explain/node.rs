@@ -2,7 +2,8 @@
 
 use super::args::Node;
 use super::get as ask;
-use crate::out::{self, Output};
+use crate::out::{self, Detail, Output};
+use crate::table::{Align, Table};
 use crate::what_if::protect::Answer;
 use anyhow::{Result, bail};
 use axum::Router;
@@ -11,8 +12,18 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use clap::ValueEnum as _;
+use loadline_core::qos::Level;
+use loadline_core::qos::audit::{Act, Audit};
+use loadline_core::qos::metric::Resource;
 use loadline_services::agent::Looked;
+use loadline_services::agent::explain::Look;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+/// So many acts are shown, unless everything is asked for.
+const SHOWN: usize = 20;
 /// Where a running agent is asked.
 const PATH: &str = "/debug/explain/nodes";
 
@@ -34,7 +45,7 @@ pub fn router(looked: Looked) -> Router {
                 let why = format!("this is the agent of node {}\n", look.snapshot.node.name);
                 return (StatusCode::NOT_FOUND, why).into_response();
             }
-            match out::text(&Answer::of(&look), form) {
+            match out::text(&Explanation::of(&look), form) {
                 Ok(text) => {
                     let kind = if form == Output::Json { "application/json" } else { "text/plain; charset=utf-8" };
                     ([(header::CONTENT_TYPE, kind)], text).into_response()
@@ -44,6 +55,102 @@ pub fn router(looked: Looked) -> Router {
         }
     };
     Router::new().route(&format!("{PATH}/{{name}}"), get(explain))
+}
+
+/// What there is to say about a node.
+struct Explanation {
+    plan: Answer,
+    audit: Arc<Audit>,
+}
+
+impl Explanation {
+    fn of(look: &Look) -> Self {
+        Self { plan: Answer::of(look), audit: look.audit.clone() }
+    }
+
+    /// Every act that is remembered with what came of it, the newest first; none: not measured yet.
+    fn acts(&self) -> Vec<(&Act, Option<&BTreeMap<Resource, Level>>)> {
+        let open: Vec<_> = self.audit.open().map(|act| (act, None)).collect();
+        let closed = self.audit.closed().map(|closed| (&closed.act, Some(&closed.measured)));
+        let mut all: Vec<_> = closed.chain(open).collect();
+        all.sort_by_key(|(act, _)| std::cmp::Reverse(act.at));
+        all
+    }
+}
+
+/// What is told of an act, for each resource it is about.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    time: String,
+    act: &'static str,
+    pod: String,
+    container: Option<String>,
+    rule: String,
+    resource: &'static str,
+    predicted: f64,
+    /// None if it was not measured, or not yet.
+    measured: Option<f64>,
+    pending: bool,
+}
+
+fn rows<'a>(act: &'a Act, measured: Option<&'a BTreeMap<Resource, Level>>) -> impl Iterator<Item = Row> + 'a {
+    act.predicted.iter().map(move |(resource, predicted)| Row {
+        time: act.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        act: act.kind.as_str(),
+        pod: act.pod.to_string(),
+        container: act.container.as_deref().map(str::to_owned),
+        rule: act.rule.to_string(),
+        resource: resource.0,
+        predicted: predicted.to_f64(),
+        measured: measured.and_then(|all| all.get(resource)).map(|level| level.to_f64()),
+        pending: measured.is_none(),
+    })
+}
+
+impl out::Answer for Explanation {
+    const KIND: &'static str = "NodeExplanation";
+
+    fn table(&self, detail: Detail) -> String {
+        let mut text = self.plan.table(detail);
+        let acts = self.acts();
+        if acts.is_empty() {
+            return text;
+        }
+        let mut table = Table::new([
+            ("TIME", Align::Left),
+            ("ACT", Align::Left),
+            ("POD", Align::Left),
+            ("CONTAINER", Align::Left),
+            ("PREDICTED", Align::Right),
+            ("MEASURED", Align::Right),
+            ("BECAUSE OF", Align::Left),
+        ]);
+        let shown = acts.into_iter().flat_map(|(act, measured)| rows(act, measured));
+        for row in shown.take(detail.rows(SHOWN)) {
+            let measured = match (row.measured, row.pending) {
+                (Some(measured), _) => format!("{measured:.0}"),
+                (None, true) => "not yet".to_owned(),
+                (None, false) => "unknown".to_owned(),
+            };
+            let container = row.container.unwrap_or_default();
+            let predicted = format!("{:.0}", row.predicted);
+            table.row([row.time, row.act.to_owned(), row.pod, container, predicted, measured, row.rule]);
+        }
+        text.push_str("\nLast acts, and what they released in millicores or bytes:\n");
+        text.push_str(&table.render(2));
+        text
+    }
+
+    fn document(&self) -> impl Serialize {
+        let mut document = serde_json::to_value(self.plan.document()).unwrap_or_default();
+        let acts: Vec<Row> =
+            self.acts().into_iter().flat_map(|(act, measured)| rows(act, measured)).collect();
+        if let Value::Object(fields) = &mut document {
+            fields.insert("acts".to_owned(), json!(acts));
+        }
+        document
+    }
 }
 
 /// Explains a node.

@@ -8,7 +8,7 @@ use crate::args::Protect;
 use crate::out::{self, Detail};
 use anyhow::Result;
 use loadline_core::qos::policy::Policy;
-use loadline_core::qos::{Plan, plan};
+use loadline_core::qos::{NodeSnapshot, Plan, plan};
 use loadline_manifests::{Manifests, ProtectInput};
 use loadline_services::agent::explain::Look;
 use serde::Serialize;
@@ -48,7 +48,7 @@ impl Answer {
     /// What an agent would do that knows this.
     pub fn of(look: &Look) -> Self {
         let policy = Policy::clone(&look.policy);
-        decide(ProtectInput { policy, snapshot: look.snapshot.clone(), warnings: Vec::new() })
+        decide(ProtectInput { policy, snapshot: NodeSnapshot::clone(&look.snapshot), warnings: Vec::new() })
     }
 }
 

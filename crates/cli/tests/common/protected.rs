@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 use crate::service::{Service, until};
-use loadline_testkit::{ControlPlane, NodeRoot, RealNode};
+use loadline_testkit::{ControlPlane, Line, NodeRoot, RealNode};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,13 +57,11 @@ impl<'a> Stage<'a> {
         self.plane.request("DELETE", &format!("{PODS}/{name}"), None).unwrap();
     }
 
-    /// What runs with `args`, on this node.
+    /// What an agent of this node is started with, besides these. What is given twice counts the second time.
     pub fn args(&self, more: &[&str]) -> Vec<String> {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let mut args: Vec<String> = vec![
             "agent".into(),
-            "--kubeconfig".into(),
-            text(self.plane.kubeconfig().as_ref()),
             "--node-name".into(),
             self.node.name().into(),
             "--interval".into(),
@@ -72,13 +70,26 @@ impl<'a> Stage<'a> {
             text(self.root.path()),
             "--cgroup-root".into(),
             self.node.cgroup().into(),
-            "--runtime-endpoint".into(),
-            text(&self.node.socket()),
             "--state-dir".into(),
             text(self.state.path()),
         ];
+        if !more.contains(&"--kubeconfig") {
+            args.extend(["--kubeconfig".into(), text(&self.plane.kubeconfig())]);
+        }
+        if !more.contains(&"--runtime-endpoint") {
+            args.extend(["--runtime-endpoint".into(), text(&self.node.socket())]);
+        }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
         args
+    }
+
+    /// A kubeconfig by which the API server is reached through a line.
+    pub fn kubeconfig_through(&self, line: &Line) -> tempfile::NamedTempFile {
+        let text = fs::read_to_string(self.plane.kubeconfig()).unwrap();
+        let (from, to) = (format!(":{}", self.plane.port()), format!(":{}", line.port()));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text.replace(&from, &to)).unwrap();
+        file
     }
 
     pub fn agent(&self, more: &[&str]) -> Service {
@@ -155,6 +166,22 @@ impl<'a> Stage<'a> {
         let node = self.plane.get(&format!("/api/v1/nodes/{}", self.node.name())).unwrap();
         let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
         taints.iter().any(|taint| taint["key"] == "interference.crane.io")
+    }
+
+    /// What an agent that ended says it left: by pod, what it surely wrote and what it may have written.
+    pub fn noted(&self, name: &str) -> Option<(i64, Option<i64>)> {
+        let journal = self.journal();
+        let all = journal["state"]["throttled"].as_array()?;
+        let of = all.iter().find(|one| one["pod"] == format!("default/{name}"))?;
+        Some((of["writtenQuotaUs"].as_i64()?, of["unsureQuotaUs"].as_i64()))
+    }
+
+    /// The reasons of the events about an object.
+    pub fn events(&self, name: &str) -> Vec<String> {
+        let all = self.plane.get("/api/v1/namespaces/default/events").unwrap_or_default();
+        let of = all["items"].as_array().into_iter().flatten();
+        let of = of.filter(|event| event["involvedObject"]["name"] == name && event["reportingComponent"] == "loadline-agent");
+        of.filter_map(|event| event["reason"].as_str().map(str::to_owned)).collect()
     }
 
     /// The agent's journal.

@@ -124,6 +124,20 @@ impl Service {
         lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
+    /// What `loadline explain node` says, asking this service.
+    pub fn explain(&self, node: &str, form: &str) -> String {
+        let url = format!("http://{}", self.http);
+        let answer = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["explain", "node", node, "--agent", &url, "-o", form])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&answer.stdout).into_owned()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());

@@ -13,7 +13,7 @@ use super::pod::CpuQuota;
 use super::policy::{Policy, RuleName, Strategy};
 use super::settle::Next;
 use super::snapshot::{Missing, NodeSnapshot};
-use super::state::Leaving;
+use super::state::{Departure, Leaving};
 use super::taint::{self, Closed};
 use crate::object::Key;
 use std::collections::BTreeMap;
@@ -97,6 +97,8 @@ pub struct Victim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credited {
     pub pod: Key,
+    /// Its identity, where known.
+    pub uid: Arc<str>,
     /// Why.
     pub reason: Leaving,
     /// What it releases, by metric.
@@ -274,7 +276,21 @@ impl<'s> Work<'s> {
                     release.insert(target.metric.name, freed);
                 }
             }
-            self.steps.credited.push(Credited { pod: candidate.pod.key.clone(), reason, release });
+            let (pod, uid) = (candidate.pod.key.clone(), candidate.pod.uid.clone());
+            self.steps.credited.push(Credited { pod, uid, reason, release });
+        }
+        for gone in &self.snapshot.state.leaving {
+            let is_it = |candidate: &Candidate<'_>| {
+                candidate.pod.key == gone.pod && candidate.pod.uid == gone.uid && !candidate.pod.ended
+            };
+            if self.candidates.iter().any(is_it) {
+                continue;
+            }
+            for target in self.lines.targets.iter_mut().filter(|t| t.category != Category::ThrottleUp) {
+                target.released += gone.release.get(target.metric.name).copied().unwrap_or_default();
+            }
+            let Departure { pod, uid, release } = gone.clone();
+            self.steps.credited.push(Credited { pod, uid, reason: Leaving::StillMeasured, release });
         }
     }
 

@@ -149,6 +149,12 @@ impl Policy {
         self.lines.is_empty()
     }
 
+    /// The metrics it knows.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
     /// What its rules are about, each once.
     #[must_use]
     pub fn metrics(&self) -> Vec<Arc<Metric>> {

@@ -1,11 +1,12 @@
 //! What is remembered of a plan? What came of it, not what was meant to.
 
 use super::held::Entry;
+use super::level::Level;
 use super::phase::{Phases, RulePhase, cooled};
 use super::plan::{Plan, Victim};
 use super::policy::RuleName;
 use super::snapshot::NodeSnapshot;
-use super::state::{Eviction, Reply, RuleState, State, Throttled};
+use super::state::{Departure, Eviction, Leaving, Reply, RuleState, State, Throttled};
 use crate::object::Key;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +114,18 @@ impl Plan {
                 grace_seconds: Some(victim.grace_seconds),
             })
         });
+        // Who is gone already counts once.
+        let leaving = self.steps.credited.iter().filter(|one| one.reason != Leaving::StillMeasured);
+        let leaving = leaving.map(|one| (&one.pod, &one.uid, &one.release));
+        let asked_now = self.steps.victims.iter().filter(|one| replied(one).is_some_and(Reply::is_granted));
+        let asked_now = asked_now.map(|one| (&one.pod, &one.uid, &one.release));
+        let departure = |(pod, uid, release): (&Key, &Arc<str>, &BTreeMap<&'static str, Level>)| Departure {
+            pod: pod.clone(),
+            uid: uid.clone(),
+            release: release.clone(),
+        };
         State {
+            leaving: leaving.chain(asked_now).map(departure).collect(),
             cycles: *cycles,
             rules: after_rules(rules, gone, &throttled, *now),
             evictions: evictions.iter().cloned().chain(asked).collect(),

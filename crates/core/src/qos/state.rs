@@ -1,5 +1,6 @@
 //! What is remembered from one cycle to the next? The agent's journal.
 
+use super::level::Level;
 use super::pod::Pod;
 use super::policy::RuleName;
 use crate::object::Key;
@@ -135,6 +136,17 @@ pub struct State {
     pub throttled: Vec<Throttled>,
     /// Who was asked to go.
     pub evictions: Vec<Eviction>,
+    /// Who was on the way out in the last cycle. Not written down: who comes after an agent does not evict at once.
+    pub leaving: Vec<Departure>,
+}
+
+/// A pod on its way out, and what that was to release, by metric. Once it is gone, the sample that ends with this cycle still
+/// has a part of what it used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    pub pod: Key,
+    pub uid: Arc<str>,
+    pub release: BTreeMap<&'static str, Level>,
 }
 
 /// Why a pod counts as gone already.
@@ -146,6 +158,8 @@ pub enum Leaving {
     Evicted,
     /// It was gone when we asked; the measurement does not know yet.
     AlreadyGone,
+    /// It is gone since the last cycle; the sample is of a time in which it was there.
+    StillMeasured,
 }
 
 impl Leaving {
@@ -156,6 +170,7 @@ impl Leaving {
             Self::Terminating => "Terminating",
             Self::Evicted => "Evicted",
             Self::AlreadyGone => "AlreadyGone",
+            Self::StillMeasured => "StillMeasured",
         }
     }
 }

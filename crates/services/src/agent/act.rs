@@ -1,7 +1,7 @@
 //! How is a plan carried out? Each step with its own result, and what came of it is what is remembered.
 
 use super::Metrics;
-use super::explain::Looked;
+use super::explain::{Look, Looked};
 use super::host::{self, Ask, Host, Located};
 use super::journal::Journal;
 use super::state::{self, PodObject, State};
@@ -14,6 +14,8 @@ use jiff::Timestamp;
 use loadline_api::Error;
 use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
+use loadline_core::qos::audit::{Audit, tuned};
+use loadline_core::qos::metric::cpu::CPU;
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
 use loadline_core::qos::{
@@ -28,6 +30,9 @@ use std::time::Duration;
 const PLANS: usize = 3;
 /// How often the node is written while others change it, too.
 const MARKS: usize = 3;
+
+/// How many of the last acts are learned from.
+const SHORTFALLS: usize = 16;
 
 /// What carrying out takes.
 pub(super) struct Agent {
@@ -45,6 +50,8 @@ pub(super) struct Agent {
     pub adopting: u32,
     /// What the last cycle knew, for whoever asks.
     pub looked: Looked,
+    /// Is what is taken beyond the gap adapted to what acts released?
+    pub tune: bool,
 }
 
 impl Agent {
@@ -106,11 +113,15 @@ impl Agent {
         &mut self,
         target: &Target,
         policy: &Arc<Policy>,
-        mut snapshot: NodeSnapshot,
+        snapshot: NodeSnapshot,
         state: &mut State,
     ) -> Option<(Meta, Result<Node, Error>)> {
+        let memory = state.memory_mut(&target.meta.key.name);
+        self.measure_acts(policy, &snapshot, &mut memory.audit);
+        let mut snapshot = Arc::new(snapshot);
+        let (audit, known) = (memory.audit.clone(), snapshot.clone());
+        self.looked.keep(Look { policy: policy.clone(), snapshot: known, audit });
         let first = qos::plan(policy, &snapshot);
-        self.looked.keep(policy, &snapshot);
         let acts = !first.steps.writes.is_empty() || !first.steps.victims.is_empty();
         let may_act = !acts || self.note(&first.settle(&Results::unknown(&first)), snapshot.now);
         let mut results = Results::default();
@@ -135,16 +146,40 @@ impl Agent {
                 break;
             }
             // From where this cycle began, but knowing who went and who may not.
-            snapshot.state.evictions = last.settle(&results).evictions;
+            Arc::make_mut(&mut snapshot).state.evictions = last.settle(&results).evictions;
             last = qos::plan(policy, &snapshot);
         }
         let mut after = first.settle(&results);
-        after.evictions = last.settle(&results).evictions;
+        let ended = last.settle(&results);
+        (after.evictions, after.leaving) = (ended.evictions, ended.leaving);
         self.note(&after, snapshot.now);
         let memory = state.memory_mut(&target.meta.key.name);
+        if acts && may_act {
+            Arc::make_mut(&mut memory.audit).note(policy.catalogue(), &snapshot, &first, &results);
+        }
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
         memory.state = after;
         marked
+    }
+
+    /// What earlier acts released is measured, told, and learned from if wanted.
+    fn measure_acts(&mut self, policy: &Policy, snapshot: &NodeSnapshot, audit: &mut Arc<Audit>) {
+        if audit.open().len() == 0 {
+            return;
+        }
+        let audit = Arc::make_mut(audit);
+        let closed = audit.measure(policy.catalogue(), snapshot);
+        for one in &closed {
+            self.teller.measured(one);
+        }
+        self.metrics.releases(audit);
+        if self.tune && !closed.is_empty() {
+            let excess = tuned(self.planning.excess, &audit.shortfalls(CPU, SHORTFALLS));
+            if excess != self.planning.excess {
+                tracing::info!(excess, before = self.planning.excess, "excess adapted to what acts released");
+                self.planning.excess = excess;
+            }
+        }
     }
 
     /// Writes down what the next agent has to know. Says whether that was possible.

@@ -1,6 +1,7 @@
 //! What does an agent know of its node, and what would it do? What its last cycle knew, for whoever asks.
 
 use loadline_core::qos::NodeSnapshot;
+use loadline_core::qos::audit::Audit;
 use loadline_core::qos::policy::Policy;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +13,9 @@ pub struct Looked(Arc<Mutex<Option<Look>>>);
 #[derive(Clone, Debug)]
 pub struct Look {
     pub policy: Arc<Policy>,
-    pub snapshot: NodeSnapshot,
+    pub snapshot: Arc<NodeSnapshot>,
+    /// What was done before, and what came of it.
+    pub audit: Arc<Audit>,
 }
 
 impl Looked {
@@ -22,8 +25,7 @@ impl Looked {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn keep(&self, policy: &Arc<Policy>, snapshot: &NodeSnapshot) {
-        let look = Look { policy: policy.clone(), snapshot: snapshot.clone() };
+    pub(super) fn keep(&self, look: Look) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
     }
 }

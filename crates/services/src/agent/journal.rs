@@ -173,6 +173,7 @@ mod tests {
                 reply: Reply::Granted,
                 grace_seconds: Some(30),
             }],
+            leaving: Vec::new(),
         }
     }
 

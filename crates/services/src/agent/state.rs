@@ -6,6 +6,7 @@ use crate::cluster::{Event, Informer, Watched};
 use jiff::Timestamp;
 use loadline_api::Error;
 use loadline_core::object::{Key, Meta};
+use loadline_core::qos::audit::Audit;
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::{Action, NodeQos, Policy};
 use loadline_core::qos::scope::Scope;
@@ -19,11 +20,20 @@ pub(super) struct Memory {
     pub state: qos::State,
     /// Pods that may not go, as was told.
     pub blocked: BTreeSet<Key>,
+    /// What was done, and what came of it.
+    pub audit: Arc<Audit>,
 }
+
+/// How many acts are remembered of a node.
+const ACTS: usize = 256;
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { state: qos::State { cycles: Some(0), ..qos::State::default() }, blocked: BTreeSet::new() }
+        Self {
+            state: qos::State { cycles: Some(0), ..qos::State::default() },
+            blocked: BTreeSet::new(),
+            audit: Arc::new(Audit::new(ACTS)),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use loadline_core::object::Key;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Results, Victim, Write, event};
+use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Results, Victim, Write, audit, event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,6 +56,18 @@ impl Teller {
             format!("throttled on {on}, cpu {from} → {to}: {}", why(plan, snapshot, &write.rule))
         };
         self.notices.tell("agent", &write.pod, what);
+    }
+
+    /// Of an act that has been measured.
+    pub fn measured(&self, closed: &audit::Closed) {
+        let act = &closed.act;
+        for (resource, predicted) in &act.predicted {
+            let measured = closed.measured.get(resource).map(|level| level.to_f64());
+            tracing::info!(
+                pod = %act.pod, container = act.container.as_deref(), act = act.kind.as_str(), rule = %act.rule,
+                resource = resource.0, predicted = predicted.to_f64(), measured, "act measured"
+            );
+        }
     }
 
     pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &NodeSnapshot) {

@@ -283,6 +283,7 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
         journal: None,
         adopting: 0,
         looked: Looked::default(),
+        tune: false,
     };
     (agent, notices)
 }

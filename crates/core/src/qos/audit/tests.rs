@@ -220,7 +220,7 @@ fn what_is_given_back_is_measured_and_teaches_nothing() {
     );
     now.state.throttled.push(crate::qos::Throttled {
         pod: Key::new("default", "a"),
-        uid: "".into(),
+        uid: Arc::default(),
         container: "main".into(),
         original_us: -1,
         written_us: 50_000,

@@ -268,3 +268,28 @@ fn what_a_successor_of_the_same_name_has_is_not_given_back_to() {
     let entry = &state.throttled[0];
     assert_eq!((&*entry.uid, entry.original_us, entry.written_us), ("second", 160_000, 16_000));
 }
+
+// What is measured is of the time between two looks, and a victim was there for a part of it.
+#[test]
+fn who_went_since_the_last_look_still_counts_for_what_is_measured() {
+    let now = snapshot(&[("cpu_total_usage", 6900.0)], vec![pod("a", 1.0), pod("b", 0.9)]);
+    let first = plan(&drop(), &now);
+    assert_eq!(victims(&first), ["a"], "1.1 × 900 = 990");
+    let state = first.settle(&replied(Reply::Granted));
+    // It went at once, and the sample has half of what it used: 5900 + 500, which is 440 too much.
+    let later = |seconds: i64, used: f64, pods: Vec<Pod>, state: State| NodeSnapshot {
+        now: t(seconds),
+        series: vec![Series { at: t(seconds), ..series("cpu_total_usage", used) }],
+        pods,
+        state,
+        ..now.clone()
+    };
+    let second = plan(&drop(), &later(10, 6400.0, vec![pod("b", 0.9)], state));
+    assert_eq!(victims(&second), Vec::<&str>::new());
+    let credited: Vec<_> = second.steps.credited.iter().map(|one| (short(&one.pod), one.reason.as_str())).collect();
+    assert_eq!(credited, [("a", "StillMeasured")]);
+    // If it is still too much without it, another goes.
+    let third = plan(&drop(), &later(20, 6400.0, vec![pod("b", 0.9)], second.as_planned()));
+    assert_eq!(victims(&third), ["b"]);
+    assert_eq!(third.steps.credited, []);
+}
