@@ -1,6 +1,7 @@
 //! How is a plan carried out? Each step with its own result, and what came of it is what is remembered.
 
 use super::Metrics;
+use super::agree::Agreement;
 use super::explain::{Look, Looked};
 use super::host::{self, Ask, Host, Located};
 use super::journal::Journal;
@@ -52,6 +53,8 @@ pub(super) struct Agent {
     pub looked: Looked,
     /// Is what is taken beyond the gap adapted to what acts released?
     pub tune: bool,
+    /// Does a scheduler fill what is emptied here?
+    pub agreement: Agreement,
 }
 
 impl Agent {
@@ -63,6 +66,8 @@ impl Agent {
                 self.teller.warn_of_rules(warning);
             }
         }
+        let below = self.agreement.look(state, &policy, &self.teller, now);
+        self.metrics.lines_disagree.set(i64::try_from(below).unwrap_or(i64::MAX));
         let due = state.due();
         if due.is_empty() {
             return;

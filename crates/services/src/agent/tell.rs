@@ -7,7 +7,8 @@ use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::{NODES, PODS};
 use crate::ctx::Notices;
 use jiff::Timestamp;
-use loadline_core::object::Key;
+use loadline_core::object::{Key, Meta};
+use loadline_core::qos::agree::Disagreement;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
@@ -32,6 +33,20 @@ pub(super) struct Teller {
 impl Teller {
     pub fn warn_of_rules(&self, warning: &str) {
         self.notices.tell("agent", "rules", warning);
+    }
+
+    /// A scheduler fills a node above a line of ours.
+    pub fn disagrees(&self, meta: &Meta, one: &Disagreement, now: Timestamp) {
+        self.notices.tell("agent", &meta.key, format!("lines disagree: {one}"));
+        let happened = Happened {
+            severity: Severity::Warning,
+            reason: "LinesDisagree",
+            action: "Protecting",
+            note: one.to_string(),
+        };
+        self.events
+            .reporting_as(super::COMPONENT, &meta.key.name)
+            .record(Regarding::new(NODES, meta), happened, now);
     }
 
     pub fn closed(&self, target: &Target, closed: &Closed) {

@@ -1,6 +1,8 @@
 //! An agent against the in-memory API server, with time and load in the test's hand: the whole story, and what gets in
 //! its way.
 
+mod lines;
+
 use super::host::{Ask, ContainerUsage, Error as HostError, Located, PodUsage, Usage, Used, series};
 use super::state::State;
 use super::watched::{ACTIONS, NODE_QOS, POD_QOS};
@@ -284,6 +286,7 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
         adopting: 0,
         looked: Looked::default(),
         tune: false,
+        agreement: Agreement::new(None),
     };
     (agent, notices)
 }
