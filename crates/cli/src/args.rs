@@ -245,8 +245,8 @@ A policy with everything in it:
   spec:
     targets: {cpu: 0.8, memory: 0.8}
 
-Exit status: 0 when the policy can be used, 1 when a target is above the line of a rule on some node,
-2 when it cannot be used: every problem is a line on stderr.";
+Exit status: 0 when the policy can be used, 1 when a target is above the line of a rule, 2 when it
+cannot be used: every problem is a line on stderr.";
 
 const UP_EXAMPLES: &str = "\
 Examples:

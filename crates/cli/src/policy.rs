@@ -8,6 +8,7 @@ use crate::out::{self, Detail};
 use anyhow::Result;
 use loadline_core::load::policy::Rules;
 use loadline_core::qos::agree::{About, Disagreement, disagreements};
+use loadline_core::view::NodeFacts;
 use loadline_manifests::{CheckInput, Kind, Manifests, Problem};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -33,12 +34,24 @@ pub fn check(args: &PolicyCheck) -> Result<ExitCode> {
     if !policy.is_empty() && nodes.is_empty() {
         warnings.push("no Node is given, so targets are not held against the lines of NodeQOS".to_owned());
     }
+    if !policy.is_empty() {
+        warnings.extend(nodes.iter().filter_map(silent));
+    }
     let of = |node| disagreements(&rules, &policy, &About::from(node));
     let found = nodes.iter().flat_map(|node| of(node).into_iter().map(|one| (node.name.clone(), one)));
     let disagreements: Vec<(String, Disagreement)> = found.collect();
     let code = if disagreements.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DISAGREE) };
     out::answer(&Answer { rules, warnings, disagreements }, args.output)?;
     Ok(code)
+}
+
+/// What to say of a node nothing can be said of.
+fn silent(node: &NodeFacts) -> Option<String> {
+    let has = About::from(node).allocatable;
+    let is_silent = has.cpu.is_none() && has.memory.is_none();
+    is_silent.then(|| {
+        format!("Node {} does not say what it has for pods, so nothing is compared there", node.name)
+    })
 }
 
 /// A policy that can be used.

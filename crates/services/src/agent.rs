@@ -9,7 +9,7 @@
 //! | watches | its nodes, `NodeQOS`, `PodQOS`, `AvoidanceAction`; once there is a rule, the pods on its nodes |
 //! | measures | what nodes, pods and containers use, every [`Options::every`], from its host |
 //! | asks | [`loadline_core::qos`] |
-//! | writes | its journal; CPU quotas, to its host; evictions; taint, condition and cooling mark of the node |
+//! | writes | its journal; CPU quotas and requests for page cache, to its host; evictions; taint, condition and cooling mark of the node |
 //! | tells | Events on nodes and pods, notices, metrics |
 
 mod act;
@@ -133,6 +133,10 @@ pub struct Metrics {
     pub evicted: Counter,
     /// Quotas that could not be written.
     pub failed_writes: Counter,
+    /// Pods whose page cache was asked back, each time.
+    pub reclaimed: Counter,
+    /// Times that was not possible.
+    pub failed_reclaims: Counter,
     /// Containers that are slowed down now.
     pub held: Gauge,
     /// Rules that act on a node before it is as full as the scheduler makes it.
@@ -166,6 +170,12 @@ impl Metrics {
             own.register("restored", "Containers that got something back, each time", self.restored.clone());
             own.register("evicted", "Pods evicted to relieve their node", self.evicted.clone());
             own.register("failed_writes", "Quotas that could not be written", self.failed_writes.clone());
+            own.register("reclaimed", "Pods whose page cache was asked back, each time", self.reclaimed.clone());
+            own.register(
+                "failed_reclaims",
+                "Times page cache could not be asked back",
+                self.failed_reclaims.clone(),
+            );
             own.register("throttled_containers", "Containers that are slowed down now", self.held.clone());
             own.register(
                 "lines_disagree",

@@ -51,9 +51,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
-    Actions, AdviceMessage, Budgets, Claims, CsiDrivers, CsiNodes, Deployments, Jobs, LinesMessage, Message, Namespaces, NodeRules, Nodes,
-    Pods, PriorityClasses, Recommendations, ReplicaSets, ReplicationControllers, Services, StatefulSets,
-    StorageCapacities, StorageClasses, StorageMessage, Volumes,
+    Actions, AdviceMessage, Budgets, Claims, CsiDrivers, CsiNodes, Deployments, Jobs, LinesMessage, Message,
+    Namespaces, NodeRules, Nodes, Pods, PriorityClasses, Recommendations, ReplicaSets,
+    ReplicationControllers, Services, StatefulSets, StorageCapacities, StorageClasses, StorageMessage,
+    Volumes,
 };
 
 /// What events and field managers call us.
@@ -344,12 +345,8 @@ impl Teller {
     fn disagreements(&self, state: &mut State, now: Now) {
         for (meta, note) in state.disagreements() {
             self.notices.tell("scheduler", &meta.key, format!("lines disagree: {note}"));
-            let happened = Happened {
-                severity: Severity::Warning,
-                reason: "LinesDisagree",
-                action: "Scheduling",
-                note,
-            };
+            let happened =
+                Happened { severity: Severity::Warning, reason: "LinesDisagree", action: "Scheduling", note };
             self.events.record(Regarding::new(NODE_QOS, &meta), happened, now.clock);
         }
     }

@@ -133,7 +133,14 @@ pub fn disagreements<L: Lookup + ?Sized>(
         let waterline = i64::try_from(waterline).unwrap_or(i64::MAX);
         let percent = line.metric.percent.then_some(line.value);
         let rule = line.name.clone();
-        (admitted > waterline).then_some(Disagreement { rule, resource, target, admitted, waterline, percent })
+        (admitted > waterline).then_some(Disagreement {
+            rule,
+            resource,
+            target,
+            admitted,
+            waterline,
+            percent,
+        })
     };
     acting.into_iter().filter_map(of).collect()
 }

@@ -62,13 +62,15 @@ pub struct NodeQos {
 }
 
 /// What is done to pods (`AvoidanceAction`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     pub name: Arc<str>,
     /// How long the node stays closed after the last time, in seconds.
     pub cool_down_seconds: i64,
     /// Pods are slowed down.
     pub throttle: Option<Step>,
+    /// Page cache of pods is asked back.
+    pub reclaim: bool,
     /// Pods are evicted.
     pub evict: Option<Evict>,
 }

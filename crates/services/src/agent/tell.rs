@@ -2,6 +2,7 @@
 
 use super::Metrics;
 use super::act::Target;
+use super::host::Reclaimed;
 use crate::cluster::Recorder;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::{NODES, PODS};
@@ -12,12 +13,14 @@ use loadline_core::qos::agree::Disagreement;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Results, Victim, Write, audit, event};
+use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Reclaim, Results, Victim, Write, audit, event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The events of evictions; only those that happened are told.
 const EVICTED: &str = "Evicted";
+/// And of page cache that was asked back.
+const RECLAIMED: &str = "Reclaimed";
 const BLOCKED: &str = "EvictionBlocked";
 /// And those of quotas; only those that were written are told.
 const THROTTLED: &str = "Throttled";
@@ -85,6 +88,23 @@ impl Teller {
         }
     }
 
+    pub fn reclaimed(
+        &self,
+        target: &Target,
+        plan: &Plan,
+        snapshot: &NodeSnapshot,
+        (one, came): (&Reclaim, Reclaimed),
+    ) {
+        self.metrics.reclaimed.inc();
+        let less = if came == Reclaimed::Less { ", less came" } else { "" };
+        let what = format!("asked on {} for {} bytes of page cache{less}", target.meta.key, one.bytes);
+        self.notices.tell("agent", &one.pod, format!("{what}: {}", why(plan, snapshot, &one.rule)));
+        let event = |event: &&event::Event| event.reason == RECLAIMED && event.pod.as_ref() == Some(&one.pod);
+        if let Some(event) = plan.events().iter().find(event) {
+            self.event(target, event, snapshot.now);
+        }
+    }
+
     pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &NodeSnapshot) {
         let what = format!("evicted from {}: {}", target.meta.key, why(plan, snapshot, &victim.rule));
         self.notices.tell("agent", &victim.pod, what);
@@ -113,7 +133,7 @@ impl Teller {
         let of_end = ended.iter().filter(|event| event.reason == BLOCKED);
         for event in of_steps.chain(of_end).filter(|event| event.changed) {
             match (event.reason, &event.pod) {
-                (EVICTED, _) => {}
+                (EVICTED | RECLAIMED, _) => {}
                 (THROTTLED | RESTORED, Some(pod)) if failed(pod) => {}
                 (BLOCKED, Some(pod)) if blocked.contains(pod) => {}
                 (BLOCKED, Some(pod)) => {

@@ -176,7 +176,11 @@ fn kept<F, T>(
     keep: impl FnOnce(&Meta, F) -> T,
 ) -> Option<Option<Meta>> {
     if let Event::Failed(problem) | Event::Forbidden(problem) = &event {
-        tracing::debug!(resource = informer.name(), problem, "not there or not readable; lines are not compared");
+        tracing::debug!(
+            resource = informer.name(),
+            problem,
+            "not there or not readable; lines are not compared"
+        );
     }
     let was_listed = informer.is_listed();
     let change = informer.apply(event, now);

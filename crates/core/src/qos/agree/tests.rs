@@ -36,6 +36,7 @@ fn policy(rule: Rule, selector: Option<LabelSelector>) -> Policy {
         cool_down_seconds: 300,
         throttle,
         evict,
+        ..Action::default()
     };
     let actions = vec![
         action("slow", Some(Step::DEFAULT), None),
@@ -65,20 +66,52 @@ fn a_target_above_a_line_is_told_with_both_figures() {
     let m = 1_000_000;
     let cases: [Case; 12] = [
         // 0.8 × 7500m = 6000m; 70 % × 8000m = 5600m
-        (80, "cpu_total_utilization", 70, (7500, 30), (8000, 32), Some((6000 * m, 5600 * m)), "400m too many"),
+        (
+            80,
+            "cpu_total_utilization",
+            70,
+            (7500, 30),
+            (8000, 32),
+            Some((6000 * m, 5600 * m)),
+            "400m too many",
+        ),
         // 0.8 × 7000m = 5600m
         (80, "cpu_total_utilization", 70, (7000, 30), (8000, 32), None, "equal is agreement"),
         // 0.8 × 7001m = 5600.8m
-        (80, "cpu_total_utilization", 70, (7001, 30), (8000, 32), Some((5_600_800_000, 5600 * m)), "0.8m more is not"),
+        (
+            80,
+            "cpu_total_utilization",
+            70,
+            (7001, 30),
+            (8000, 32),
+            Some((5_600_800_000, 5600 * m)),
+            "0.8m more is not",
+        ),
         // The share is larger, the amount is not: 0.72 × 7000m = 5040m against 5600m.
         (72, "cpu_total_utilization", 70, (7000, 30), (8000, 32), None, "shares are of different amounts"),
-        (80, "cpu_total_usage", 5999, (7500, 30), (8000, 32), Some((6000 * m, 5999 * m)), "a line in millicores"),
+        (
+            80,
+            "cpu_total_usage",
+            5999,
+            (7500, 30),
+            (8000, 32),
+            Some((6000 * m, 5999 * m)),
+            "a line in millicores",
+        ),
         (80, "cpu_total_usage", 6000, (7500, 30), (8000, 32), None, "and one that is not passed"),
         (80, "cpu_total_usage", 5999, (7500, 30), (0, 0), Some((6000 * m, 5999 * m)), "needs no capacity"),
         (80, "cpu_total_utilization", 10, (7500, 30), (0, 0), None, "a share of nobody knows what"),
         (80, "cpu_total_usage", 100, (0, 0), (8000, 32), None, "nobody knows what is let in"),
         // 0.8 × 30Gi = 24Gi; 70 % × 32Gi = 22.4Gi
-        (80, "memory_total_utilization", 70, (7500, 30), (8000, 32), Some((24 * GI, 224 * GI / 10)), "memory"),
+        (
+            80,
+            "memory_total_utilization",
+            70,
+            (7500, 30),
+            (8000, 32),
+            Some((24 * GI, 224 * GI / 10)),
+            "memory",
+        ),
         (80, "memory_total_usage", 24 * GI, (7500, 30), (8000, 32), None, "memory in bytes, equal"),
         (80, "cpu_load_1_min", 1, (7500, 30), (8000, 32), None, "targets are about CPU and memory"),
     ];

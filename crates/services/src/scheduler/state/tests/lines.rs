@@ -12,7 +12,8 @@ fn action(event: Event<loadline_core::qos::policy::Action>) -> Message {
 }
 
 fn drop_action() -> Message {
-    let object = json!({"metadata": {"name": "drop", "uid": "d", "resourceVersion": "1"}, "spec": {"eviction": {}}});
+    let object =
+        json!({"metadata": {"name": "drop", "uid": "d", "resourceVersion": "1"}, "spec": {"eviction": {}}});
     action(Event::Applied(meta(&object), Actions::read(&Tree::from(&object))))
 }
 
