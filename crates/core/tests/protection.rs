@@ -62,7 +62,7 @@ fn policy(rules: &[(bool, i64, usize)], step: i32) -> Policy {
     let step = Some(Step { percent: step, least_percent: 10 });
     let evict = Some(Evict::default());
     let action =
-        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
+        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict, ..Action::default() };
     let actions =
         vec![action("squeeze", step, None), action("drop", None, evict), action("both", step, evict)];
     // Those of a priority above 1 are never touched; those of 1 are not evicted by `drop`.

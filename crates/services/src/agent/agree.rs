@@ -28,7 +28,7 @@ impl Agreement {
         let Some(targets) = &self.targets else { return 0 };
         let mut all = BTreeMap::new();
         for (meta, node) in state.nodes() {
-            let found = disagreements(targets, policy, &About::from(&node.facts));
+            let found = disagreements(targets, policy, &About::from(&*node.facts));
             if found.is_empty() {
                 continue;
             }

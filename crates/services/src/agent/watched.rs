@@ -33,7 +33,7 @@ pub(super) enum Message {
 pub(super) struct Node {
     pub view: qos::Node,
     /// What a scheduler sees of it.
-    pub facts: NodeFacts,
+    pub facts: Box<NodeFacts>,
     /// As they are written, others' included.
     pub taints: Vec<Taint>,
     /// Until when schedulers leave it alone, as it is written.
@@ -78,7 +78,7 @@ watched!(Scopes: POD_QOS, skip Skip::MANAGED_FIELDS, Scope, |o| rules::pod_qos(o
 fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let (node, warnings) = snapshot::node(object)?;
     // Only what is said of it depends on them.
-    let facts = loadline_api::node::facts(object).map(|(facts, _)| facts).unwrap_or_default();
+    let facts = loadline_api::node::facts(object).map(|(facts, _)| Box::new(facts)).unwrap_or_default();
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
     Ok((Node { view: node, facts, taints, cooling }, warnings))

@@ -25,6 +25,9 @@ const FIGURES: usize = 3;
 /// being news.
 type Said = BTreeSet<(Arc<RuleName>, Metered, Ratio)>;
 
+/// On which nodes each rule of an object is below a target.
+type ByRule<'a> = BTreeMap<&'a Arc<RuleName>, Vec<(&'a str, &'a Disagreement)>>;
+
 /// What is known of lines and targets.
 #[derive(Debug)]
 pub(super) struct Agreement {
@@ -62,12 +65,14 @@ impl Agreement {
     pub fn take(&mut self, message: LinesMessage, now: Timestamp) {
         self.is_stale |= match message {
             LinesMessage::NodeRules(event) => {
-                let applied = kept(&mut self.rules, event, now, |meta, rules| (meta.clone(), rules));
                 // Another version of an object is told of again.
-                applied.iter().flatten().for_each(|meta| drop(self.said.remove(&meta.key.name)));
-                applied.is_some()
+                let said = &mut self.said;
+                kept(&mut self.rules, event, now, |meta, rules| {
+                    said.remove(&meta.key.name);
+                    (meta.clone(), rules)
+                })
             }
-            LinesMessage::Action(event) => kept(&mut self.actions, event, now, |_, action| action).is_some(),
+            LinesMessage::Action(event) => kept(&mut self.actions, event, now, |_, action| action),
         };
     }
 
@@ -131,8 +136,7 @@ impl Agreement {
         if !std::mem::take(&mut self.has_news) {
             return Vec::new();
         }
-        let mut by_object: BTreeMap<&Arc<str>, BTreeMap<&Arc<RuleName>, Vec<(&str, &Disagreement)>>> =
-            BTreeMap::new();
+        let mut by_object: BTreeMap<&Arc<str>, ByRule<'_>> = BTreeMap::new();
         for (node, all) in &self.nodes {
             for one in all {
                 let rules = by_object.entry(&one.rule.object).or_default();
@@ -156,7 +160,7 @@ impl Agreement {
 }
 
 /// Of each rule the node on which it is worst.
-fn sentence(rules: &BTreeMap<&Arc<RuleName>, Vec<(&str, &Disagreement)>>) -> String {
+fn sentence(rules: &ByRule<'_>) -> String {
     let worst = |nodes: &Vec<(&str, &Disagreement)>| {
         let (node, one) = nodes.iter().max_by_key(|(_, one)| one.excess())?;
         Some(told(node, one, nodes.len() - 1))
@@ -168,13 +172,13 @@ fn sentence(rules: &BTreeMap<&Arc<RuleName>, Vec<(&str, &Disagreement)>>) -> Str
     parts.join("; ")
 }
 
-/// Brings an informer up to date. Nothing if it was before, else the object that came, if one did.
+/// Brings an informer up to date; says whether it was not before.
 fn kept<F, T>(
     informer: &mut Informer<Option<T>>,
     event: Event<F>,
     now: Timestamp,
     keep: impl FnOnce(&Meta, F) -> T,
-) -> Option<Option<Meta>> {
+) -> bool {
     if let Event::Failed(problem) | Event::Forbidden(problem) = &event {
         tracing::debug!(
             resource = informer.name(),
@@ -185,13 +189,14 @@ fn kept<F, T>(
     let was_listed = informer.is_listed();
     let change = informer.apply(event, now);
     if change.is_empty() {
-        return (informer.is_listed() != was_listed).then_some(None);
+        return informer.is_listed() != was_listed;
     }
-    let Some((meta, facts)) = change.applied else { return Some(None) };
-    if let Some(value) = informer.value_mut(&meta.key) {
+    if let Some((meta, facts)) = change.applied
+        && let Some(value) = informer.value_mut(&meta.key)
+    {
         *value = facts.map(|facts| keep(&meta, facts));
     }
-    Some(Some(meta))
+    true
 }
 
 fn values<T>(informer: &Informer<Option<T>>) -> impl Iterator<Item = &T> {
