@@ -65,7 +65,8 @@ impl Cgroups {
         for top in &tops {
             for pod in 0..pods {
                 for container in 0..CONTAINERS {
-                    let folder = top.join(format!("kubepods/besteffort/pod{}/{}", uid(pod), id(pod, container)));
+                    let folder =
+                        top.join(format!("kubepods/besteffort/pod{}/{}", uid(pod), id(pod, container)));
                     fs::create_dir_all(&folder).context("cgroups cannot be made: this needs root")?;
                     made.groups.push(folder);
                 }
@@ -158,7 +159,8 @@ async fn fill(server: &ApiServer, pods: usize) -> Result<()> {
         let statuses: Vec<Value> = (0..CONTAINERS)
             .map(|one| json!({"name": name(one), "image": "", "imageID": "", "ready": true, "restartCount": 0, "containerID": format!("containerd://{}", id(pod, one))}))
             .collect();
-        let status = json!({"status": {"phase": "Running", "qosClass": "BestEffort", "containerStatuses": statuses}});
+        let status =
+            json!({"status": {"phase": "Running", "qosClass": "BestEffort", "containerStatuses": statuses}});
         let key = loadline_core::object::Key::new("default", format!("pod-{pod:04}"));
         writer.patch(PODS.status(), &key, Patch::Strategic, &status).await.map_err(failed)?;
     }
@@ -192,7 +194,11 @@ fn measure(pods: usize) -> Result<()> {
     })?;
     // The server gives pods uids of its own; cgroups are named by what was asked for, so these have to be the same.
     ensure!(
-        uids.items.iter().all(|pod| pod.metadata.uid.as_deref().is_some_and(|uid| uid.starts_with("00000000-0000-4000-8000"))),
+        uids.items.iter().all(|pod| pod
+            .metadata
+            .uid
+            .as_deref()
+            .is_some_and(|uid| uid.starts_with("00000000-0000-4000-8000"))),
         "the API server gave pods other uids"
     );
     let cgroups = Cgroups::new(pods)?;

@@ -2,6 +2,7 @@
 
 pub mod args;
 
+use crate::up::load_rules;
 use crate::{component, explain};
 use anyhow::{Context, Result, bail};
 use args::{Actuator, Agent};
@@ -34,6 +35,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         count_iowait: args.count_iowait,
         actuator,
     });
+    let targets = args.policy.as_deref().map(load_rules).transpose()?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
     if !args.act {
         tracing::warn!("preview: plans are told and nothing is changed; --act makes it act");
@@ -45,6 +47,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         restore_on_exit: args.restore_on_exit,
         tune: args.tune_excess,
         define: args.create_definitions,
+        targets,
         ..Options::new(cluster, Nodes::One(node), Arc::new(host))
     };
     let (status, looked) = (options.status.clone(), options.looked.clone());

@@ -174,13 +174,16 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Check a policy file and print what follows from it
+    /// Check a policy and print what follows from it
     ///
     /// A policy says which metrics of a node count: how often they are fetched and how long they are good,
     /// above which share of the node (0 to 1) no more pods come, how much each weighs in the score, and how
     /// many pods bound in a short time make a node hot. The format is that of crane's scheduler
     /// (`DynamicSchedulerPolicy`), read unchanged. What is Loadline's own is a second document in the same
     /// file (`LoadSettings`): targets, exceptions for some nodes, the zone crane writes its stamps in.
+    ///
+    /// Given the rules of node agents as well (`NodeQOS` with its `AvoidanceAction`) and the nodes, it says where a target
+    /// is above the line of a rule: there, pods are sent to nodes that are emptied again.
     #[command(after_help = POLICY_EXAMPLES)]
     Check(PolicyCheck),
 }
@@ -226,6 +229,7 @@ Examples:
   loadline policy check scenarios/policies/default.yaml   the values crane ships
   loadline policy check policy.yaml -o json               for scripts
   loadline policy check - < policy.yaml                   from elsewhere
+  loadline policy check policy.yaml qos.yaml nodes.yaml   do the rules of node agents agree with it?
 
 A policy with everything in it:
   apiVersion: scheduler.policy.crane.io/v1alpha1
@@ -241,7 +245,8 @@ A policy with everything in it:
   spec:
     targets: {cpu: 0.8, memory: 0.8}
 
-Exit status: 0 when the policy can be used, 2 when not: every problem is a line on stderr.";
+Exit status: 0 when the policy can be used, 1 when a target is above the line of a rule, 2 when it
+cannot be used: every problem is a line on stderr.";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -583,8 +588,9 @@ pub struct Apiserver {
 
 #[derive(Debug, Args)]
 pub struct PolicyCheck {
-    /// The file, YAML or JSON; - is the standard input
-    pub file: PathBuf,
+    /// The files, YAML or JSON; - is the standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,

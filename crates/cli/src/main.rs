@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     );
     log::start(&args.log, is_service);
     match run(args.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             if let Some(problems) = error.downcast_ref::<Problems>() {
                 eprintln!("{problems}");
@@ -52,8 +52,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    match command {
+/// Does it, and says how that ended where there is more to say than that it did.
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let done = match command {
         Command::Up(args) => block_on(up::run(&args)),
         Command::Apiserver(args) => block_on(apiserver::run(&args)),
         Command::Agent(args) => block_on_one(agent::run(&args)),
@@ -65,7 +66,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),
         Command::Config { command: Config::Print(args) } => config::print(&args),
-        Command::Policy { command: Policy::Check(args) } => policy::check(&args),
+        Command::Policy { command: Policy::Check(args) } => return policy::check(&args),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Loadline::command(), "loadline", &mut script);
@@ -76,7 +77,8 @@ fn run(command: Command) -> anyhow::Result<()> {
             out::line(&format!("loadline {}", env!("CARGO_PKG_VERSION")));
             Ok(())
         }
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// The same on one thread, for those with one task that does most of it: nothing has to be handed from thread to thread,

@@ -22,12 +22,14 @@
 //! | How far is a container slowed down or raised? | [`throttle`] |
 //! | What does the node say to schedulers? | [`taint`] |
 //! | Where is a pod in the cgroup tree, and what do the files there say? | [`cgroup`] |
+//! | Does the scheduler fill nodes that are emptied here? | [`agree`] |
 //! | What did acting release, compared with what was predicted? | [`audit`] |
 //!
 //! Amounts are exact ([`Level`]). Unknown is never nothing: a rule without a usable sample is in error and keeps what it
 //! has; a pod whose usage nobody knows is not touched for it.
 
 mod adopt;
+pub mod agree;
 pub mod audit;
 pub mod candidate;
 pub mod cgroup;
@@ -45,6 +47,7 @@ pub mod phase;
 mod plan;
 mod pod;
 pub mod policy;
+mod reclaim;
 mod restore;
 pub mod scope;
 mod settle;
@@ -59,6 +62,7 @@ pub use evict::Block;
 pub use level::Level;
 pub use plan::{Blocked, Credited, Mode, Naive, Plan, RuleReport, Steps, Unclosed, Victim, Write, plan};
 pub use pod::{Class, Container, CpuQuota, Node, Origin, PERIOD_US, Pod};
+pub use reclaim::Reclaim;
 pub use settle::Results;
 pub use snapshot::{Latest, Missing, NodeSnapshot, Options, Order, Planner, Series};
 pub use state::{Departure, Eviction, Leaving, Reply, RuleState, State, Throttled};

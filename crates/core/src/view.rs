@@ -27,6 +27,7 @@ pub use facts::{
     Budget, Hold, HostPort, NamespaceFacts, NodeFacts, Owner, Phase, PodAffinity, PodFacts, PodTerm, Spread,
     Volume, Wants,
 };
+pub(crate) use live::loads;
 pub use live::{Live, Moved};
 pub use snapshot::{Columns, NodeView, PodView, Snapshot};
 

@@ -61,8 +61,13 @@ fn policy(rules: &[(bool, i64, usize)], step: i32) -> Policy {
         NodeQos { name: "nq".into(), selector: None, rules: rules.iter().enumerate().map(rule).collect() };
     let step = Some(Step { percent: step, least_percent: 10 });
     let evict = Some(Evict::default());
-    let action =
-        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
+    let action = |name: &str, throttle, evict| Action {
+        name: name.into(),
+        cool_down_seconds: 300,
+        throttle,
+        evict,
+        ..Action::default()
+    };
     let actions =
         vec![action("squeeze", step, None), action("drop", None, evict), action("both", step, evict)];
     // Those of a priority above 1 are never touched; those of 1 are not evicted by `drop`.
@@ -244,11 +249,13 @@ fn every_rule_is_shown_by_a_test_that_exists() {
     let mut code = String::new();
     for folder in [
         "crates/core/src/qos",
+        "crates/core/src/qos/tests",
         "crates/core/src/qos/audit",
         "crates/core/src/qos/cgroup",
-        "crates/core/src/qos/tests",
         "crates/core/tests",
         "crates/api/src/qos",
+        "crates/services/src/agent/tests",
+        "crates/services/tests",
     ] {
         for file in std::fs::read_dir(format!("{top}/{folder}")).unwrap() {
             let path = file.unwrap().path();

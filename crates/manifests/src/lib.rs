@@ -52,6 +52,7 @@
 //! # Ok::<(), loadline_manifests::Problems>(())
 //! ```
 
+mod check;
 mod cluster;
 mod definition;
 mod divide;
@@ -73,6 +74,7 @@ mod shape;
 mod text;
 mod workload;
 
+pub use check::CheckInput;
 pub use cluster::UnscheduledPod;
 pub use divide::DivideInput;
 pub use estimate::EstimateInput;

@@ -54,7 +54,7 @@ impl ProtectInput {
 }
 
 /// Puts objects in the words of older versions into today's.
-fn bring_up_to_date(manifests: &mut Manifests) {
+pub(crate) fn bring_up_to_date(manifests: &mut Manifests) {
     for object in &mut manifests.objects {
         let Some((value, warnings)) = older::modern(&object.value) else { continue };
         manifests.warnings.extend(warnings.into_iter().map(|message| object.problem("", message)));
@@ -65,7 +65,7 @@ fn bring_up_to_date(manifests: &mut Manifests) {
 }
 
 /// Holds everything to its definition; where a definition cannot say what is wrong in plain words, it is said here.
-fn validate(manifests: &mut Manifests, catalogue: &Catalogue) {
+pub(crate) fn validate(manifests: &mut Manifests, catalogue: &Catalogue) {
     let unknown: Vec<Problem> =
         manifests.objects.iter().flat_map(|object| unknown_metrics(object, catalogue)).collect();
     manifests.validate(&Definitions::new(&DEFINITIONS));
@@ -114,7 +114,7 @@ fn known(manifests: &mut Manifests) -> snapshot::Known {
 }
 
 /// What was asked for.
-fn asked_for(manifests: &mut Manifests, catalogue: Catalogue) -> Policy {
+pub(crate) fn asked_for(manifests: &mut Manifests, catalogue: Catalogue) -> Policy {
     let nodes = manifests.required_all(Kind::NODE_QOS, rules::node_qos);
     let actions = manifests.required_all(Kind::AVOIDANCE_ACTION, rules::action);
     let scopes = manifests.required_all(Kind::POD_QOS, rules::pod_qos);

@@ -9,10 +9,11 @@
 //! | watches | its nodes, `NodeQOS`, `PodQOS`, `AvoidanceAction`; once there is a rule, the pods on its nodes |
 //! | measures | what nodes, pods and containers use, every [`Options::every`], from its host |
 //! | asks | [`loadline_core::qos`] |
-//! | writes | its journal; CPU quotas, to its host; evictions; taint, condition and cooling mark of the node |
+//! | writes | its journal; CPU quotas and requests for page cache, to its host; evictions; taint, condition and cooling mark of the node |
 //! | tells | Events on nodes and pods, notices, metrics |
 
 mod act;
+mod agree;
 pub mod explain;
 pub mod host;
 mod journal;
@@ -30,8 +31,10 @@ use crate::cluster::{Access, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
+use agree::Agreement;
 use jiff::Timestamp;
 use journal::{Journal, Left};
+use loadline_core::load::policy::Rules;
 use loadline_core::qos;
 use loadline_core::qos::audit::Audit;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -86,6 +89,8 @@ pub struct Options {
     pub define: bool,
     /// Is what is taken beyond the gap adapted to what acts released?
     pub tune: bool,
+    /// What the scheduler goes by: where it fills nodes above a line of ours, that is told.
+    pub targets: Option<Rules>,
     /// What is counted; whoever has a clone can read it.
     pub metrics: Metrics,
     /// Is it at work, and what is in its way? Whoever has a clone can ask.
@@ -108,6 +113,7 @@ impl Options {
             restore_on_exit: false,
             define: false,
             tune: false,
+            targets: None,
             metrics: Metrics::default(),
             status: Status::default(),
             looked: Looked::default(),
@@ -130,8 +136,14 @@ pub struct Metrics {
     pub evicted: Counter,
     /// Quotas that could not be written.
     pub failed_writes: Counter,
+    /// Pods whose page cache was asked back, each time.
+    pub reclaimed: Counter,
+    /// Times that was not possible.
+    pub failed_reclaims: Counter,
     /// Containers that are slowed down now.
     pub held: Gauge,
+    /// Rules that act on a node before it is as full as the scheduler makes it.
+    pub lines_disagree: Gauge,
     /// 1 while the journal cannot be written.
     pub journal_broken: Gauge,
     /// What acts that were measured had been expected to release, what they released, and how far each was off.
@@ -161,7 +173,18 @@ impl Metrics {
             own.register("restored", "Containers that got something back, each time", self.restored.clone());
             own.register("evicted", "Pods evicted to relieve their node", self.evicted.clone());
             own.register("failed_writes", "Quotas that could not be written", self.failed_writes.clone());
+            own.register("reclaimed", "Pods whose page cache was asked back, each time", self.reclaimed.clone());
+            own.register(
+                "failed_reclaims",
+                "Times page cache could not be asked back",
+                self.failed_reclaims.clone(),
+            );
             own.register("throttled_containers", "Containers that are slowed down now", self.held.clone());
+            own.register(
+                "lines_disagree",
+                "Rules that act below the scheduler's target: it fills what they empty",
+                self.lines_disagree.clone(),
+            );
             own.register(
                 "journal_broken",
                 "1 while the journal cannot be written, and so nothing is done",
@@ -251,6 +274,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         adopting,
         looked: options.looked.clone(),
         tune: options.tune,
+        agreement: Agreement::new(options.targets.clone()),
     };
 
     let mut batch = Vec::new();

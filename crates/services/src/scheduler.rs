@@ -7,14 +7,15 @@
 //!
 //! | what it does | |
 //! |---|---|
-//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, CSI drivers and what room they have, budgets, services, who made whose pods; by load also Recommendations |
+//! | watches | nodes, pods, namespaces, priority classes, claims, volumes, storage classes, CSI nodes, CSI drivers and what room they have, budgets, services, who made whose pods; by load also Recommendations, and `NodeQOS` and `AvoidanceAction` for what agents do |
 //! | polls | measurements of nodes and pods, from the metrics API |
 //! | asks | [`loadline_core::cluster::Cluster`] |
 //! | answers | another scheduler's questions about load, if wanted ([`extender`]) |
 //! | writes | bindings; which claim a volume is for, and which node a claim's volume is to be made for; the condition and the nominated node of pods that wait; evictions for more important pods; its lease |
-//! | tells | Events on pods, notices, metrics |
+//! | tells | Events on pods and on `NodeQOS`, notices, metrics |
 
 mod advice;
+mod agree;
 mod execute;
 pub mod explain;
 pub mod extender;
@@ -29,6 +30,7 @@ mod watched;
 
 pub use metrics::Metrics;
 
+use crate::agent::watched::NODE_QOS;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::leading::Leading;
 use crate::cluster::lease;
@@ -49,9 +51,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use watched::{
-    AdviceMessage, Budgets, Claims, CsiDrivers, CsiNodes, Deployments, Jobs, Message, Namespaces, Nodes,
-    Pods, PriorityClasses, Recommendations, ReplicaSets, ReplicationControllers, Services, StatefulSets,
-    StorageCapacities, StorageClasses, StorageMessage, Volumes,
+    Actions, AdviceMessage, Budgets, Claims, CsiDrivers, CsiNodes, Deployments, Jobs, LinesMessage, Message,
+    Namespaces, NodeRules, Nodes, Pods, PriorityClasses, Recommendations, ReplicaSets,
+    ReplicationControllers, Services, StatefulSets, StorageCapacities, StorageClasses, StorageMessage,
+    Volumes,
 };
 
 /// What events and field managers call us.
@@ -215,6 +218,9 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
             in_flight.spawn(async move { (run.await, attempt) });
         }
         teller.notices(&mut state);
+        if leads {
+            teller.disagreements(&mut state, now);
+        }
         // With all hands full there is nothing to do in time.
         let due = state.due(now).filter(|_| leads && in_flight.len() < writes);
         tokio::select! {
@@ -266,6 +272,8 @@ fn watches(connection: &Connection, options: &Options) -> (Watches<Message>, mps
         watches.add::<Recommendations>(|event| Message::Advice(AdviceMessage::Recommendation(event)));
         watches.add::<Deployments>(|event| Message::Advice(AdviceMessage::Deployment(event)));
         watches.add::<Jobs>(|event| Message::Advice(AdviceMessage::Job(event)));
+        watches.add::<NodeRules>(|event| Message::Lines(LinesMessage::NodeRules(event)));
+        watches.add::<Actions>(|event| Message::Lines(LinesMessage::Action(event)));
     }
     if let Source::File(path, _) = &options.configuration {
         watches.spawn(|_, events| reread(path.clone(), events, Message::Configuration));
@@ -331,6 +339,16 @@ impl Teller {
             told = format!("{told}: {remark}");
         }
         self.event(pod, Severity::Normal, "Scheduled", "Binding", told, now);
+    }
+
+    /// Whoever drew a line that is below our targets is told, once.
+    fn disagreements(&self, state: &mut State, now: Now) {
+        for (meta, note) in state.disagreements() {
+            self.notices.tell("scheduler", &meta.key, format!("lines disagree: {note}"));
+            let happened =
+                Happened { severity: Severity::Warning, reason: "LinesDisagree", action: "Scheduling", note };
+            self.events.record(Regarding::new(NODE_QOS, &meta), happened, now.clock);
+        }
     }
 
     fn notices(&self, state: &mut State) {

@@ -63,7 +63,8 @@ impl Machine {
             let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|entry| entry.path());
             let mut folders = entries.filter(|path| path.is_dir());
             folders.find_map(|path| {
-                let is_it = path.file_name().unwrap().to_str().unwrap().contains(id) && path.join(name).exists();
+                let is_it =
+                    path.file_name().unwrap().to_str().unwrap().contains(id) && path.join(name).exists();
                 if is_it { Some(path.join(name)) } else { find(&path, id, name) }
             })
         }
@@ -149,28 +150,44 @@ async fn files_that_lie_are_no_measurement() {
         let local = machine.local();
         let [held, free] = pods();
         look(&local, &[&held, &free]).await;
-        let usec = |number: &str| {
-            if machine.version_1 { format!("{number}\n") } else { format!("usage_usec {number}\nuser_usec 1\n") }
+        let text_of = |number: &str| {
+            if machine.version_1 {
+                format!("{number}\n")
+            } else {
+                format!("usage_usec {number}\nuser_usec 1\n")
+            }
         };
         let counter = machine.counter_file("aa01");
         for (text, why) in [
-            (usec("18446744073709551615"), "more than a machine could have used since"),
-            (usec("18446744073709551616"), "2^64"),
-            (usec("-5"), "less than nothing"),
-            (usec("NaN"), "no number"),
+            (text_of("18446744073709551615"), "more than a machine could have used since"),
+            (text_of("18446744073709551616"), "2^64"),
+            (text_of("-5"), "less than nothing"),
+            (text_of("NaN"), "no number"),
             (String::new(), "nothing"),
             ("\u{0}\u{1}\u{2}".to_owned(), "rubbish"),
         ] {
             fs::write(&counter, &text).unwrap();
             let used = look(&local, &[&held, &free]).await;
             assert_eq!(used.pods[&held.uid].containers["main"].cpu, None, "{kernel}: {why}");
-            assert_eq!(used.pods[&free.uid].containers["main"].cpu, Some(Level::ZERO), "{kernel}: the others are read");
-            assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}: {why}");
+            assert_eq!(
+                used.pods[&free.uid].containers["main"].cpu,
+                Some(Level::ZERO),
+                "{kernel}: the others are read"
+            );
+            assert_eq!(
+                used.pods[&held.uid].containers["main"].quota,
+                CpuQuota::Us(20_000),
+                "{kernel}: {why}"
+            );
         }
         for text in ["", "-17\n", "500 100000\n", "x 100000\n", "99999999999999999999 100000\n"] {
             fs::write(machine.quota_file("aa01"), text).unwrap();
             let used = look(&local, &[&held]).await;
-            assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Unknown, "{kernel}: {text:?}");
+            assert_eq!(
+                used.pods[&held.uid].containers["main"].quota,
+                CpuQuota::Unknown,
+                "{kernel}: {text:?}"
+            );
         }
         fs::create_dir_all(machine.folder.path().join("proc")).unwrap();
         fs::write(machine.folder.path().join("proc/meminfo"), "MemTotal: lots kB\n").unwrap();
@@ -196,7 +213,8 @@ async fn quotas_are_written_as_the_kernel_takes_them() {
         assert_eq!(text("bb02"), if machine.version_1 { "16000\n" } else { "16000 100000\n" }, "{kernel}");
         write(&held, CpuQuota::Unlimited).await.unwrap();
         assert_eq!(text("aa01"), if machine.version_1 { "-1\n" } else { "max 100000\n" }, "{kernel}");
-        for (quota, why) in [(CpuQuota::Us(999), "less than a millisecond"), (CpuQuota::Unknown, "not known")] {
+        for (quota, why) in [(CpuQuota::Us(999), "less than a millisecond"), (CpuQuota::Unknown, "not known")]
+        {
             assert!(matches!(write(&free, quota).await, Err(Error::Unwritten(_))), "{kernel}: {why}");
         }
         let other = pod("gone", Class::Burstable, "33333333-0000-4000-8000-000000000003", "cc03");

@@ -213,6 +213,40 @@ fn job(name: &str, on: &Shape) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_api::json::Tree;
+    use loadline_core::load::Both;
+    use loadline_core::load::policy::Rules;
+    use loadline_core::qos::agree::{About, disagreements};
+    use loadline_core::qos::metric::Catalogue;
+    use loadline_core::qos::policy::Policy;
+    use std::collections::BTreeMap;
+
+    // Else the scheduler would send pods to the very node that is being emptied.
+    #[test]
+    fn the_lines_are_not_below_cranes_targets() {
+        let (bare, on) = (BTreeMap::new(), Shape::new(0, 1, 1));
+        let labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), on.name.clone())]);
+        let (mut node_rules, mut actions) = (Vec::new(), Vec::new());
+        for (resource, object) in rules(&on) {
+            let tree = Tree::from(&object);
+            if resource == NODE_QOS {
+                node_rules.push(loadline_api::qos::rules::node_qos(&tree).unwrap().0);
+            } else if resource == ACTIONS {
+                actions.push(loadline_api::qos::rules::action(&tree).unwrap().0);
+            }
+        }
+        let policy = Policy::new(Catalogue::default(), &node_rules, actions, &[]);
+        let has = Both { cpu: Some(on.cpus * 1_000_000_000), memory: Some(1 << 30) };
+        let node = About { labels: &labels, annotations: &bare, allocatable: has, capacity: has };
+        assert_eq!(disagreements(&Rules::default(), &policy, &node), []);
+        let own = BTreeMap::from([("loadline.dev/target-cpu".to_owned(), "0.71".to_owned())]);
+        let higher = About { annotations: &own, ..node };
+        assert_eq!(
+            disagreements(&Rules::default(), &policy, &higher).len(),
+            1,
+            "the line at 70 % is looked at"
+        );
+    }
 
     #[test]
     fn slowing_down_is_not_enough_and_one_victim_is_on_every_node() {

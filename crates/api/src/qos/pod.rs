@@ -221,7 +221,7 @@ pub(super) fn usage(at: &At<'_, '_>, scale: i128) -> Option<Level> {
     None
 }
 
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "namespace",
     "name",
     "uid",
@@ -237,6 +237,7 @@ const FIELDS: [&str; 20] = [
     "cpuUsage",
     "memUsage",
     "memUnreclaimable",
+    "memReclaimable",
     "usage",
     "elasticCpuLimit",
     "elasticMemLimit",
@@ -252,6 +253,7 @@ pub(super) fn measured(pod: &mut Pod, at: &At<'_, '_>) {
     pod.cpu = usage(&at.get("cpuUsage"), 1000);
     pod.memory = usage(&at.get("memUsage"), 1);
     pod.unreclaimable = usage(&at.get("memUnreclaimable"), 1);
+    pod.reclaimable = usage(&at.get("memReclaimable"), 1);
     for (name, level) in at.get("usage").entries() {
         if let Some(level) = usage(&level, 1) {
             pod.usage.insert(name.into(), level);

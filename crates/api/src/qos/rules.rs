@@ -61,7 +61,7 @@ pub fn action(value: &Tree<'_>) -> Result<(Action, Vec<Warning>), Error> {
     tolerant("AvoidanceAction", value, |root| {
         let (metadata, spec) = (root.get("metadata"), root.get("spec"));
         let (throttle, eviction) = (spec.get("throttle"), spec.get("eviction"));
-        let cpu = throttle.get("cpuThrottle");
+        let (cpu, memory) = (throttle.get("cpuThrottle"), throttle.get("memoryThrottle"));
         let step = Step {
             percent: cpu.get("stepCPURatio").int32().unwrap_or(Step::DEFAULT.percent),
             least_percent: cpu.get("minCPURatio").int32().unwrap_or(Step::DEFAULT.least_percent),
@@ -70,7 +70,9 @@ pub fn action(value: &Tree<'_>) -> Result<(Action, Vec<Warning>), Error> {
         Action {
             name: metadata.get("name").needed().into(),
             cool_down_seconds: spec.get("coolDownSeconds").int().unwrap_or(COOL_DOWN_SECONDS),
-            throttle: throttle.is_set().then_some(step),
+            // Who only asks for page cache back slows nobody down.
+            throttle: (throttle.is_set() && (cpu.is_set() || !memory.is_set())).then_some(step),
+            reclaim: memory.get("forceGC").flag(),
             evict: eviction.is_set().then(|| Evict { grace_seconds: grace.int() }),
         }
     })
@@ -119,6 +121,22 @@ mod tests {
             let step = action.throttle.unwrap();
             assert_eq!((step.percent, step.least_percent), expected, "{throttle}");
             assert_eq!((action.cool_down_seconds, action.evict), (300, None));
+        }
+    }
+
+    // R23.
+    #[test]
+    fn who_only_asks_for_page_cache_slows_nobody_down() {
+        for (throttle, slows, reclaims) in [
+            (json!({"memoryThrottle": {"forceGC": true}}), false, true),
+            (json!({"memoryThrottle": {"forceGC": false}}), false, false),
+            (json!({"memoryThrottle": {"forceGC": true}, "cpuThrottle": {}}), true, true),
+            (json!({"cpuThrottle": {}}), true, false),
+            (json!({}), true, false),
+        ] {
+            let object = json!({"metadata": {"name": "a"}, "spec": {"throttle": throttle}});
+            let (action, _) = action(&Tree::from(&object)).unwrap();
+            assert_eq!((action.throttle.is_some(), action.reclaim), (slows, reclaims), "{throttle}");
         }
     }
 

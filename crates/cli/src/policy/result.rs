@@ -3,6 +3,8 @@
 use super::Answer;
 use jiff::SignedDuration;
 use loadline_core::load::policy::{self, Figure};
+use loadline_core::load::ratio::Ratio;
+use loadline_core::qos::agree;
 use serde::Serialize;
 
 /// What follows from a policy.
@@ -12,6 +14,21 @@ pub struct PolicyCheck<'a> {
     metrics: Vec<Metric<'a>>,
     hot_value: Vec<Bucket>,
     warnings: &'a [String],
+    disagreements: Vec<Disagreement<'a>>,
+}
+
+/// A target above the line of a rule, on one node.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Disagreement<'a> {
+    node: &'a str,
+    rule: String,
+    resource: &'static str,
+    target: Ratio,
+    admitted: String,
+    waterline: String,
+    excess: String,
+    message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,5 +77,20 @@ pub fn of(answer: &Answer) -> PolicyCheck<'_> {
         metrics: metrics.collect(),
         hot_value: buckets.map(bucket).collect(),
         warnings: &answer.warnings,
+        disagreements: answer.disagreements.iter().map(disagreement).collect(),
+    }
+}
+
+fn disagreement((node, one): &(String, agree::Disagreement)) -> Disagreement<'_> {
+    let amount = |amount: i64| one.resource.quantity(amount).to_string();
+    Disagreement {
+        node,
+        rule: one.rule.to_string(),
+        resource: one.resource.name(),
+        target: one.target,
+        admitted: amount(one.admitted),
+        waterline: amount(one.waterline),
+        excess: amount(one.excess()),
+        message: one.to_string(),
     }
 }

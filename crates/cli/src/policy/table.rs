@@ -7,12 +7,13 @@ use jiff::SignedDuration;
 use loadline_core::load::policy::{Figure, Rules};
 use loadline_core::load::settings::{Missing, Mode};
 use loadline_core::load::{Both, Metered, ratio::Ratio};
+use loadline_core::qos::agree::told;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The whole answer.
 pub fn render(answer: &Answer) -> String {
-    let Answer { rules, warnings } = answer;
+    let Answer { rules, warnings, disagreements } = answer;
     let mut text = metrics(rules);
     if !rules.policy().hot.is_empty() {
         text.push('\n');
@@ -22,6 +23,12 @@ pub fn render(answer: &Answer) -> String {
     text.push_str(&targets(rules));
     text.push('\n');
     text.push_str(&settings(rules));
+    if !disagreements.is_empty() {
+        text.push_str("\nLines disagree: pods are sent to nodes that are emptied again\n");
+        for (node, one) in disagreements {
+            let _ = writeln!(text, "  {}", told(node, one, 0));
+        }
+    }
     if !warnings.is_empty() {
         text.push_str("\nWarnings:\n");
         for warning in warnings {

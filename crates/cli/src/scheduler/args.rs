@@ -29,6 +29,8 @@ What its account must be allowed:
                  pods that do not say how; without, they are not spread
                  csidrivers, csistoragecapacities, to know where volumes can be made; without,
                  every node has room for them
+                 nodeqoss and avoidanceactions.ensurance.crane.io, to tell of lines below its targets;
+                 without, nothing is said of them
   list           nodes.metrics.k8s.io, pods.metrics.k8s.io
   get            pods
   create         pods/binding, pods/eviction

@@ -46,8 +46,13 @@ pub fn policy() -> Policy {
         ..Rule::default()
     };
     let object = NodeQos { name: "nq".into(), selector: None, rules: RULES.iter().map(rule).collect() };
-    let action =
-        |name: &str, throttle, evict| Action { name: name.into(), cool_down_seconds: 300, throttle, evict };
+    let action = |name: &str, throttle, evict| Action {
+        name: name.into(),
+        cool_down_seconds: 300,
+        throttle,
+        evict,
+        ..Action::default()
+    };
     let actions = vec![
         action("squeeze", Some(Step { percent: 10, least_percent: 10 }), None),
         action("drop", None, Some(Evict::default())),

@@ -7,8 +7,8 @@ mod figure;
 mod layout;
 
 pub use figure::{
-    Quota, Throttling, cpu_rate, cpu_usage_ns, quota, quota_text, run_queue_wait_ns, shares, shares_of,
-    throttled, unreclaimable, weight_of, working_set,
+    Quota, Throttling, cpu_rate, cpu_usage_ns, quota, quota_text, reclaimable, run_queue_wait_ns, shares,
+    shares_of, throttled, unreclaimable, weight_of, working_set,
 };
 pub use layout::{Driver, Figure, Layout, Pressure, Version, bare_id, folder_uid};
 

@@ -55,6 +55,10 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
             of_pod(&write.pod, true, "Throttled", message)
         });
     }
+    for one in &steps.reclaims {
+        let message = format!("{}: the kernel is asked for {} bytes of page cache", one.rule, one.bytes);
+        out.push(of_pod(&one.pod, false, "Reclaimed", message));
+    }
     for victim in &steps.victims {
         let release = victim.release.get(victim.metric).copied().unwrap_or_default().to_f64();
         let message = format!("{}: evicted for {}, releases {release}", victim.rule, victim.metric);

@@ -27,6 +27,8 @@ pub enum Category {
     ThrottleDown,
     /// Pods get something back.
     ThrottleUp,
+    /// Page cache is asked back.
+    Reclaim,
 }
 
 impl Category {
@@ -37,6 +39,7 @@ impl Category {
             Self::Evict => "evict",
             Self::ThrottleDown => "throttleDown",
             Self::ThrottleUp => "throttleUp",
+            Self::Reclaim => "reclaim",
         }
     }
 }
@@ -98,6 +101,8 @@ impl Gap {
 pub(super) struct Lines {
     /// In the order they are acted on within each category.
     pub(super) targets: Vec<Gap>,
+    /// Lines above which page cache is asked back. Nothing done about them counts for the others.
+    pub(super) reclaims: Vec<Gap>,
     /// Lines that would give back, were not another rule on the same resource in the way.
     pub(super) suppressed: Vec<Gap>,
     /// The actions in force, for [`Waterline::action`].
@@ -113,6 +118,10 @@ impl Lines {
                 rules.iter().filter(|r| Arc::ptr_eq(&r.line.metric, metric)).collect();
             if of_it.is_empty() {
                 continue;
+            }
+            if metric.reclaimable.is_some() {
+                let reclaim = lines.target(Category::Reclaim, metric, &of_it, snapshot);
+                lines.reclaims.extend(reclaim);
             }
             for category in [Category::Evict, Category::ThrottleDown, Category::ThrottleUp] {
                 let Some(target) = lines.target(category, metric, &of_it, snapshot) else { continue };
@@ -141,6 +150,7 @@ impl Lines {
         let used = used(metric, chosen.iter().map(|rule| rule.line), snapshot);
         let acts = match category {
             Category::Evict => metric.release.is_some(),
+            Category::Reclaim => metric.reclaimable.is_some(),
             Category::ThrottleDown | Category::ThrottleUp => metric.throttle.is_some(),
         };
         let scaled = |value: Level| (metric.scale)(value, &snapshot.node);
@@ -181,6 +191,7 @@ fn is_in(category: Category, rule: &Judged<'_>) -> bool {
     match category {
         Category::Evict => rule.phase == RulePhase::Triggered && action.evict.is_some(),
         Category::ThrottleDown => rule.phase == RulePhase::Triggered && action.throttle.is_some(),
+        Category::Reclaim => rule.phase == RulePhase::Triggered && action.reclaim,
         Category::ThrottleUp => rule.phase == RulePhase::Restored && action.throttle.is_some(),
     }
 }

@@ -57,6 +57,8 @@ pub struct Metric {
     pub compare: Option<fn(&Pod, &Pod) -> Ordering>,
     /// What the end of a pod would free, in the unit of gaps; none if that cannot be told. Unknown is none as well.
     pub release: Option<fn(&Pod) -> Option<Level>>,
+    /// What of a pod's memory the kernel could take back, in bytes; none if that is no help. Unknown is none as well.
+    pub reclaimable: Option<fn(&Pod) -> Option<Level>>,
     /// How pods are slowed down, if that helps and by how much can be told.
     pub throttle: Option<Throttle>,
     /// Is a share of 100, where more makes no sense?
@@ -81,6 +83,7 @@ impl Metric {
             elastic: not_elastic,
             compare: None,
             release: None,
+            reclaimable: None,
             throttle: None,
             percent: unit == "%",
             suspicious_below: None,

@@ -11,6 +11,7 @@ use super::order::sorted;
 use super::phase::{Judged, RulePhase, judge};
 use super::pod::CpuQuota;
 use super::policy::{Policy, RuleName, Strategy};
+use super::reclaim::Reclaim;
 use super::settle::Next;
 use super::snapshot::{Missing, NodeSnapshot};
 use super::state::{Departure, Leaving};
@@ -150,6 +151,8 @@ pub struct Steps {
     pub order: BTreeMap<&'static str, Vec<Key>>,
     /// Quotas to write, in order.
     pub writes: Vec<Write>,
+    /// Page cache to ask back, in order; it counts for nothing until it is measured.
+    pub reclaims: Vec<Reclaim>,
     /// Pods to evict, in order.
     pub victims: Vec<Victim>,
     /// Pods that count as gone.
@@ -337,6 +340,7 @@ impl<'s> Work<'s> {
         self.steps.naive = self.naive();
         self.credit_leaving();
         self.throttle_down();
+        self.reclaim();
         self.evict();
         self.throttle_up(rules);
         self.unclosed();

@@ -184,6 +184,8 @@ pub struct Pod {
     pub memory: Option<Level>,
     /// What of it cannot be reclaimed, in bytes: what its end would free for certain.
     pub unreclaimable: Option<Level>,
+    /// Page cache it has not used of late, in bytes: what the kernel could take back at little cost.
+    pub reclaimable: Option<Level>,
     /// What it may take of elastic memory, in thousandths of a byte.
     pub elastic_memory: Option<Level>,
     /// What it may take of elastic CPU, in millicores.

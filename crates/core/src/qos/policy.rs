@@ -62,13 +62,15 @@ pub struct NodeQos {
 }
 
 /// What is done to pods (`AvoidanceAction`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     pub name: Arc<str>,
     /// How long the node stays closed after the last time, in seconds.
     pub cool_down_seconds: i64,
     /// Pods are slowed down.
     pub throttle: Option<Step>,
+    /// Page cache of pods is asked back.
+    pub reclaim: bool,
     /// Pods are evicted.
     pub evict: Option<Evict>,
 }
@@ -102,7 +104,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn is_for<L: Lookup>(&self, node: &L) -> bool {
+    pub(super) fn is_for<L: Lookup + ?Sized>(&self, node: &L) -> bool {
         self.nodes.as_ref().is_none_or(|selector| selector.matches(node))
     }
 

@@ -8,6 +8,7 @@ mod evicting;
 mod fewest;
 mod lines;
 mod new_metric;
+mod reclaiming;
 mod restoring;
 mod settling;
 mod throttling;
@@ -64,12 +65,12 @@ fn using(name: &str, cores: f64, gibibytes: i64) -> Pod {
 
 fn throttle(name: &str, percent: i32, least_percent: i32) -> Action {
     let step = Some(Step { percent, least_percent });
-    Action { name: name.into(), cool_down_seconds: 300, throttle: step, evict: None }
+    Action { name: name.into(), cool_down_seconds: 300, throttle: step, ..Action::default() }
 }
 
 fn evict(name: &str) -> Action {
     let evict = Some(Evict::default());
-    Action { name: name.into(), cool_down_seconds: 300, throttle: None, evict }
+    Action { name: name.into(), cool_down_seconds: 300, evict, ..Action::default() }
 }
 
 /// A rule that acts at the first sample and restores at the first one below.

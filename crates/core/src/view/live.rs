@@ -355,7 +355,7 @@ impl NodeView {
 }
 
 /// CPU in billionths of a core and memory in bytes, where a list has more than none of them.
-fn loads(list: &crate::resources::List) -> [Option<i64>; 2] {
+pub(crate) fn loads(list: &crate::resources::List) -> [Option<i64>; 2] {
     let cpu = list.get("cpu").and_then(Quantity::nano_value).map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     [cpu, list.get("memory").map(Quantity::value)].map(|amount| amount.filter(|a| *a > 0))
 }

@@ -1,8 +1,9 @@
 //! How is a plan carried out? Each step with its own result, and what came of it is what is remembered.
 
 use super::Metrics;
+use super::agree::Agreement;
 use super::explain::{Look, Looked};
-use super::host::{self, Ask, Host, Located};
+use super::host::{self, Ask, Host, Located, Whole};
 use super::journal::Journal;
 use super::state::{self, PodObject, State};
 use super::tell::{Teller, measured};
@@ -50,6 +51,8 @@ pub(super) struct Agent {
     pub looked: Looked,
     /// Is what is taken beyond the gap adapted to what acts released?
     pub tune: bool,
+    /// Does a scheduler fill what is emptied here?
+    pub agreement: Agreement,
 }
 
 impl Agent {
@@ -61,6 +64,8 @@ impl Agent {
                 self.teller.warn_of_rules(warning);
             }
         }
+        let below = self.agreement.look(state, &policy, &self.teller, now);
+        self.metrics.lines_disagree.set(i64::try_from(below).unwrap_or(i64::MAX));
         let due = state.due();
         if due.is_empty() {
             return;
@@ -128,6 +133,7 @@ impl Agent {
             let writes = first.steps.writes.iter();
             results.unwritten = writes.map(|write| (write.pod.clone(), write.container.clone())).collect();
         }
+        self.reclaim(target, &first, &snapshot).await;
         // Then the mark: who takes the place of a victim comes at once.
         let is_preview = snapshot.node.preview || snapshot.options.dry_run;
         let marked = if is_preview { None } else { self.close(target, &first.closed, snapshot.now).await };
@@ -234,6 +240,21 @@ impl Agent {
                         host::Error::Unwritten(_) => results.unwritten.insert(key),
                         host::Error::Unsure(_) => results.unsure.insert(key),
                     };
+                }
+            }
+        }
+    }
+
+    /// Asks for page cache back. Nothing of it has to be remembered: what is read again is there again.
+    async fn reclaim(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) {
+        for one in &plan.steps.reclaims {
+            let Some(pod) = snapshot.pods.iter().find(|pod| pod.key == one.pod) else { continue };
+            let of = Whole { node: &target.meta.key.name, pod };
+            match self.host.reclaim(&of, one.bytes).await {
+                Ok(came) => self.teller.reclaimed(target, plan, snapshot, (one, came)),
+                Err(error) => {
+                    self.metrics.failed_reclaims.inc();
+                    tracing::warn!(pod = %one.pod, bytes = one.bytes, %error, "page cache not asked back");
                 }
             }
         }

@@ -17,6 +17,11 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// Holds a container to a quota.
     async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), Error>;
 
+    /// Asks the kernel for page cache of a pod, at most so many bytes.
+    async fn reclaim(&self, _of: &Whole<'_>, _bytes: i64) -> Result<Reclaimed, Error> {
+        Err(Error::Unwritten("page cache cannot be asked back here".to_owned()))
+    }
+
     /// What whoever looks after the agent should know: what is in its way. Nothing if nothing is.
     fn problem(&self) -> Option<String> {
         None
@@ -59,6 +64,22 @@ pub struct Located<'a> {
     pub container: &'a qos::Container,
 }
 
+/// A pod, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a> {
+    pub node: &'a str,
+    pub pod: &'a qos::Pod,
+}
+
+/// What came of asking for page cache. How much it was shows at the next look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reclaimed {
+    /// As much as was asked for.
+    Enough,
+    /// Less: the rest is in use.
+    Less,
+}
+
 /// What everything used at one time. What is not in here was not measured, which is not nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
@@ -77,6 +98,8 @@ pub struct PodUsage {
     pub memory: Option<Level>,
     /// What of it cannot be reclaimed, in bytes.
     pub unreclaimable: Option<Level>,
+    /// Page cache it has not used of late, in bytes.
+    pub reclaimable: Option<Level>,
     /// Containers, by name.
     pub containers: BTreeMap<Arc<str>, ContainerUsage>,
 }

@@ -231,6 +231,7 @@ fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
     pod.cpu = usage.and_then(PodUsage::cpu);
     pod.memory = usage.and_then(|usage| usage.memory);
     pod.unreclaimable = usage.and_then(|usage| usage.unreclaimable);
+    pod.reclaimable = usage.and_then(|usage| usage.reclaimable);
     pod
 }
 

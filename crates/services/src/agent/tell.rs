@@ -2,21 +2,25 @@
 
 use super::Metrics;
 use super::act::Target;
+use super::host::Reclaimed;
 use crate::cluster::Recorder;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::{NODES, PODS};
 use crate::ctx::Notices;
 use jiff::Timestamp;
-use loadline_core::object::Key;
+use loadline_core::object::{Key, Meta};
+use loadline_core::qos::agree::Disagreement;
 use loadline_core::qos::gap::Category;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
-use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Results, Victim, Write, audit, event};
+use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Reclaim, Results, Victim, Write, audit, event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The events of evictions; only those that happened are told.
 const EVICTED: &str = "Evicted";
+/// And of page cache that was asked back.
+const RECLAIMED: &str = "Reclaimed";
 const BLOCKED: &str = "EvictionBlocked";
 /// And those of quotas; only those that were written are told.
 const THROTTLED: &str = "Throttled";
@@ -32,6 +36,22 @@ pub(super) struct Teller {
 impl Teller {
     pub fn warn_of_rules(&self, warning: &str) {
         self.notices.tell("agent", "rules", warning);
+    }
+
+    /// A scheduler fills a node above a line of ours.
+    pub fn disagrees(&self, meta: &Meta, one: &Disagreement, now: Timestamp) {
+        self.notices.tell("agent", &meta.key, format!("lines disagree: {one}"));
+        let happened = Happened {
+            severity: Severity::Warning,
+            reason: "LinesDisagree",
+            action: "Protecting",
+            note: one.to_string(),
+        };
+        self.events.reporting_as(super::COMPONENT, &meta.key.name).record(
+            Regarding::new(NODES, meta),
+            happened,
+            now,
+        );
     }
 
     pub fn closed(&self, target: &Target, closed: &Closed) {
@@ -56,6 +76,23 @@ impl Teller {
             format!("throttled on {on}, cpu {from} → {to}: {}", why(plan, snapshot, &write.rule))
         };
         self.notices.tell("agent", &write.pod, what);
+    }
+
+    pub fn reclaimed(
+        &self,
+        target: &Target,
+        plan: &Plan,
+        snapshot: &NodeSnapshot,
+        (one, came): (&Reclaim, Reclaimed),
+    ) {
+        self.metrics.reclaimed.inc();
+        let less = if came == Reclaimed::Less { ", less came" } else { "" };
+        let what = format!("asked on {} for {} bytes of page cache{less}", target.meta.key, one.bytes);
+        self.notices.tell("agent", &one.pod, format!("{what}: {}", why(plan, snapshot, &one.rule)));
+        let event = |event: &&event::Event| event.reason == RECLAIMED && event.pod.as_ref() == Some(&one.pod);
+        if let Some(event) = plan.events().iter().find(event) {
+            self.event(target, event, snapshot.now);
+        }
     }
 
     pub fn evicted(&self, target: &Target, plan: &Plan, victim: &Victim, snapshot: &NodeSnapshot) {
@@ -84,7 +121,7 @@ impl Teller {
         let of_end = ended.iter().filter(|event| event.reason == BLOCKED);
         for event in of_steps.chain(of_end).filter(|event| event.changed) {
             match (event.reason, &event.pod) {
-                (EVICTED, _) => {}
+                (EVICTED | RECLAIMED, _) => {}
                 (THROTTLED | RESTORED, Some(pod)) if failed(pod) => {}
                 (BLOCKED, Some(pod)) if blocked.contains(pod) => {}
                 (BLOCKED, Some(pod)) => {

@@ -1,7 +1,12 @@
 //! An agent against the in-memory API server, with time and load in the test's hand: the whole story, and what gets in
 //! its way.
 
-use super::host::{Ask, ContainerUsage, Error as HostError, Located, PodUsage, Usage, Used, series};
+mod lines;
+mod reclaim;
+
+use super::host::{
+    Ask, ContainerUsage, Error as HostError, Located, PodUsage, Reclaimed, Usage, Used, Whole, series,
+};
 use super::state::State;
 use super::watched::{ACTIONS, NODE_QOS, POD_QOS};
 use super::*;
@@ -19,6 +24,8 @@ use loadline_core::qos::taint::{CONDITION, KEY};
 use loadline_core::qos::{CpuQuota, Level, PERIOD_US, Reply, Victim, policy};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +40,13 @@ const DAEMONS: i64 = 1;
 
 /// A node whose pods want what the test says, and get no more than their quotas and the node allow.
 #[derive(Debug, Default)]
-struct TestHost(Mutex<HashMap<Arc<str>, Wants>>);
+struct TestHost {
+    pods: Mutex<HashMap<Arc<str>, Wants>>,
+    /// Of which pods page cache was asked back, and how much.
+    reclaimed: Mutex<Vec<(String, i64)>>,
+    /// Is that impossible?
+    no_reclaim: AtomicBool,
+}
 
 /// What the one container of a pod wants, in percent of the node, and what it is held to.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +59,11 @@ struct Wants {
 
 impl TestHost {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Wants>> {
-        self.0.lock().expect("nobody panicked")
+        self.pods.lock().expect("nobody panicked")
+    }
+
+    fn asked(&self) -> Vec<(String, i64)> {
+        self.reclaimed.lock().expect("nobody panicked").clone()
     }
 }
 
@@ -72,7 +89,8 @@ impl Host for TestHost {
             let container = ContainerUsage { cpu, quota: wants.quota, ..ContainerUsage::default() };
             let memory = Some(Level::whole(1 << 20));
             let containers = [("main".into(), container)].into();
-            (uid.clone(), PodUsage { memory, containers, ..PodUsage::default() })
+            let reclaimable = Some(Level::whole(4096));
+            (uid.clone(), PodUsage { memory, reclaimable, containers, ..PodUsage::default() })
         });
         Usage { nodes: [(NODE.into(), series(node, has, ask.now))].into(), pods: pods.collect() }
     }
@@ -84,6 +102,14 @@ impl Host for TestHost {
             _ => return Err(HostError::Unwritten("no such container".into())),
         }
         Ok(())
+    }
+
+    async fn reclaim(&self, of: &Whole<'_>, bytes: i64) -> Result<Reclaimed, HostError> {
+        if self.no_reclaim.load(Relaxed) {
+            return Err(HostError::Unwritten("no such kernel".into()));
+        }
+        self.reclaimed.lock().expect("nobody panicked").push((of.pod.key.name.to_string(), bytes));
+        Ok(Reclaimed::Less)
     }
 }
 
@@ -284,6 +310,7 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
         adopting: 0,
         looked: Looked::default(),
         tune: false,
+        agreement: Agreement::new(None),
     };
     (agent, notices)
 }

@@ -11,6 +11,7 @@ use loadline_core::qos;
 use loadline_core::qos::policy::{Action, NodeQos};
 use loadline_core::qos::scope::Scope;
 use loadline_core::qos::taint::KEY;
+use loadline_core::view::NodeFacts;
 use serde::{Deserialize, Serialize};
 
 pub const NODE_QOS: Resource = Resource::new(GROUP, "v1alpha1", "nodeqoss", "NodeQOS");
@@ -31,6 +32,8 @@ pub(super) enum Message {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub view: qos::Node,
+    /// What a scheduler sees of it.
+    pub facts: Box<NodeFacts>,
     /// As they are written, others' included.
     pub taints: Vec<Taint>,
     /// Until when schedulers leave it alone, as it is written.
@@ -74,7 +77,9 @@ watched!(Scopes: POD_QOS, skip Skip::MANAGED_FIELDS, Scope, |o| rules::pod_qos(o
 
 fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let (node, warnings) = snapshot::node(object)?;
+    // Only what is said of it depends on them.
+    let facts = loadline_api::node::facts(object).map(|(facts, _)| Box::new(facts)).unwrap_or_default();
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
-    Ok((Node { view: node, taints, cooling }, warnings))
+    Ok((Node { view: node, facts, taints, cooling }, warnings))
 }

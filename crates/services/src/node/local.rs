@@ -7,7 +7,7 @@
 use super::cri::{self, Runtime};
 use super::files::Files;
 use crate::agent::Host;
-use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Usage};
+use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Reclaimed, Usage, Whole};
 use jiff::Timestamp;
 use loadline_core::qos::cgroup::{self, Figure, Layout, Version};
 use loadline_core::qos::collect::{Look, Machine};
@@ -16,12 +16,16 @@ use loadline_core::qos::metric::memory::MEMORY;
 use loadline_core::qos::{self, CpuQuota, Level, Series};
 use std::collections::HashMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where all cgroups are, below the root of the file system.
 const CGROUPS: &str = "sys/fs/cgroup";
+
+/// No longer is waited for page cache: a cycle goes on.
+const RECLAIM_DEADLINE: Duration = Duration::from_secs(2);
 
 /// How quotas are written.
 #[derive(Clone, Debug)]
@@ -210,6 +214,7 @@ impl Local {
             let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
             usage.unreclaimable = cgroup::unreclaimable(layout.version, &stat).and_then(bytes);
+            usage.reclaimable = cgroup::reclaimable(layout.version, &stat).and_then(bytes);
         }
         for container in &pod.containers {
             let Some(id) = &container.id else { continue };
@@ -262,6 +267,25 @@ impl Local {
         usage
     }
 
+    /// The file by which page cache of a pod is asked back. Only version 2 has one that takes an amount: the other gives everything
+    /// back, what is in use included, which is more than may be asked for.
+    fn reclaim_file(&self, pod: &qos::Pod) -> Result<String, Error> {
+        let unwritten = |why: &str| Error::Unwritten(why.to_owned());
+        let mut seen = self.seen();
+        let layout =
+            self.layout(&mut seen).ok_or_else(|| unwritten("the kubelet's cgroups are not there"))?;
+        if layout.version == Version::V1 {
+            return Err(unwritten("cgroups of version 1 take no amount: they would give back everything"));
+        }
+        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
+        let group = layout.pod(pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let file = format!("{CGROUPS}/{}", layout.file(&group, Figure::Reclaim));
+        let is_there = self.files.exists(&file);
+        is_there
+            .then_some(file)
+            .ok_or_else(|| unwritten("its cgroup is gone, or this kernel is older than 5.19"))
+    }
+
     /// Writes a quota into the file of its cgroup.
     fn write(&self, of: &Located<'_>, id: &Arc<str>, quota: CpuQuota) -> Result<(), Error> {
         let unwritten = |why: &str| Error::Unwritten(why.to_owned());
@@ -296,6 +320,19 @@ impl Host for Local {
                 cri::Error::Away { .. } | cri::Error::Late { .. } => Error::Unsure(error.to_string()),
                 _ => Error::Unwritten(error.to_string()),
             }),
+        }
+    }
+
+    async fn reclaim(&self, of: &Whole<'_>, bytes: i64) -> Result<Reclaimed, Error> {
+        let (file, files) = (self.reclaim_file(of.pod)?, self.files.clone());
+        // The kernel works on it before it answers.
+        let asked = tokio::task::spawn_blocking(move || files.write(&file, &format!("{bytes}\n")));
+        match tokio::time::timeout(RECLAIM_DEADLINE, asked).await {
+            Ok(Ok(Ok(()))) => Ok(Reclaimed::Enough),
+            Ok(Ok(Err(error))) if error.kind() == ErrorKind::WouldBlock => Ok(Reclaimed::Less),
+            Ok(Ok(Err(error))) => Err(Error::Unwritten(error.to_string())),
+            Ok(Err(error)) => Err(Error::Unwritten(error.to_string())),
+            Err(_) => Err(Error::Unsure("the kernel is still at it".to_owned())),
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Metrics {
     pub least_bad: Counter,
     /// Nodes annotated by another policy than ours.
     pub foreign: Gauge,
+    /// Nodes on which a target is above the line of an agent.
+    pub lines_disagree: Gauge,
     /// Configurations that could not be used.
     pub configuration_failures: Counter,
     attempts: Family<ByResult, Counter>,
@@ -88,6 +90,7 @@ impl Default for Metrics {
             preempted: Counter::default(),
             least_bad: Counter::default(),
             foreign: Gauge::default(),
+            lines_disagree: Gauge::default(),
             configuration_failures: Counter::default(),
             attempts: Family::default(),
             attempt_duration: Family::new_with_constructor(short as fn() -> Histogram),
@@ -139,6 +142,11 @@ impl Metrics {
                 "nodes_of_another_policy",
                 "Nodes whose annotations were written by another load policy than ours",
                 self.foreign.clone(),
+            );
+            own.register(
+                "lines_disagree",
+                "Nodes that are filled above a line from which an agent takes load off again",
+                self.lines_disagree.clone(),
             );
             own.register(
                 "configuration_failures",
@@ -219,6 +227,7 @@ impl Metrics {
         };
         set(&self.pending, state.unschedulable());
         set(&self.foreign, state.foreign());
+        set(&self.lines_disagree, state.disagreeing());
         let [active, backoff, unschedulable] = state.queues();
         for (queue, count) in [("active", active), ("backoff", backoff), ("unschedulable", unschedulable)] {
             set(&self.queues.get_or_create(&ByQueue { queue }), count);

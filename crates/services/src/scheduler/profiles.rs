@@ -44,6 +44,11 @@ impl Profiles {
         self.all.iter().find_map(|one| one.profile.rules.as_ref())
     }
 
+    /// All load rules there are.
+    pub fn all_rules(&self) -> impl Iterator<Item = &Rules> {
+        self.all.iter().filter_map(|one| one.profile.rules.as_ref())
+    }
+
     /// Were annotations with this policy written by another than ours?
     pub fn is_foreign(&self, policy: &str) -> bool {
         !self.policies.is_empty() && !self.policies.iter().any(|ours| ours == policy)

@@ -191,6 +191,9 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
         for (from, about, what) in state.notices() {
             ctx.notices.tell(from, about, what);
         }
+        for (meta, what) in state.disagreements() {
+            ctx.notices.tell("scheduler", &meta.key, format!("lines disagree: {what}"));
+        }
         for Difference { pod, real, ours } in worlds.differences() {
             tracing::info!(%pod, actual = %real, shadow = %ours, "pod would have gone elsewhere");
             let one = Elsewhere { pod: pod.to_string(), actual: real.to_string(), shadow: ours.to_string() };

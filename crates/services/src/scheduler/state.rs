@@ -6,6 +6,7 @@
 mod extend;
 
 use super::advice::{Advice, answered};
+use super::agree::Agreement;
 use super::execute::{Action, Outcome};
 use super::explain::{About, Decisions};
 use super::heat::{About as HeatOf, Heat};
@@ -29,6 +30,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::load::publish;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
+use loadline_core::qos::agree::About as LinesOf;
 use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -157,6 +159,8 @@ pub(super) struct State {
     priorities: BTreeMap<i32, usize>,
     /// Which nodes are over their targets, for people; none without rules.
     heat: Option<(Heat, Rules)>,
+    /// Do agents take load off nodes that are filled here?
+    agreement: Agreement,
     /// Pods without a node that ask for other schedulers: one may become ours.
     others: BTreeMap<Key, (Meta, Box<Pod>)>,
     notices: Vec<Notice>,
@@ -184,6 +188,7 @@ impl State {
             profiles,
             cluster,
             others: BTreeMap::new(),
+            agreement: Agreement::new(),
             context: Context::new(),
             texts: Texts::default(),
             informers: Informers::new(),
@@ -208,6 +213,7 @@ impl State {
         self.cluster.set_profiles(self.profiles.engine());
         let heat = self.heat.take().map(|(heat, _)| heat).unwrap_or_default();
         self.heat = self.profiles.rules().map(|rules| (heat, rules.clone()));
+        self.agreement.targets_changed();
         let waiting = self.queue.waiting().into_iter().map(|held| {
             let Pending { meta, pod, .. } = Pending::clone(&held);
             (meta, pod)
@@ -227,6 +233,16 @@ impl State {
     /// How many nodes are annotated by another policy than ours.
     pub fn foreign(&self) -> usize {
         self.foreign
+    }
+
+    /// On how many nodes our targets are above the lines of agents.
+    pub fn disagreeing(&self) -> usize {
+        self.agreement.count()
+    }
+
+    /// What is to be told of lines that are below our targets, of which `NodeQOS`.
+    pub fn disagreements(&mut self) -> Vec<(Meta, String)> {
+        self.agreement.news()
     }
 
     /// How many pods have no node because they fitted nowhere.
@@ -316,6 +332,7 @@ impl State {
     pub fn advance(&mut self, now: Now) {
         let due = self.cluster.next_due().is_some_and(|due| due <= now.clock);
         self.cluster.advance(now.clock);
+        self.look_at_lines();
         self.look_after_volumes(now);
         // All pods are looked at for it, and recommendations come in bursts.
         if self.advised && self.reestimated.is_none_or(|at| now.at.duration_since(at) >= REESTIMATE) {
@@ -325,6 +342,16 @@ impl State {
         }
         if due && self.queue.waits_for_load() {
             self.queue.requeue(Helps::LOAD, now.at);
+        }
+    }
+
+    /// Holds all nodes' targets against the lines of agents, if either changed.
+    fn look_at_lines(&mut self) {
+        if !self.informers.nodes.is_listed() || !self.agreement.begin() {
+            return;
+        }
+        for node in self.cluster.snapshot().nodes().filter(|node| node.present) {
+            self.agreement.set(&node.name, &LinesOf::from(node), self.profiles.all_rules());
         }
     }
 
@@ -356,6 +383,7 @@ impl State {
                 let changed = self.advice.take(message, &mut self.cluster, now.clock);
                 self.advised |= changed && self.cluster.is_load_aware();
             }
+            Message::Lines(message) => self.agreement.take(message, now.clock),
             Message::Storage(message) => {
                 if self.take_storage(message, now) {
                     self.references_changed(now);
@@ -375,6 +403,7 @@ impl State {
         for (meta, note) in &change.deleted {
             self.foreign -= usize::from(note.foreign);
             self.cluster.remove_node(&meta.key.name);
+            self.agreement.remove(&meta.key.name);
             if let Some((heat, _)) = &mut self.heat {
                 heat.remove(&meta.key.name);
             }
@@ -401,6 +430,7 @@ impl State {
             let NodeFacts { name, allocatable, labels, annotations, .. } = &facts;
             heat.set(&HeatOf { name, allocatable, labels, annotations }, rules);
         }
+        self.agreement.set(&facts.name, &LinesOf::from(&facts), self.profiles.all_rules());
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
             self.cluster.cool(&facts.name, until);
         }

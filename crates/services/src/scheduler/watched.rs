@@ -1,5 +1,6 @@
 //! Which objects do decisions depend on, and what is kept of them?
 
+use crate::agent::watched::{ACTIONS, NODE_QOS};
 use crate::cluster::Event;
 use crate::cluster::resource::{
     BUDGETS, CLAIMS, CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEPLOYMENTS, JOBS, NAMESPACES, NODES,
@@ -15,6 +16,7 @@ use loadline_api::context::{
 use loadline_api::json::Skip;
 use loadline_api::owners::{SKIP, SKIP_SELECTOR, Workload, read_as};
 use loadline_core::load::recommend::Recommendation;
+use loadline_core::qos::policy::{Action, NodeQos};
 use loadline_core::view::{Budget, NodeFacts};
 
 /// What comes in.
@@ -29,6 +31,7 @@ pub(super) enum Message {
     Budget(Event<Budget>),
     Service(Event<api::cluster::Service>),
     Advice(AdviceMessage),
+    Lines(LinesMessage),
     Measured(Measurements),
     /// The text of the configuration's file, or why it cannot be read.
     Configuration(Result<String, String>),
@@ -73,6 +76,13 @@ pub(super) enum AdviceMessage {
     Job(Event<Workload>),
 }
 
+/// What comes in about the lines agents hold nodes to.
+#[derive(Debug)]
+pub(super) enum LinesMessage {
+    NodeRules(Event<NodeQos>),
+    Action(Event<Action>),
+}
+
 /// Of small objects only who set which field is long.
 const MANAGED: Skip = Skip::MANAGED_FIELDS;
 
@@ -89,6 +99,8 @@ watched!(StorageCapacities: CSI_STORAGE_CAPACITIES, skip MANAGED, StorageCapacit
 watched!(Budgets: BUDGETS, skip MANAGED, Budget, |o| api::cluster::budget(o).map(logged));
 watched!(Services: SERVICES, skip api::cluster::SKIP_SERVICE, api::cluster::Service, api::cluster::service);
 watched!(Recommendations: RECOMMENDATIONS, skip MANAGED, Option<Recommendation>, |o| api::recommendation::read(o).map(logged));
+watched!(NodeRules: NODE_QOS, skip MANAGED, NodeQos, |o| api::qos::rules::node_qos(o).map(logged));
+watched!(Actions: ACTIONS, skip MANAGED, Action, |o| api::qos::rules::action(o).map(logged));
 watched!(ReplicationControllers: REPLICATION_CONTROLLERS, skip SKIP, Workload, |o| read_as("", "ReplicationController", o).map(logged));
 watched!(ReplicaSets: REPLICA_SETS, skip SKIP, Workload, |o| read_as("apps", "ReplicaSet", o).map(logged));
 watched!(Deployments: DEPLOYMENTS, skip SKIP_SELECTOR, Workload, |o| read_as("apps", "Deployment", o).map(logged));

@@ -6,7 +6,9 @@ use loadline_core::qos::event::Event;
 use loadline_core::qos::gap::{Category, Gap, Waterline};
 use loadline_core::qos::policy::Strategy;
 use loadline_core::qos::taint::{CONDITION, Closed};
-use loadline_core::qos::{Blocked, Credited, Level, Mode, RuleReport, Steps, Unclosed, Victim, Write};
+use loadline_core::qos::{
+    Blocked, Credited, Level, Mode, Reclaim, RuleReport, Steps, Unclosed, Victim, Write,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,6 +47,7 @@ struct StepsResult {
     mode: ModeResult,
     order: BTreeMap<&'static str, Vec<String>>,
     writes: Vec<WriteResult>,
+    reclaims: Vec<Value>,
     victims: Vec<VictimResult>,
     credited: Vec<Value>,
     blocked: Vec<Value>,
@@ -213,6 +216,7 @@ fn steps_result(steps: &Steps) -> StepsResult {
             .map(|(metric, pods)| (*metric, pods.iter().map(ToString::to_string).collect()))
             .collect(),
         writes: steps.writes.iter().map(quota).collect(),
+        reclaims: steps.reclaims.iter().map(reclaim).collect(),
         victims: steps.victims.iter().map(victim).collect(),
         credited: steps.credited.iter().map(credited).collect(),
         blocked: steps.blocked.iter().map(blocked).collect(),
@@ -274,6 +278,10 @@ fn quota(write: &Write) -> WriteResult {
         gap_before: perhaps(write.before),
         gap_after: perhaps(write.after),
     }
+}
+
+fn reclaim(one: &Reclaim) -> Value {
+    json!({"pod": one.pod.to_string(), "bytes": one.bytes, "metric": one.metric, "rule": one.rule.to_string()})
 }
 
 fn victim(victim: &Victim) -> VictimResult {

@@ -54,6 +54,9 @@ fn headline(input: &ProtectInput, plan: &Plan) -> String {
     if down > 0 {
         parts.push(format!("throttles {}", count(down, "pod")));
     }
+    if !plan.steps.reclaims.is_empty() {
+        parts.push(format!("asks {} for page cache", count(plan.steps.reclaims.len(), "pod")));
+    }
     if victims > 0 {
         parts.push(format!("evicts {}", count(victims, "pod")));
     }
@@ -99,7 +102,7 @@ fn steps(steps: &Steps, detail: Detail) -> String {
             steps.credited.iter().map(|one| format!("{} ({})", one.pod, one.reason.as_str())).collect();
         let _ = writeln!(text, "  counted already: {}", names.join(", "));
     }
-    if !steps.writes.is_empty() || !steps.victims.is_empty() {
+    if !steps.writes.is_empty() || !steps.reclaims.is_empty() || !steps.victims.is_empty() {
         text.push_str("\n  steps, in order:\n");
         text.push_str(&actions(steps));
     }
@@ -185,6 +188,13 @@ fn actions(steps: &Steps) -> String {
             known(write.after, "millicores"),
             write.rule.to_string(),
         ]);
+    }
+    for one in &steps.reclaims {
+        // What comes of it nobody knows, so it moves no gap.
+        let none = || "-".to_owned();
+        let step = format!("ask for {} of page cache", plain(Level::whole(one.bytes), "bytes"));
+        let because = format!("{} on {}", one.rule, one.metric);
+        table.row([one.pod.to_string(), step, none(), none(), none(), because]);
     }
     for victim in &steps.victims {
         let unit = unit(steps, victim.metric);

@@ -229,7 +229,7 @@ fn slowed(catalogue: &Catalogue, snapshot: &NodeSnapshot, write: &Write) -> Opti
     let kind = match write.category {
         Category::ThrottleDown => Kind::Throttled,
         Category::ThrottleUp => Kind::Restored,
-        Category::Evict => return None,
+        Category::Evict | Category::Reclaim => return None,
     };
     let pod = snapshot.pods.iter().find(|pod| pod.key == write.pod)?;
     // Without figures pods are slowed down for any metric, and what is moved is of the one that can be.

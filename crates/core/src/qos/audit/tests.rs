@@ -89,11 +89,11 @@ fn acting(metric: &str, line: i64, action: Action) -> Policy {
 
 fn squeeze() -> Action {
     let throttle = Some(Step { percent: 20, least_percent: 10 });
-    Action { name: "squeeze".into(), cool_down_seconds: 300, throttle, evict: None }
+    Action { name: "squeeze".into(), cool_down_seconds: 300, throttle, ..Action::default() }
 }
 
 fn drop() -> Action {
-    Action { name: "drop".into(), cool_down_seconds: 300, throttle: None, evict: Some(Evict::default()) }
+    Action { name: "drop".into(), cool_down_seconds: 300, evict: Some(Evict::default()), ..Action::default() }
 }
 
 /// Everything is written and every victim goes.

@@ -6,6 +6,7 @@
 //! | quota, period | `cpu.cfs_quota_us` (−1: none), `cpu.cfs_period_us` | `cpu.max`: `<quota or max> <period>` |
 //! | held back | `nr_periods`, `nr_throttled`, `throttled_time` (ns) in `cpu.stat` | the same with `throttled_usec` |
 //! | working set | used − `total_inactive_file`, not below 0 | used − `inactive_file`, not below 0 |
+//! | reclaimable | `total_inactive_file` | `inactive_file` |
 //! | not reclaimable | `total_inactive_anon + total_active_anon + total_unevictable` | the same without `total_` |
 //!
 //! What a kernel could not have printed is no measurement.
@@ -107,6 +108,12 @@ pub fn unreclaimable(version: Version, stat: &str) -> Option<u64> {
     ["inactive_anon", "active_anon", "unevictable"]
         .iter()
         .try_fold(0_u64, |sum, name| sum.checked_add(line_of(version, stat, name)?))
+}
+
+/// Page cache a group has not used of late, in bytes: what the kernel takes back first.
+#[must_use]
+pub fn reclaimable(version: Version, stat: &str) -> Option<u64> {
+    line_of(version, stat, "inactive_file")
 }
 
 /// A line of `memory.stat` that counts the groups below as well.

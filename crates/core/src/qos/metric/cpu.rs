@@ -37,6 +37,7 @@ pub fn all() -> Vec<Metric> {
         elastic: |pod| pod.elastic_cpu.is_some_and(|limit| limit != Level::ZERO),
         compare: Some(compare),
         release: Some(|pod| pod.cpu),
+        reclaimable: None,
         throttle: Some(QUOTA),
         percent: false,
         suspicious_below: Some(Level::whole(100)),

@@ -1,4 +1,5 @@
-//! Memory: not compressible, in bytes. Nothing is slowed down; the end of a pod frees what cannot be reclaimed.
+//! Memory: not compressible, in bytes. Nothing is slowed down; page cache can be asked back, and the end of a pod frees
+//! what cannot be reclaimed.
 //!
 //! Measured in `/proc/meminfo`: used is `MemTotal − MemAvailable`, so page cache the kernel could take back is free; in percent of
 //! `MemTotal`. 24 682 416 kB of which 23 652 344 kB are available are 1 054 793 728 bytes in use, or 4.17 %.
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Metric> {
         elastic: |pod| pod.elastic_memory.is_some_and(|limit| limit != Level::ZERO),
         compare: Some(compare),
         release: Some(release),
+        reclaimable: Some(|pod| pod.reclaimable),
         throttle: None,
         percent: false,
         suspicious_below: None,

@@ -53,7 +53,7 @@ fn rules_for_other_nodes_do_not_count() {
 
 #[test]
 fn any_action_closes_the_node_even_one_that_does_nothing_else() {
-    let nothing = Action { name: "none".into(), cool_down_seconds: 60, throttle: None, evict: None };
+    let nothing = Action { name: "none".into(), cool_down_seconds: 60, ..Action::default() };
     let policy = policy(vec![rule("a", "cpu_total_usage", 6000, "none")], vec![nothing]);
     let plan = plan(&policy, &snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 3.0)]));
     assert!(plan.closed.present && plan.steps.targets.is_empty());

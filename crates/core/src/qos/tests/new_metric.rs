@@ -32,6 +32,7 @@ fn network() -> Metric {
         elastic: not_elastic,
         compare: Some(compare),
         release: Some(used),
+        reclaimable: None,
         throttle: Some(Throttle { knob: "network", down, up: |_, _, _, _| None }),
         percent: false,
         suspicious_below: None,

@@ -1,3 +1,4 @@
+mod lines;
 mod volumes;
 
 use super::*;
