@@ -317,3 +317,36 @@ fn a_runtime_that_hangs_is_not_taken_for_one_that_acted() {
     until("everything is given back", || (stage.quota("batch") == UNLIMITED).then_some(()));
     assert!(agent.ends());
 }
+
+#[test]
+fn the_kubelet_and_the_agent_do_not_fight_over_a_quota() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let Some(node) = RealNode::start_or_skip(&plane) else { return };
+    let stage = Stage::new(&plane, &node);
+    stage.run_limited("batch", "600", "800m");
+    assert_eq!(stage.quota("batch"), 80_000, "what the kubelet wrote: 800m of 100 000 µs");
+    let agent = stage.agent(&["--act"]);
+    stage.throttle_above(400, 40);
+    until("it is slowed down", || (stage.quota("batch") < 80_000).then_some(()));
+    let looks = || agent.sum("loadline_agent_cycles_total");
+    // Whatever makes the kubelet look at the pod again, it does not write what it wrote before.
+    let (path, from) = ("/api/v1/namespaces/default/pods/batch", looks());
+    while looks() < from + 10.0 {
+        plane.patch(path, &json!({"metadata": {"labels": {"look": format!("{}", looks())}}})).unwrap();
+        assert!(stage.quota("batch") < 50_000, "{}", stage.quota("batch"));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    // What the kubelet writes because somebody resized the pod is not what was taken, and stays.
+    agent.signal("KILL");
+    drop(agent);
+    stage.forget_rule("busy");
+    let mut containers = stage.pod("batch")["spec"]["containers"].clone();
+    containers[0]["resources"]["limits"]["cpu"] = json!("700m");
+    plane.patch(&format!("{path}/resize"), &json!({"spec": {"containers": containers}})).unwrap();
+    until("the kubelet resizes it", || (stage.quota("batch") == 70_000).then_some(()));
+    let agent = stage.agent(&["--act"]);
+    agent.until("throttled containers: 0");
+    until("nothing is remembered", || stage.noted("batch").is_none().then_some(()));
+    assert_eq!(stage.quota("batch"), 70_000);
+}

@@ -9,6 +9,7 @@
 pub mod cri;
 pub mod files;
 pub mod local;
+mod pods;
 
 pub use cri::Runtime;
 pub use local::Local;

@@ -241,6 +241,7 @@ fn options(at: &At<'_, '_>) -> Options {
     let strings = |at: &At<'_, '_>| at.strings().into_iter().map(Arc::<str>::from).collect();
     Options {
         excess,
+        restore_margin: plain.restore_margin,
         order: word(
             &at.get("order"),
             &[("priority-first", Order::PriorityFirst), ("class-first", Order::ClassFirst)],

@@ -89,6 +89,9 @@ pub struct Agent {
     /// Adapt that to how much earlier acts released of what they were expected to, up to 50 %
     #[arg(long)]
     pub tune_excess: bool,
+    /// How far below its line giving back ends: figures of a real node are never steady
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = excess)]
+    pub restore_margin: i64,
     /// Who goes first
     #[arg(long, value_name = "ORDER", default_value = "priority-first")]
     pub order: Order,
@@ -155,6 +158,7 @@ impl Agent {
     pub fn planning(&self) -> qos::Options {
         qos::Options {
             excess: self.execute_excess,
+            restore_margin: self.restore_margin,
             order: match self.order {
                 Order::PriorityFirst => qos::Order::PriorityFirst,
                 Order::ClassFirst => qos::Order::ClassFirst,

@@ -41,10 +41,23 @@ impl<'a> Stage<'a> {
     /// Runs a pod that uses so many millicores.
     pub fn run(&self, name: &str, milli: &str, is_batch: bool) {
         let mut pod = self.node.pod(name, &["burn", milli]);
-        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
         if is_batch {
             pod["metadata"]["labels"] = json!({"tier": "batch"});
         }
+        self.start(name, pod);
+    }
+
+    /// Runs a pod of batch with a limit of CPU.
+    pub fn run_limited(&self, name: &str, milli: &str, limit: &str) {
+        let mut pod = self.node.pod(name, &["burn", milli]);
+        pod["metadata"]["labels"] = json!({"tier": "batch"});
+        pod["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "100m"}, "limits": {"cpu": limit}});
+        self.start(name, pod);
+    }
+
+    fn start(&self, name: &str, mut pod: Value) {
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
         self.plane.create(PODS, &pod).unwrap();
         until(name, || (self.pod(name)["status"]["phase"] == "Running").then_some(()));
     }
@@ -137,7 +150,8 @@ impl<'a> Stage<'a> {
             pod["metadata"]["uid"].as_str()?,
             pod["status"]["containerStatuses"][0]["containerID"].as_str()?.strip_prefix("containerd://")?,
         );
-        let below = format!("{}/kubepods/besteffort/pod{uid}/{id}", self.node.cgroup());
+        let class = pod["status"]["qosClass"].as_str()?.to_lowercase();
+        let below = format!("{}/kubepods/{class}/pod{uid}/{id}", self.node.cgroup());
         let all = [format!("/sys/fs/cgroup/cpu/{below}"), format!("/sys/fs/cgroup/{below}")];
         all.into_iter().map(PathBuf::from).find(|path| path.exists())
     }

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! evict, throttle down:  gap = (1 + excess) × (used − line)
-//! throttle up:           gap = (1 − excess) × (line − used)
+//! throttle up:           gap = (1 − excess) × ((1 − margin) × line − used)
 //! ```
+//!
+//! The margin is for those who measure: given back up to the line itself, the noise of the next sample passes it.
 //!
 //! in millicores or bytes; shares of 100 are turned into those first. The smallest line of a metric is its target, but
 //! each pod has its own: the smallest line of the rules whose action may touch it.
@@ -158,7 +160,10 @@ impl Lines {
             let (used, line) = (scaled(used?)?, scaled(line)?);
             let excess = i128::from(snapshot.options.excess);
             acts.then(|| match category {
-                Category::ThrottleUp => (line - used).times(WHOLE - excess, WHOLE),
+                Category::ThrottleUp => {
+                    let margin = i128::from(snapshot.options.restore_margin);
+                    (line.times(WHOLE - margin, WHOLE) - used).times(WHOLE - excess, WHOLE)
+                }
                 _ => (used - line).times(WHOLE + excess, WHOLE),
             })
         };

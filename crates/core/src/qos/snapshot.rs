@@ -69,6 +69,8 @@ pub enum Missing {
 pub struct Options {
     /// How much more than the gap is taken, in billionths: so that it does not open again at once.
     pub excess: i64,
+    /// How far below the line giving back ends, in billionths of the line.
+    pub restore_margin: i64,
     /// Who goes first.
     pub order: Order,
     /// How victims are found.
@@ -101,6 +103,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             excess: 100_000_000,
+            restore_margin: 0,
             order: Order::default(),
             planner: Planner::default(),
             missing_throttle: Missing::ActAll,

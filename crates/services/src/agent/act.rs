@@ -160,6 +160,7 @@ impl Agent {
         self.note(&after, snapshot.now);
         let memory = state.memory_mut(&target.meta.key.name);
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
+        self.teller.compared(target, &first);
         if acts && may_act {
             // What was really done: the quotas of the first plan, and who went by any of them.
             let replies = evicted.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect();

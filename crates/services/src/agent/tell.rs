@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::agree::Disagreement;
 use loadline_core::qos::gap::Category;
+use loadline_core::qos::phase::RulePhase;
 use loadline_core::qos::policy::RuleName;
 use loadline_core::qos::taint::Closed;
 use loadline_core::qos::{CpuQuota, NodeSnapshot, Plan, Reclaim, Results, Victim, Write, audit, event};
@@ -92,6 +93,24 @@ impl Teller {
         let event = |event: &&event::Event| event.reason == RECLAIMED && event.pod.as_ref() == Some(&one.pod);
         if let Some(event) = plan.events().iter().find(event) {
             self.event(target, event, snapshot.now);
+        }
+    }
+
+    /// How many pods notice, when a line has just been passed, and how many would if everybody was acted on.
+    pub fn compared(&self, target: &Target, plan: &Plan) {
+        let begins = plan.rules.iter().any(|rule| rule.changed && rule.phase == RulePhase::Triggered);
+        let steps = &plan.steps;
+        let touched: BTreeSet<&Key> = steps
+            .writes
+            .iter()
+            .filter(|write| write.category == Category::ThrottleDown)
+            .map(|write| &write.pod)
+            .chain(steps.victims.iter().map(|victim| &victim.pod))
+            .collect();
+        if begins && !touched.is_empty() {
+            let all = steps.naive.pods_disturbed;
+            let what = format!("{} pods are disturbed, acting on all would disturb {all}", touched.len());
+            self.notices.tell("agent", &target.meta.key, what);
         }
     }
 

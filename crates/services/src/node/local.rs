@@ -6,6 +6,7 @@
 
 use super::cri::{self, Runtime};
 use super::files::Files;
+use super::pods;
 use crate::agent::Host;
 use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Reclaimed, Usage, Whole};
 use jiff::Timestamp;
@@ -253,7 +254,7 @@ impl Local {
             return usage;
         };
         seen.problem = None;
-        let memory = ask.wants(MEMORY);
+        let memory = ask.wants(MEMORY) || pods::want_memory(ask);
         let mut counters = HashMap::with_capacity(seen.counters.len());
         for pod in ask.pods.iter().filter(|pod| !pod.ended) {
             if let Some(used) = self.pod(seen, &layout, pod, (memory, &mut counters)) {
@@ -264,6 +265,8 @@ impl Local {
             ask.pods.iter().flat_map(|pod| &pod.containers).filter_map(|one| one.id.as_ref()).collect();
         seen.folders.retain(|id, _| here.contains(id));
         seen.counters = counters;
+        let of_pods = pods::series(ask, &usage);
+        usage.nodes.entry(self.options.node.clone()).or_default().extend(of_pods);
         usage
     }
 
