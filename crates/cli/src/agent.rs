@@ -33,6 +33,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         cgroup_root: args.cgroup_root.clone(),
         interfaces: args.interfaces.iter().map(|name| Arc::from(&**name)).collect(),
         count_iowait: args.count_iowait,
+        longest: args.interval.saturating_mul(3),
         actuator,
     });
     let targets = args.policy.as_deref().map(load_rules).transpose()?;

@@ -11,6 +11,7 @@ use loadline_services::node::local::{Actuator, Local, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// With version 2 of cgroups, and with version 1.
@@ -47,12 +48,18 @@ impl Machine {
     }
 
     fn local(&self) -> Local {
+        self.local_comparing(Duration::from_secs(60))
+    }
+
+    /// One that compares with looks that are not older than that.
+    fn local_comparing(&self, longest: Duration) -> Local {
         Local::new(Options {
             node: "n1".into(),
             root: self.folder.path().to_owned(),
             cgroup_root: String::new(),
             interfaces: Vec::new(),
             count_iowait: false,
+            longest,
             actuator: Actuator::Cgroup,
         })
     }
@@ -223,4 +230,22 @@ async fn quotas_are_written_as_the_kernel_takes_them() {
         let evil = pod("evil", Class::BestEffort, &free.uid, "../bb02");
         assert!(matches!(write(&evil, CpuQuota::Us(16_000)).await, Err(Error::Unwritten(_))), "{kernel}");
     }
+}
+
+// R2.
+#[tokio::test]
+async fn what_was_used_since_long_ago_is_not_what_is_used_now() {
+    let machine = Machine::of("6.1");
+    let [held, _] = pods();
+    // Whatever time passes between two looks is longer.
+    let local = machine.local_comparing(Duration::ZERO);
+    look(&local, &[&held]).await;
+    let used = look(&local, &[&held]).await;
+    assert_eq!(used.pods[&held.uid].containers["main"].cpu, None);
+    assert_eq!(value(&used, "cpu_total_utilization"), None);
+    assert_eq!(
+        used.pods[&held.uid].containers["main"].quota,
+        CpuQuota::Us(20_000),
+        "what needs one look is there"
+    );
 }

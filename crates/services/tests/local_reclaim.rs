@@ -25,6 +25,7 @@ fn local(root: &Path) -> Local {
         cgroup_root: String::new(),
         interfaces: Vec::new(),
         count_iowait: false,
+        longest: std::time::Duration::from_secs(60),
         actuator: Actuator::Cgroup,
     })
 }

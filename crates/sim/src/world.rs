@@ -198,6 +198,7 @@ fn agents(
             cgroup_root: String::new(),
             interfaces: Vec::new(),
             count_iowait: false,
+            longest: every.saturating_mul(3),
             actuator: local::Actuator::Runtime(Box::new(runtime)),
         });
         let journal = Some(folder.root().join(JOURNAL));

@@ -50,6 +50,8 @@ pub struct Options {
     pub interfaces: Vec<Arc<str>>,
     /// Is waiting for disks busy, as crane's agent has it?
     pub count_iowait: bool,
+    /// An earlier look is compared with as long as it is not older than that: what was used in the last hour is not what is used now.
+    pub longest: Duration,
     pub actuator: Actuator,
 }
 
@@ -146,6 +148,7 @@ impl Local {
             }
             let Some((text, at)) = texts.get(collector.file) else { continue };
             let before = seen.texts.get(collector.file);
+            let before = before.filter(|(_, before)| at.saturating_sub(*before) <= self.options.longest);
             let before = before.map(|(text, at)| Look { text, at: *at });
             for one in (collector.read)(&seen.machine, Look { text, at: *at }, before) {
                 found.push(Series {
@@ -172,6 +175,9 @@ impl Local {
         let now = (cgroup::cpu_usage_ns(layout.version, &text)?, seen.began.elapsed());
         counters.insert(group.to_owned(), now);
         let before = seen.counters.get(group)?;
+        if now.1.saturating_sub(before.1) > self.options.longest {
+            return None;
+        }
         cgroup::cpu_rate(seen.machine.cores, *before, now)
     }
 
