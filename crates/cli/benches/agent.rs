@@ -53,7 +53,8 @@ struct Cgroups {
 }
 
 impl Cgroups {
-    fn new(pods: usize) -> Result<Self> {
+    /// For pods of these uids.
+    fn new(uids: &[String]) -> Result<Self> {
         let name = format!("loadline-bench-{}", std::process::id());
         let top = Path::new("/sys/fs/cgroup");
         let tops: Vec<PathBuf> = if top.join("cgroup.controllers").exists() {
@@ -63,14 +64,13 @@ impl Cgroups {
         };
         let mut made = Self { name, tops: tops.clone(), groups: Vec::new() };
         for top in &tops {
-            for pod in 0..pods {
+            for (pod, uid) in uids.iter().enumerate() {
                 for container in 0..CONTAINERS {
-                    let folder =
-                        top.join(format!("kubepods/besteffort/pod{}/{}", uid(pod), id(pod, container)));
+                    let folder = top.join(format!("kubepods/besteffort/pod{uid}/{}", id(pod, container)));
                     fs::create_dir_all(&folder).context("cgroups cannot be made: this needs root")?;
                     made.groups.push(folder);
                 }
-                made.groups.push(top.join(format!("kubepods/besteffort/pod{}", uid(pod))));
+                made.groups.push(top.join(format!("kubepods/besteffort/pod{uid}")));
             }
         }
         Ok(made)
@@ -108,10 +108,6 @@ impl Drop for Cgroups {
             }
         }
     }
-}
-
-fn uid(pod: usize) -> String {
-    format!("00000000-0000-4000-8000-{pod:012}")
 }
 
 fn id(pod: usize, container: usize) -> String {
@@ -152,10 +148,9 @@ async fn fill(server: &ApiServer, pods: usize) -> Result<()> {
         let containers: Vec<Value> =
             (0..CONTAINERS).map(|one| json!({"name": name(one), "image": "image"})).collect();
         let object = json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("pod-{pod:04}"), "labels": {"tier": "batch"}, "uid": uid(pod)},
+            "metadata": {"name": format!("pod-{pod:04}"), "labels": {"tier": "batch"}},
             "spec": {"nodeName": "n1", "containers": containers}});
-        let made = writer.create(PODS, "default", &object).await.map_err(failed)?;
-        let _ = made;
+        writer.create(PODS, "default", &object).await.map_err(failed)?;
         let statuses: Vec<Value> = (0..CONTAINERS)
             .map(|one| json!({"name": name(one), "image": "", "imageID": "", "ready": true, "restartCount": 0, "containerID": format!("containerd://{}", id(pod, one))}))
             .collect();
@@ -187,21 +182,14 @@ fn measure(pods: usize) -> Result<()> {
     let url = listening.url();
     runtime.spawn(listening.serve(std::future::pending()));
     runtime.block_on(fill(&server, pods))?;
-    let uids = runtime.block_on(async {
+    let listed = runtime.block_on(async {
         let client = kube::Client::new(server.clone(), "default");
         let api: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::default_namespaced(client);
         api.list(&kube::api::ListParams::default()).await
     })?;
-    // The server gives pods uids of its own; cgroups are named by what was asked for, so these have to be the same.
-    ensure!(
-        uids.items.iter().all(|pod| pod
-            .metadata
-            .uid
-            .as_deref()
-            .is_some_and(|uid| uid.starts_with("00000000-0000-4000-8000"))),
-        "the API server gave pods other uids"
-    );
-    let cgroups = Cgroups::new(pods)?;
+    // In the order of their names, which is that of their numbers.
+    let uids: Vec<String> = listed.items.into_iter().filter_map(|pod| pod.metadata.uid).collect();
+    let cgroups = Cgroups::new(&uids)?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
     let cluster = json!({"name": "bench", "cluster": {"server": url}});

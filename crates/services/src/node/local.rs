@@ -80,6 +80,8 @@ struct Seen {
     counters: HashMap<String, (u64, Duration)>,
     /// Where containers are, by their id.
     folders: HashMap<Arc<str>, String>,
+    /// What containers were held to, by their id: what the file said, and what that means.
+    quotas: HashMap<Arc<str>, (String, cgroup::Quota)>,
     problem: Option<String>,
 }
 
@@ -100,6 +102,7 @@ impl Local {
             texts: HashMap::new(),
             counters: HashMap::new(),
             folders: HashMap::new(),
+            quotas: HashMap::new(),
             problem: None,
         };
         Self { options, files, seen: Mutex::new(seen) }
@@ -181,13 +184,22 @@ impl Local {
         cgroup::cpu_rate(seen.machine.cores, *before, now)
     }
 
-    fn quota(&self, layout: &Layout, group: &str) -> Option<cgroup::Quota> {
-        let quota = self.read(layout, group, Figure::Quota)?;
+    /// What a container is held to. The period, which has a file of its own in version 1, is read again when the quota is another: nobody
+    /// changes the one without the other.
+    fn quota(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<cgroup::Quota> {
+        let text = self.read(layout, group, Figure::Quota)?;
+        if let Some((before, quota)) = seen.quotas.get(id)
+            && *before == text
+        {
+            return Some(*quota);
+        }
         let period = match layout.version {
             Version::V1 => Some(self.read(layout, group, Figure::Period)?),
             Version::V2 => None,
         };
-        cgroup::quota(layout.version, &quota, period.as_deref())
+        let quota = cgroup::quota(layout.version, &text, period.as_deref())?;
+        seen.quotas.insert(id.clone(), (text, quota));
+        Some(quota)
     }
 
     /// Where a container is; looked for once.
@@ -227,7 +239,7 @@ impl Local {
             let Some(id) = &container.id else { continue };
             let Some(folder) = self.folder(seen, layout, &group, id) else { continue };
             let cpu = self.cpu(seen, layout, &folder, counters);
-            let held = self.quota(layout, &folder);
+            let held = self.quota(seen, layout, &folder, id);
             if cpu.is_none() && held.is_none() {
                 // It is gone, or began again elsewhere.
                 seen.folders.remove(id);
@@ -270,6 +282,7 @@ impl Local {
         let here: std::collections::HashSet<&Arc<str>> =
             ask.pods.iter().flat_map(|pod| &pod.containers).filter_map(|one| one.id.as_ref()).collect();
         seen.folders.retain(|id, _| here.contains(id));
+        seen.quotas.retain(|id, _| here.contains(id));
         seen.counters = counters;
         let of_pods = pods::series(ask, &usage);
         usage.nodes.entry(self.options.node.clone()).or_default().extend(of_pods);
