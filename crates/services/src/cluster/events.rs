@@ -3,7 +3,7 @@
 //! Telling never holds up doing. An event costs the API server as much as a binding, and a burst of bindings brings as many
 //! events: sent at once they would halve its pace. So events yield: while another request of the same connection is
 //! under way they go one at a time, and the rest waits until it is calm. A queue that is more than half full is sent
-//! without regard, [`AT_ONCE`] at a time; what does not even fit into that is dropped and counted.
+//! without regard, eight at a time; what does not even fit into that is dropped and counted.
 //!
 //! What happens again is not told again but counted in the series of the first event: the second time at once, after that
 //! every [`FLUSH`] at most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another
