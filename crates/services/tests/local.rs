@@ -48,7 +48,7 @@ impl Machine {
     }
 
     fn local(&self) -> Local {
-        self.local_comparing(Duration::from_secs(60))
+        self.local_comparing(Duration::from_mins(1))
     }
 
     /// One that compares with looks that are not older than that.

@@ -25,7 +25,7 @@ fn local(root: &Path) -> Local {
         cgroup_root: String::new(),
         interfaces: Vec::new(),
         count_iowait: false,
-        longest: std::time::Duration::from_secs(60),
+        longest: std::time::Duration::from_mins(1),
         actuator: Actuator::Cgroup,
     })
 }
