@@ -1,7 +1,7 @@
 //! What does the agent cost on a node full of pods? `cargo xtask bench agent`
 //!
 //! The real binary, looking every two seconds at real cgroups (empty ones, made for this; needs root) of 50, 250 and 1 000 pods with
-//! two containers each, all of which a rule on CPU may touch; the API server is in memory, in this process. *Reading alone* is what
+//! two containers each, all of which a rule on CPU may touch; the API server is in memory, in this process. *Reading alone* (with the periods, which the agent reads only when a quota has changed) is what
 //! opening, reading and closing the same files once costs this process. `-- PODS…` measures with other numbers of pods.
 #![allow(
     clippy::unwrap_used,

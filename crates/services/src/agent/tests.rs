@@ -576,3 +576,40 @@ async fn without_rules_nodes_are_left_alone() {
     assert_eq!(stage.state.due().len(), 0);
     assert_eq!(stage.agent.writer.connection().calls().record().len(), 0, "not even a request");
 }
+
+#[tokio::test]
+async fn nothing_is_done_that_cannot_be_written_down() {
+    let mut stage = Stage::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    // What is in the place of the new file cannot be written over, as nothing can on a full disk.
+    let in_the_way = folder.path().join("journal.json.new");
+    std::fs::create_dir(&in_the_way).expect("a folder");
+    stage.ask_for(rules()).await;
+    stage.run("shop", 72, false).await;
+    stage.run("a", 10, true).await;
+    for _ in 0..6 {
+        let told = stage.cycle().await;
+        assert!(!told.iter().any(|line| line.contains("throttled") || line.contains("evicted")), "{told:?}");
+    }
+    assert_eq!(stage.quotas().await["a"], Some(10), "as it was");
+    assert_eq!(stage.agent.metrics.journal_broken.get(), 1);
+    std::fs::remove_dir(&in_the_way).expect("it is there");
+    stage.cycle().await;
+    assert_eq!(stage.quotas().await["a"], Some(6), "40 % less");
+    assert_eq!(stage.agent.metrics.journal_broken.get(), 0);
+}
+
+#[tokio::test]
+async fn what_an_agent_took_whose_journal_is_damaged_is_given_back() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(rules()).await;
+    stage.run("a", 10, true).await;
+    let uid = stage.uid("a");
+    stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(30_000);
+    stage.cycle().await;
+    assert_eq!(stage.quotas().await["a"], Some(3), "others lower quotas, too: without a reason it stays");
+    stage.agent.adopting = ADOPTING;
+    stage.cycle().await;
+    assert_eq!(stage.quotas().await["a"], Some(10), "its limit");
+}
