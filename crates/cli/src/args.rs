@@ -4,6 +4,7 @@ use crate::agent::args as agent;
 use crate::annotator::args as annotator;
 use crate::estimator::args as estimator;
 use crate::explain::args as explain;
+use crate::fleet::args as fleet;
 use crate::out::Output;
 use crate::recommender::args as recommender;
 use crate::scheduler::args as scheduler;
@@ -26,6 +27,7 @@ Services:
   recommender Learn what the pods of each workload really use, and recommend it
   agent       Keep the node it runs on from being overrun: throttle, evict, give back
   estimator   Answer how many replicas would fit in each cluster of a fleet
+  fleet       Decide which clusters of a fleet get what, or tell the hub how loaded one is
 
 Questions:
   explain     Say why a pod is where it is, or what the agent of a node does
@@ -133,6 +135,13 @@ pub enum Command {
     /// next agent gives it back, however this one ends. While the API server is away throttling goes on, and evictions wait.
     #[command(after_help = agent::EXAMPLES)]
     Agent(Box<agent::Agent>),
+    /// Decide which clusters of a fleet get what, or tell the hub how loaded one is
+    ///
+    /// In the hub, with --api ocm, it decides Placements of Open Cluster Management, in place of its placement controller.
+    /// Decisions are the same but for listed differences: no selected cluster is ever briefly missing from what is
+    /// published, a mistake tears nothing down, and every cluster has a reason.
+    #[command(after_help = fleet::EXAMPLES)]
+    Fleet(Box<fleet::Fleet>),
     /// Answer how many replicas would fit in each cluster of a fleet
     ///
     /// Speaks the gRPC protocol of Karmada's scheduler-estimator, so that Karmada's scheduler and descheduler can ask

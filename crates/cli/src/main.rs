@@ -8,6 +8,7 @@ mod component;
 mod config;
 mod estimator;
 mod explain;
+mod fleet;
 mod kubeconfig;
 mod leader_election;
 mod log;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         args.command,
         Command::Agent(_)
             | Command::Estimator(_)
+            | Command::Fleet(_)
             | Command::Scheduler(_)
             | Command::Annotator(_)
             | Command::Recommender(_)
@@ -62,6 +64,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Recommender(args) => block_on_one(recommender::run(&args)),
         Command::Scheduler(args) => block_on_one(scheduler::run(&args)),
         Command::Estimator(args) => block_on(estimator::run(&args)),
+        Command::Fleet(args) => block_on_one(fleet::run(&args)),
         Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
         Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
         Command::WhatIf(engine) => what_if::run(&engine),

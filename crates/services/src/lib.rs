@@ -17,12 +17,14 @@
 //! | what nodes bear for schedulers that read annotations | [`annotator`] |
 //! | what the pods of a workload really use | [`recommender`] |
 //! | what keeps a node from being overrun | [`agent`] |
+//! | what runs where in a fleet of clusters | [`fleet`] |
 
 pub mod agent;
 pub mod annotator;
 pub mod cluster;
 pub mod ctx;
 pub mod estimator;
+pub mod fleet;
 pub mod node;
 pub mod recommender;
 pub mod reload;

@@ -1,0 +1,63 @@
+//! What can be said to `loadline fleet`.
+
+use super::binding::Bindings;
+use super::placement::Placements;
+use super::publish::Publish;
+use crate::leader_election::LeaderElection;
+use clap::{ArgGroup, Args, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  loadline fleet --api ocm --kubeconfig hub.kubeconfig
+      in place of Open Cluster Management's placement controller
+  loadline fleet --api ocm --leader-elect --http-bind-address 0.0.0.0:8095
+      in the hub, one of several
+
+What its account must be allowed with --api ocm:
+  list, watch    managedclusters, managedclustersets, managedclustersetbindings, placements,
+                 addonplacementscores, placementdecisions, all of cluster.open-cluster-management.io
+  create, patch, delete
+                 placementdecisions.cluster.open-cluster-management.io
+  patch          placements/status, placementdecisions/status; update placements/finalizers
+  create, patch  events.events.k8s.io
+  get, create, update
+                 leases.coordination.k8s.io, with --leader-elect
+
+Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
+
+/// The flags.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).args(["api", "publish"]))]
+pub struct Fleet {
+    /// Whose objects are decided
+    #[arg(long, value_name = "API")]
+    pub api: Option<Api>,
+    /// Tell the hub how much of a member is requested and used, instead of deciding
+    #[arg(long)]
+    pub publish: bool,
+    /// How to reach the hub; without, as the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Address of /healthz, /readyz and /metrics, such as 127.0.0.1:8095; none without
+    #[arg(long, value_name = "ADDRESS")]
+    pub http_bind_address: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub placements: Placements,
+    #[command(flatten)]
+    pub bindings: Bindings,
+    #[command(flatten)]
+    pub publishing: Publish,
+    #[command(flatten)]
+    pub election: LeaderElection,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Api {
+    /// Open Cluster Management: Placement → `PlacementDecision`
+    Ocm,
+    /// Karmada: `ResourceBinding` and `ClusterResourceBinding` → `spec.clusters`
+    Karmada,
+}

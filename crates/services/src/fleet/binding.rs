@@ -1,0 +1,1 @@
+//! Which clusters get how many replicas? Karmada's bindings, divided and written.
