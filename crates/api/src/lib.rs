@@ -58,6 +58,7 @@ pub mod recommendation;
 pub mod scheduler;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod time;
 pub mod waiting;
 pub mod workload;
 

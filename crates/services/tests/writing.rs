@@ -11,7 +11,7 @@ use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_core::object::{Key, Meta};
 use loadline_services::cluster::connection::{Call, Outcome, Verb};
-use loadline_services::cluster::events::{FLUSH, Happened, Regarding, Severity};
+use loadline_services::cluster::events::{FLUSH, Happened, PATIENCE, Regarding, Severity};
 use loadline_services::cluster::resource::{BUDGETS, NODES, PODS, Resource};
 use loadline_services::cluster::write::{DEADLINE, Patch};
 use loadline_services::cluster::{Cause, Connection, Failure, Recorder, Watched, Writer};
@@ -343,7 +343,7 @@ impl Holding {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_go_one_at_a_time_while_something_else_is_written_unless_too_many_wait() {
+async fn events_wait_while_something_else_is_written_unless_for_too_long_or_too_many() {
     let server = Holding::new();
     let (writer, stop) = (server.writer(), CancellationToken::new());
     let (recorder, running) = Recorder::new(writer.clone(), "c", "i", stop.clone());
@@ -363,7 +363,11 @@ async fn events_go_one_at_a_time_while_something_else_is_written_unless_too_many
     let first = [bind("a"), bind("b")];
     assert_eq!(server.settled().await, (2, 0));
     tell(100);
-    assert_eq!(server.settled().await, (2, 1), "a trickle");
+    assert_eq!(server.settled().await, (2, 1), "one was waited for when it was calm");
+    server.events.add_permits(1);
+    assert_eq!(server.settled().await, (2, 0), "for the others, bindings go first");
+    tokio::time::sleep(PATIENCE).await;
+    assert_eq!(server.settled().await, (2, 1), "not for ever: a trickle");
     server.events.add_permits(10);
     assert_eq!(server.settled().await, (2, 1), "the next, but not more than one");
     server.bindings.add_permits(1);
@@ -376,16 +380,20 @@ async fn events_go_one_at_a_time_while_something_else_is_written_unless_too_many
 
     let _second = bind("c");
     server.events.add_permits(8);
-    assert_eq!(server.settled().await, (1, 1), "another binding comes");
-    // 81 wait (100 − 10 − 8 − 1), and 8 111 more make 8 192: half of the queue.
+    assert_eq!(server.settled().await, (1, 0), "another binding comes");
+    // 81 wait (100 − 1 − 10 − 8), and 8 111 more make 8 192: half of the queue.
     tell(8_111);
-    assert_eq!(server.settled().await, (1, 1), "half is not too many");
+    assert_eq!(server.settled().await, (1, 0), "half is not too many");
     tell(8);
     assert_eq!(server.settled().await, (1, 8), "more than half, and they go although it is not calm");
     assert_eq!(recorder.counts().dropped.get(), 0);
 
-    server.events.add_permits(Semaphore::MAX_PERMITS / 2);
+    server.events.add_permits(10_000);
+    assert_eq!(server.settled().await, (1, 0), "until half are left");
+    assert_eq!(server.events.available_permits(), 10_000 - 8);
+    tokio::time::sleep(PATIENCE).await;
     assert_eq!(server.settled().await, (1, 0), "all of them in the end");
+    assert_eq!(server.events.available_permits(), 10_000 - 8_200);
     stop.cancel();
     running.await.unwrap();
 }

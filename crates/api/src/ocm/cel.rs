@@ -68,6 +68,18 @@ impl Default for CelJudge {
     }
 }
 
+/// What expressions can read of a cluster.
+#[derive(Clone, Debug)]
+pub struct View(Value);
+
+impl View {
+    /// Of this object.
+    #[must_use]
+    pub fn of(object: &Tree<'_>) -> Self {
+        Self(view(object))
+    }
+}
+
 impl CelJudge {
     /// A judge that has seen nothing yet.
     #[must_use]
@@ -78,7 +90,12 @@ impl CelJudge {
     /// A cluster is there, or is different: this is the object it was read from. To be told before the fleet is, which
     /// remembers what was judged.
     pub fn set_cluster(&mut self, cluster: &ClusterFacts, object: &Tree<'_>) {
-        self.objects.insert(cluster.name.clone(), (cluster.fingerprint, view(object)));
+        self.set_view(cluster, View::of(object));
+    }
+
+    /// The same, of an object that was looked at before.
+    pub fn set_view(&mut self, cluster: &ClusterFacts, View(object): View) {
+        self.objects.insert(cluster.name.clone(), (cluster.fingerprint, object));
     }
 
     /// A cluster is gone.

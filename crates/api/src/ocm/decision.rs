@@ -63,22 +63,33 @@ pub fn render(slice: &Slice, placement: &Placement, there: Option<&Value>) -> Va
     }
     let annotations = metadata.get("annotations").and_then(Value::as_object).cloned().unwrap_or_default();
     annotate(metadata, annotations, slice);
-    object["status"] = json!({"decisions": slice.entries.iter().map(entry).collect::<Vec<_>>()});
+    object["status"] = json!({"decisions": entries(slice)});
     object
 }
 
 fn annotate(metadata: &mut Value, mut annotations: Map<String, Value>, slice: &Slice) {
     annotations.remove(SELECTED_SINCE);
-    if !slice.since.is_empty() {
-        let since: BTreeMap<&str, String> =
-            slice.since.iter().map(|(name, time)| (&**name, time.to_string())).collect();
-        annotations.insert(SELECTED_SINCE.to_owned(), Value::String(json!(since).to_string()));
+    if let Some(since) = since_text(&slice.since) {
+        annotations.insert(SELECTED_SINCE.to_owned(), Value::String(since));
     }
     match (annotations.is_empty(), metadata.as_object_mut()) {
         (false, _) => metadata["annotations"] = Value::Object(annotations),
         (true, Some(fields)) => drop(fields.remove("annotations")),
         (true, None) => {}
     }
+}
+
+/// The value of the annotation [`SELECTED_SINCE`], if there is one.
+#[must_use]
+pub fn since_text(since: &BTreeMap<Arc<str>, Timestamp>) -> Option<String> {
+    let texts: BTreeMap<&str, String> = since.iter().map(|(name, time)| (&**name, time.to_string())).collect();
+    (!texts.is_empty()).then(|| json!(texts).to_string())
+}
+
+/// The selected clusters as in the status of a `PlacementDecision`.
+#[must_use]
+pub fn entries(slice: &Slice) -> Value {
+    Value::Array(slice.entries.iter().map(entry).collect())
 }
 
 fn entry(entry: &Entry) -> Value {
@@ -111,7 +122,7 @@ pub fn condition(condition: &Condition, placement: &Placement) -> Value {
         "status": if condition.status { "True" } else { "False" },
         "reason": condition.reason,
         "message": condition.message,
-        "lastTransitionTime": condition.since.to_string(),
+        "lastTransitionTime": crate::time::text(condition.since),
     });
     if let Some(generation) = placement.generation {
         out["observedGeneration"] = json!(generation);

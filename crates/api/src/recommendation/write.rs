@@ -117,7 +117,7 @@ pub fn change(learned: &Learned<'_>) -> Value {
             "recommendedValue": value,
             "recommendedInfo": patch,
             "action": "Patch",
-            "lastUpdateTime": learned.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "lastUpdateTime": crate::time::text(learned.at),
         },
     })
 }

@@ -83,7 +83,7 @@ pub(super) struct Cycle<'a> {
 }
 
 /// Memory that is used again for every placement: a fleet's worth of it each time would cost more than the decision.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     /// Those that passed all filters, by number.
     survivors: Vec<Id>,

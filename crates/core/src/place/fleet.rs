@@ -11,6 +11,7 @@ use super::prepare::{Criterion, Prepared, Reads, prepare, rules};
 use super::report::Report;
 use super::spec::Placement;
 use super::verdict::Verdicts;
+use super::write::{Action, Write};
 use super::{Judge, ScoreBook};
 use crate::object::Key;
 use crate::select::LabelSelector;
@@ -132,6 +133,7 @@ pub struct Fleet {
     pub(super) counts: Vec<u32>,
     placements: BTreeMap<Key, Row>,
     verdicts: Verdicts,
+    scratch: Scratch,
 }
 
 /// What is different about a cluster.
@@ -404,29 +406,54 @@ impl Fleet {
     /// Decides every placement for which there is a reason, and gives what came out. What is to be written must come
     /// back as slices, as it does from a cluster, before others see it. The judge must always be the same one.
     pub fn decide(&mut self, judge: &dyn Judge, now: Timestamp) -> Vec<Arc<Outcome>> {
+        let due: Vec<Key> = self.due(now).cloned().collect();
+        due.iter().filter_map(|key| self.decide_one(key, judge, now)).collect()
+    }
+
+    /// Decides one placement, whether there is a reason or not.
+    pub fn decide_one(&mut self, key: &Key, judge: &dyn Judge, now: Timestamp) -> Option<Arc<Outcome>> {
         self.index.settle();
-        let due: Vec<Key> =
-            self.placements.iter().filter(|(_, row)| row.due(now)).map(|(key, _)| key.clone()).collect();
         let verdicts = RefCell::new(std::mem::take(&mut self.verdicts));
-        let mut scratch = Scratch::default();
+        let mut scratch = std::mem::take(&mut self.scratch);
         let fleet = &*self;
-        let decide = |key: &Key| {
-            let row = fleet.placements.get(key)?;
+        let report = fleet.placements.get(key).map(|row| {
             let cycle = Cycle { fleet, row, judge, verdicts: Some(&verdicts), now, trace: false };
-            let Report { outcome, look, .. } = cycle.run(&mut scratch);
-            Some(Decided { at: now, look, outcome: Arc::new(outcome) })
-        };
-        let all: Vec<Decided> = due.iter().filter_map(decide).collect();
-        self.verdicts = verdicts.into_inner();
-        let mut outcomes = Vec::with_capacity(all.len());
-        for decided in all {
-            outcomes.push(decided.outcome.clone());
-            if let Some(row) = self.placements.get_mut(&decided.outcome.placement) {
-                row.touched = false;
-                row.decided = Some(decided);
+            cycle.run(&mut scratch)
+        });
+        (self.verdicts, self.scratch) = (verdicts.into_inner(), scratch);
+        let Report { outcome, look, .. } = report?;
+        let outcome = Arc::new(outcome);
+        let row = self.placements.get_mut(key)?;
+        row.touched = false;
+        row.decided = Some(Decided { at: now, look, outcome: outcome.clone() });
+        Some(outcome)
+    }
+
+    /// Takes what an outcome is about to write for written, so that others see it when they are decided; its own placement
+    /// is not decided anew for that. Whoever writes tells what there really is when that is over.
+    pub fn assume(&mut self, outcome: &Outcome) {
+        let touched = |fleet: &Self| fleet.placements.get(&outcome.placement).is_some_and(|row| row.touched);
+        let before = touched(self);
+        for Write { action, slice, .. } in &outcome.writes {
+            match action {
+                Action::Create | Action::Patch => self.set_slice((**slice).clone()),
+                Action::Delete => self.remove_slice(&slice.key),
+                Action::None => {}
             }
         }
-        outcomes
+        if let Some(row) = self.placements.get_mut(&outcome.placement) {
+            row.touched = before;
+        }
+    }
+
+    /// There is a reason to decide a placement that the fleet does not know: a write of it failed.
+    pub fn again(&mut self, key: &Key) {
+        self.touch_one(key);
+    }
+
+    /// From now on, totals are published or not: a server may not know the field, and would drop it each time.
+    pub fn publish_scores(&mut self, publish: bool) {
+        self.options.publish_scores = publish;
     }
 
     /// What was last decided for a placement.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use std::borrow::Cow;
 
 /// How often each cluster has been selected.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     of: Vec<u32>,
     most: u32,

@@ -439,5 +439,5 @@ fn reply(failure: &Failure) -> Option<Reply> {
 
 /// In whole seconds, as the API server keeps times.
 fn whole(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    loadline_api::time::text(at)
 }

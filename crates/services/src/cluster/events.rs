@@ -1,9 +1,9 @@
 //! Who is told what happened? Whoever looks at an object, by Events (`events.k8s.io/v1`).
 //!
 //! Telling never holds up doing. An event costs the API server as much as a binding, and a burst of bindings brings as many
-//! events: sent at once they would halve its pace. So events yield: while another request of the same connection is
-//! under way they go one at a time, and the rest waits until it is calm. A queue that is more than half full is sent
-//! without regard, eight at a time; what does not even fit into that is dropped and counted.
+//! events: sent at once they would halve its pace. So events yield: while other requests of the same connection are
+//! under way they wait until it is calm, for [`PATIENCE`] at most, and go one at a time then. A queue that is more than half
+//! full is sent without regard, eight at a time; what does not even fit into that is dropped and counted.
 //!
 //! What happens again is not told again but counted in the series of the first event: the second time at once, after that
 //! every [`FLUSH`] at most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another
@@ -25,15 +25,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Events that may wait to be sent: those of a burst of some thousand pods.
 const WAITING: usize = 16_384;
 /// Events being sent at a time.
 const AT_ONCE: usize = 8;
-/// The same while others are at work.
+/// The same while others have been at work for longer than [`PATIENCE`].
 const TRICKLE: usize = 1;
+/// How long events wait for others.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two updates of a series.
 pub const FLUSH: Duration = Duration::from_secs(10);
 /// How long the end may be held up by events that have not been sent.
@@ -88,6 +90,7 @@ struct Reporter {
 struct Item {
     by: Reporter,
     regarding: Regarding,
+    related: Option<Regarding>,
     happened: Happened,
     at: Timestamp,
 }
@@ -141,6 +144,7 @@ impl Recorder {
             due: VecDeque::new(),
             writes: JoinSet::new(),
             hurry: hurry.clone(),
+            busy: None,
         };
         (Self { by, queue, hurry, counts }, sender.run(waiting, stop))
     }
@@ -159,7 +163,18 @@ impl Recorder {
 
     /// Tells of something; never waits.
     pub fn record(&self, regarding: Regarding, happened: Happened, at: Timestamp) {
-        let item = Item { by: self.by.clone(), regarding, happened, at };
+        self.record_with(regarding, None, happened, at);
+    }
+
+    /// Tells of something that has to do with another object, too; never waits.
+    pub fn record_with(
+        &self,
+        regarding: Regarding,
+        related: Option<Regarding>,
+        happened: Happened,
+        at: Timestamp,
+    ) {
+        let item = Item { by: self.by.clone(), regarding, related, happened, at };
         if self.queue.try_send(item).is_err() {
             self.counts.dropped.inc();
         }
@@ -190,6 +205,8 @@ struct Sender {
     due: VecDeque<Arc<Seen>>,
     writes: JoinSet<Done>,
     hurry: Arc<Notify>,
+    /// Since when others have been at work without a pause.
+    busy: Option<Instant>,
 }
 
 impl Sender {
@@ -197,7 +214,7 @@ impl Sender {
         let mut flush = interval(FLUSH);
         flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let at_once = self.at_once(waiting.len());
+            let (at_once, until) = self.at_once(waiting.len(), Instant::now());
             while self.writes.len() < at_once
                 && let Some(seen) = self.due.pop_front()
             {
@@ -215,6 +232,7 @@ impl Sender {
                 // How many may go now is looked at anew.
                 () = self.hurry.notified(), if yields => {}
                 () = self.writer.connection().calm(), if yields => {}
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {}
             }
         }
         let rest = async {
@@ -236,15 +254,25 @@ impl Sender {
         }
     }
 
-    /// How many may be under way, with so many that wait.
-    fn at_once(&self, waiting: usize) -> usize {
-        if is_crowded(waiting) || !self.writer.connection().is_busy() { AT_ONCE } else { TRICKLE }
+    /// How many may be under way, with so many that wait; and until when at most.
+    fn at_once(&mut self, waiting: usize, now: Instant) -> (usize, Option<Instant>) {
+        if !self.writer.connection().is_busy() {
+            self.busy = None;
+            return (AT_ONCE, None);
+        }
+        let since = *self.busy.get_or_insert(now);
+        if is_crowded(waiting) {
+            return (AT_ONCE, None);
+        }
+        let end = since + PATIENCE;
+        if now < end { (0, Some(end)) } else { (TRICKLE, None) }
     }
 
     fn take(&mut self, item: Item, now: Instant) {
-        let seen = Seen { by: item.by, regarding: item.regarding, happened: item.happened };
-        match self.series.add(seen, item.at, now) {
-            Step::Create(seen, name) => self.create(seen, &name, item.at),
+        let Item { by, regarding, related, happened, at } = item;
+        let seen = Seen { by, regarding, related, happened };
+        match self.series.add(seen, at, now) {
+            Step::Create(seen, name) => self.create(seen, &name, at),
             Step::Update(seen) => self.update(seen),
             Step::Wait => {}
         }
@@ -291,22 +319,29 @@ fn home(regarding: &Regarding) -> &str {
 }
 
 fn event(seen: &Seen, name: &str, at: Timestamp) -> Value {
-    let Seen { by, regarding, happened } = seen;
-    let mut about = json!({
-        "apiVersion": regarding.resource.api_version(), "kind": regarding.resource.kind,
-        "name": &*regarding.key.name, "uid": &*regarding.uid,
-    });
-    if !regarding.key.namespace.is_empty() {
-        about["namespace"] = json!(&*regarding.key.namespace);
-    }
-    json!({
+    let Seen { by, regarding, related, happened } = seen;
+    let mut event = json!({
         "apiVersion": EVENTS.api_version(), "kind": EVENTS.kind,
         "metadata": {"namespace": home(regarding), "name": name},
-        "eventTime": micros(at), "regarding": about,
+        "eventTime": micros(at), "regarding": reference(regarding),
         "reportingController": &*by.controller, "reportingInstance": &*by.instance,
         "type": match happened.severity { Severity::Normal => "Normal", Severity::Warning => "Warning" },
         "reason": happened.reason, "action": happened.action, "note": shortened(&happened.note),
-    })
+    });
+    if let Some(related) = related {
+        event["related"] = reference(related);
+    }
+    event
+}
+
+fn reference(to: &Regarding) -> Value {
+    let mut out = json!({
+        "apiVersion": to.resource.api_version(), "kind": to.resource.kind, "name": &*to.key.name, "uid": &*to.uid,
+    });
+    if !to.key.namespace.is_empty() {
+        out["namespace"] = json!(&*to.key.namespace);
+    }
+    out
 }
 
 fn shortened(note: &str) -> &str {

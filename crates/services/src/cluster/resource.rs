@@ -38,6 +38,14 @@ pub const CSI_STORAGE_CAPACITIES: Resource =
 pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
 pub const RECOMMENDATIONS: Resource =
     Resource::new("analysis.crane.io", "v1alpha1", "recommendations", "Recommendation");
+pub const MANAGED_CLUSTERS: Resource = Resource::ocm("v1", "managedclusters", "ManagedCluster");
+pub const MANAGED_CLUSTER_SETS: Resource = Resource::ocm("v1beta2", "managedclustersets", "ManagedClusterSet");
+pub const MANAGED_CLUSTER_SET_BINDINGS: Resource =
+    Resource::ocm("v1beta2", "managedclustersetbindings", "ManagedClusterSetBinding");
+pub const PLACEMENTS: Resource = Resource::ocm("v1beta1", "placements", "Placement");
+pub const PLACEMENT_DECISIONS: Resource = Resource::ocm("v1beta1", "placementdecisions", "PlacementDecision");
+pub const ADD_ON_PLACEMENT_SCORES: Resource =
+    Resource::ocm("v1alpha1", "addonplacementscores", "AddOnPlacementScore");
 pub const EVENTS: Resource = Resource::new("events.k8s.io", "v1", "events", "Event");
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 pub const DEFINITIONS: Resource =
@@ -58,6 +66,10 @@ impl Resource {
 
     const fn core(plural: &'static str, kind: &'static str) -> Self {
         Self::new("", "v1", plural, kind)
+    }
+
+    const fn ocm(version: &'static str, plural: &'static str, kind: &'static str) -> Self {
+        Self::new(loadline_api::ocm::GROUP, version, plural, kind)
     }
 
     /// `v1`, `apps/v1`.

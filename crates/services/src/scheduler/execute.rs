@@ -167,7 +167,7 @@ impl Executor {
         if pod.pod.unschedulable.as_deref() == Some(why) {
             return Outcome::Refused { pod, helps };
         }
-        let at = at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let at = loadline_api::time::text(at);
         let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"conditions": [{
             "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
             "lastProbeTime": null, "lastTransitionTime": at, "observedGeneration": pod.pod.generation,

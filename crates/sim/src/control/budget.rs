@@ -50,7 +50,7 @@ pub fn plan(budget: &Budget, pods: &[Arc<Pod>], wanted: Wanted<'_>, now: Timesta
         "expectedPods": expected, "conditions": [condition],
     });
     if !disrupted.is_empty() {
-        let text = |at: &Timestamp| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let text = |at: &Timestamp| loadline_api::time::text(*at);
         let map = disrupted.iter().map(|(name, at)| (name.clone(), json!(text(at))));
         status["disruptedPods"] = Value::Object(map.collect());
     }

@@ -150,7 +150,7 @@ fn conditions(pod: &Pod, now: &str, up: &str, why: Option<&str>) -> Value {
 }
 
 fn stamp(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    loadline_api::time::text(at)
 }
 
 #[cfg(test)]

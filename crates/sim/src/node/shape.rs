@@ -103,7 +103,7 @@ impl Shape {
     /// Its conditions. `since` of the last change is kept by the server, as the list is merged by type.
     #[must_use]
     pub fn conditions(&self, now: Timestamp) -> Value {
-        let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = loadline_api::time::text(now);
         let condition = |kind: &str, status: &str, reason: &str, message: &str| {
             json!({
                 "type": kind, "status": status, "reason": reason, "message": message,

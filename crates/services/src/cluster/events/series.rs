@@ -17,6 +17,7 @@ const MOST: usize = 4096;
 pub(super) struct Seen {
     pub by: Reporter,
     pub regarding: Regarding,
+    pub related: Option<Regarding>,
     pub happened: Happened,
 }
 
@@ -138,6 +139,7 @@ mod tests {
         Seen {
             by: Reporter { controller: "c".into(), instance: "i".into() },
             regarding: Regarding { resource: PODS, key: Key::new("shop", name), uid: "u".into() },
+            related: None,
             happened: Happened {
                 severity: Severity::Warning,
                 reason: "FailedScheduling",
