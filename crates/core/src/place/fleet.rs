@@ -474,6 +474,12 @@ impl Fleet {
         self.placements.iter().filter(move |(_, row)| row.due(now)).map(|(key, _)| key)
     }
 
+    /// Is there such a placement?
+    #[must_use]
+    pub fn has_placement(&self, key: &Key) -> bool {
+        self.placements.contains_key(key)
+    }
+
     pub fn placements(&self) -> impl Iterator<Item = &Arc<Placement>> {
         self.placements.values().map(|row| &row.placement)
     }

@@ -1,1 +1,228 @@
 //! Which clusters do placements select? Open Cluster Management's Placements, decided and published.
+//!
+//! One task owns what is known (`state`). Whatever changes is held against what each placement reads; those it touches are
+//! decided one after the other, each seeing what the ones before it are about to publish, and written side by side (`job`).
+//!
+//! | what it does | |
+//! |---|---|
+//! | watches | clusters, sets, bindings, scores, placements and decisions |
+//! | asks | [`loadline_core::place`] |
+//! | writes | `PlacementDecision`s, the status of Placements, its lease |
+//! | tells | Events in the words of OCM's controller; metrics; readiness; why, to who asks ([`Questions`]) |
+//!
+//! Nothing is decided before everything was read once, and while something cannot be read what was known counts: what is
+//! published stays.
+
+mod job;
+mod metrics;
+mod state;
+mod watched;
+
+pub use metrics::Metrics;
+
+use crate::cluster::events::{Happened, Regarding, Severity};
+use crate::cluster::leading::Leading;
+use crate::cluster::lease;
+use crate::cluster::resource::{PLACEMENT_DECISIONS, PLACEMENTS};
+use crate::cluster::watch::Watches;
+use crate::cluster::{Access, Connection, Recorder};
+use crate::ctx::{Ctx, Now};
+use crate::serve::probes::{Readiness, Status};
+use job::{Done, Job};
+use loadline_core::object::{Key, Meta};
+use loadline_core::place::{self, Report};
+use state::State;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use watched::{Bindings, Clusters, Decisions, Message, Placements, Scores, Sets};
+
+const COMPONENT: &str = "loadline-placement";
+/// The name OCM's controller reports under.
+const CONTROLLER: &str = "placement-controller";
+/// Placements being written at a time.
+const JOBS: usize = 32;
+/// Messages waiting to be taken in; whoever brings more waits.
+const WAITING: usize = 1024;
+/// How long writes under way may hold up the end.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// The longest without a look at the clock, which somebody may set.
+const LOOK: Duration = Duration::from_secs(30);
+/// Placements with a problem that are named in the readiness.
+const NAMED: usize = 5;
+
+/// How placements are decided.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub cluster: Access,
+    pub place: place::Options,
+    /// By which lease one of several is chosen; without, this is the only one.
+    pub lease: Option<lease::Checked>,
+    pub metrics: Metrics,
+    pub status: Status,
+    /// Where questions come from.
+    pub questions: Questions,
+}
+
+impl Options {
+    #[must_use]
+    pub fn new(cluster: Access) -> Self {
+        Self {
+            cluster,
+            place: place::Options::default(),
+            lease: None,
+            metrics: Metrics::default(),
+            status: Status::default(),
+            questions: Questions::default(),
+        }
+    }
+}
+
+/// A question why, to a running controller.
+#[derive(Debug)]
+pub struct Question {
+    pub placement: Key,
+    /// Where the answer goes; none if there is no such placement.
+    pub answer: oneshot::Sender<Option<Report>>,
+}
+
+/// Takes questions to a running controller; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Questions(std::sync::Arc<std::sync::OnceLock<mpsc::Sender<Message>>>);
+
+impl Questions {
+    /// What would be decided for a placement now, and why; none if it is not known, or nothing runs.
+    pub async fn ask(&self, placement: Key) -> Option<Report> {
+        let (answer, answered) = oneshot::channel();
+        self.0.get()?.send(Message::Asked(Question { placement, answer })).await.ok()?;
+        answered.await.ok()?
+    }
+}
+
+/// Why a controller could not start.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+/// Decides and publishes until told to stop.
+///
+/// # Errors
+/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
+pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
+    let (client, _) = options.cluster.connect().await.map_err(Error)?;
+    let connection = Connection::new(client);
+    options.metrics.register(&ctx);
+
+    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
+    watches.add::<Clusters>(Message::Cluster);
+    watches.add::<Sets>(Message::Set);
+    watches.add::<Bindings>(Message::Binding);
+    watches.add::<Scores>(Message::Scores);
+    watches.add::<Placements>(Message::Placement);
+    watches.add::<Decisions>(Message::Decision);
+    let _ = options.questions.0.set(watches.events());
+
+    let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
+    let events = lead.events.reporting_as(CONTROLLER, &ctx.identity);
+
+    let mut state = State::new(options.place, options.metrics.clone());
+    let mut batch = Vec::new();
+    let mut in_flight: JoinSet<(Job, Done, Instant)> = JoinSet::new();
+    let mut wait = Instant::now();
+    loop {
+        tokio::select! {
+            () = ctx.stop.cancelled() => break,
+            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
+            Some(ended) = in_flight.join_next() => {
+                if let Ok((job, done, begun)) = ended {
+                    options.metrics.bound(begun.elapsed());
+                    finish(&mut state, &events, (&job, done), &ctx);
+                }
+            }
+            () = sleep_until(wait) => {}
+        }
+        let Now { clock: now, at } = Now::read();
+        for message in batch.drain(..) {
+            state.take(message, now);
+        }
+        let leads = lead.leadership.may_write();
+        if leads && state.is_ready() {
+            for job in state.jobs(JOBS - in_flight.len(), now, at) {
+                let writer = lead.writer.clone();
+                in_flight.spawn(async move {
+                    let begun = Instant::now();
+                    let (job, done) = job.run(writer).await;
+                    (job, done, begun)
+                });
+            }
+        }
+        let due = state.wake(now, at).filter(|_| in_flight.len() < JOBS);
+        wait = due.map_or(at + LOOK, |due| due.clamp(at + Duration::from_millis(1), at + LOOK));
+        options.status.set(readiness(&state, leads, in_flight.len()));
+    }
+    let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;
+    lead.end().await;
+    Ok(())
+}
+
+/// A job is over: what there is now is taken in, and what was done is told.
+fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: &Ctx) {
+    let Now { clock: now, at } = Now::read();
+    let regarding = Regarding::new(PLACEMENTS, &job.placement);
+    let uid_of = |name: &str| {
+        let written = done.slices.iter().map(|(meta, _)| meta).chain(&done.deleted);
+        written.filter(|meta| &*meta.key.name == name).map(|meta| meta.uid.clone()).last().unwrap_or_default()
+    };
+    for event in &job.outcome.events {
+        let related = event.slice.as_ref().map(|name| {
+            let key = Key::new(job.placement.key.namespace.clone(), name.clone());
+            Regarding::new(PLACEMENT_DECISIONS, &Meta { key, uid: uid_of(name), revision: None })
+        });
+        if event.slice.as_ref().is_some_and(|name| !done.written.contains(name)) {
+            continue;
+        }
+        let severity = if event.warning { Severity::Warning } else { Severity::Normal };
+        let (reason, action, note) = (event.reason, event.action, event.note.clone());
+        events.record_with(regarding.clone(), related, Happened { severity, reason, action, note }, now);
+    }
+    let key = &job.placement.key;
+    match &done.failure {
+        Some(problem) => tracing::warn!(placement = %key, problem, "placement cannot be published"),
+        None if !done.written.is_empty() => {
+            let selected = job.outcome.number_selected();
+            let word = if selected == 1 { "cluster" } else { "clusters" };
+            ctx.notices.tell("placement", key, format!("{selected} {word} selected"));
+        }
+        None => {}
+    }
+    if done.scores_dropped {
+        tracing::warn!("the API server does not keep scores of decisions; they are not published any more");
+        state.without_scores();
+    }
+    state.done(done, at);
+}
+
+fn readiness(state: &State, leads: bool, writing: usize) -> Readiness {
+    let ready = state.is_ready();
+    let mut text = match (ready, leads) {
+        (false, _) => "reading the hub",
+        (true, false) => "standing by: another one leads",
+        (true, true) => "active",
+    }
+    .to_owned()
+        + "\n";
+    for (name, count, trouble) in state.kinds() {
+        let _ = write!(text, "{name}: {count}");
+        if let Some(trouble) = trouble {
+            let _ = write!(text, "; {trouble}");
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "placements being written: {writing}");
+    for (key, problem) in state.problems().iter().take(NAMED) {
+        let _ = writeln!(text, "placement {key}: {problem}");
+    }
+    Readiness { ready, progress: text }
+}

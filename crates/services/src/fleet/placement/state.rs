@@ -5,12 +5,13 @@
 //! where that is not what was meant, the placement is decided anew, after a pause if a write failed.
 
 use super::job::{Done, Job};
+use super::metrics::{Metrics, Timed};
 use super::watched::{Message, Wish};
 use crate::cluster::{Change, Informer};
 use jiff::Timestamp;
 use loadline_api::ocm::cel::CelJudge;
 use loadline_core::object::{Key, Meta};
-use loadline_core::place::{Fleet, Judge, Options, Report, Slice};
+use loadline_core::place::{Fleet, Options, Report, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,10 +50,11 @@ pub(super) struct State {
     retries: BTreeMap<Key, Retry>,
     /// What was wrong with the last attempt, by placement.
     problems: BTreeMap<Key, String>,
+    metrics: Metrics,
 }
 
 impl State {
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options, metrics: Metrics) -> Self {
         Self {
             fleet: Fleet::new(options),
             judge: CelJudge::new(),
@@ -65,6 +67,7 @@ impl State {
             held: BTreeMap::new(),
             retries: BTreeMap::new(),
             problems: BTreeMap::new(),
+            metrics,
         }
     }
 
@@ -210,17 +213,20 @@ impl State {
     }
 
     /// What was decided and must be written, for so many placements at most.
-    pub fn jobs(&mut self, judge: impl Fn(&CelJudge) -> &dyn Judge, room: usize, now: Timestamp, at: Instant) -> Vec<Job> {
+    pub fn jobs(&mut self, room: usize, now: Timestamp, at: Instant) -> Vec<Job> {
         let may = |key: &&Key| {
             !self.held.contains_key(*key) && self.retries.get(*key).is_none_or(|retry| retry.at <= at)
         };
         let due: Vec<Key> = self.fleet.due(now).filter(may).cloned().collect();
+        let timed = Timed { judge: &self.judge, metrics: &self.metrics };
         let mut jobs = Vec::new();
         for key in due {
             if jobs.len() == room {
                 break;
             }
-            let Some(outcome) = self.fleet.decide_one(&key, judge(&self.judge), now) else { continue };
+            let begun = Instant::now();
+            let Some(outcome) = self.fleet.decide_one(&key, &timed, now) else { continue };
+            self.metrics.decided(begun.elapsed());
             let Some(Some((meta, wish))) = self.placements.store().get(&key) else { continue };
             let there = |key: &Key| {
                 let known = self.slices.store().get(key)?.as_ref()?;
@@ -263,7 +269,8 @@ impl State {
             self.problems.remove(&key);
             return;
         };
-        if !self.fleet.placements().any(|placement| placement.key == key) {
+        self.metrics.failures.inc();
+        if !self.fleet.has_placement(&key) {
             return;
         }
         self.fleet.again(&key);

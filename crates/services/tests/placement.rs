@@ -1,0 +1,372 @@
+//! The placement controller against the in-memory API server: what it publishes, when, and in which order.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+mod hub;
+
+use hub::{Hub, Running, clusters_of};
+use jiff::{SignedDuration, Timestamp};
+use loadline_core::object::Key;
+use loadline_services::cluster::resource::{
+    ADD_ON_PLACEMENT_SCORES, EVENTS, MANAGED_CLUSTER_SETS, MANAGED_CLUSTERS, PLACEMENT_DECISIONS, PLACEMENTS,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn condition<'a>(placement: &'a Value, kind: &str) -> &'a Value {
+    let all = placement["status"]["conditions"].as_array().unwrap();
+    all.iter().find(|condition| condition["type"] == kind).unwrap()
+}
+
+#[tokio::test]
+async fn a_placement_is_decided_published_and_told() {
+    let hub = Hub::new().await;
+    for number in 0..3 {
+        hub.cluster(number, &json!({})).await;
+    }
+    let running = Running::start(&hub);
+    hub.placement("web", &json!({"numberOfClusters": 2})).await;
+    let placement = hub.settled("web", 2).await;
+    let decision = hub.get(PLACEMENT_DECISIONS, "team", "web-decision-1").await.unwrap();
+    assert_eq!(clusters_of(&decision), ["c000", "c001"]);
+    let label = |key: &str| &decision["metadata"]["labels"][format!("cluster.open-cluster-management.io/{key}")];
+    assert_eq!(
+        [label("placement"), label("decision-group-index"), label("decision-group-name")],
+        ["web", "0", ""].map(|text| json!(text)).each_ref()
+    );
+    let owner = &decision["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["uid"], &owner["controller"], &owner["blockOwnerDeletion"]),
+        (&placement["metadata"]["uid"], &json!(true), &json!(true))
+    );
+    assert_eq!(
+        placement["status"]["decisionGroups"],
+        json!([{"decisionGroupIndex": 0, "decisionGroupName": "", "decisions": ["web-decision-1"], "clusterCount": 2}])
+    );
+    let (satisfied, right) =
+        (condition(&placement, "PlacementSatisfied"), condition(&placement, "PlacementMisconfigured"));
+    assert_eq!(
+        (&satisfied["status"], &satisfied["reason"]),
+        (&json!("True"), &json!("AllDecisionsScheduled"))
+    );
+    assert_eq!((&right["status"], &right["reason"]), (&json!("False"), &json!("Succeedconfigured")));
+    let events = hub.until("three events", async || {
+        let events = hub.list(EVENTS).await;
+        (events.len() == 3).then_some(events)
+    });
+    let events = events.await;
+    let mut told: Vec<(&str, &str, &str)> = events
+        .iter()
+        .map(|event| {
+            let related = event["related"]["kind"].as_str().unwrap();
+            assert_eq!(event["reportingController"], "placement-controller");
+            assert_eq!(event["regarding"]["name"], "web");
+            (event["reason"].as_str().unwrap(), event["action"].as_str().unwrap(), related)
+        })
+        .collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            ("DecisionCreate", "DecisionCreated", "PlacementDecision"),
+            ("DecisionUpdate", "DecisionUpdated", "PlacementDecision"),
+            ("ScoreUpdate", "ScoreUpdated", "PlacementDecision"),
+        ]
+    );
+    running.end().await;
+}
+
+#[tokio::test]
+async fn what_no_placement_reads_changes_nothing_and_what_one_reads_changes_it() {
+    let hub = Hub::new().await;
+    for number in 0..4 {
+        hub.cluster(number, &json!({"cpu": "8"})).await;
+    }
+    let running = Running::start(&hub);
+    let by_cpu = json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact", "configurations": [
+        {"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}, "weight": 1}]}});
+    hub.placement("web", &by_cpu).await;
+    hub.settled("web", 1).await;
+    hub.quiet().await;
+    let before = hub.writes();
+    // A heartbeat: nothing a placement reads.
+    let beat = json!({"status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "True",
+        "reason": "Beat", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    hub.patch_status(MANAGED_CLUSTERS, "", "c003", &beat).await;
+    // Another cluster has more now.
+    hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "16"}}})).await;
+    hub.selected("web", &["c002"]).await;
+    hub.quiet().await;
+    // The two changes, and the decision that follows; its status stays, as it still has one cluster.
+    assert_eq!(hub.writes() - before, 3, "{:?}", hub.log());
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_mistake_tears_nothing_down_is_told_once_and_does_not_touch_others() {
+    let hub = Hub::new().await;
+    for number in 0..3 {
+        hub.cluster(number, &json!({})).await;
+    }
+    let running = Running::start(&hub);
+    hub.placement("good", &json!({})).await;
+    hub.placement("bad", &json!({})).await;
+    hub.settled("good", 3).await;
+    hub.settled("bad", 3).await;
+    let wrong = json!({"spec": {"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["managedCluster.("]}}}]}});
+    hub.patch(PLACEMENTS, "team", "bad", &wrong).await;
+    hub.until("the condition", async || {
+        let bad = hub.get(PLACEMENTS, "team", "bad").await?;
+        (condition(&bad, "PlacementMisconfigured")["status"] == "True").then_some(())
+    })
+    .await;
+    hub.quiet().await;
+    let before = hub.writes();
+    // Others go on, and the wrong one is not tried again and again.
+    hub.cluster(3, &json!({})).await;
+    hub.settled("good", 4).await;
+    hub.quiet().await;
+    assert_eq!(hub.writes() - before, 5, "a cluster in three, a decision, a status: {:?}", hub.log());
+    let kept = hub.get(PLACEMENT_DECISIONS, "team", "bad-decision-1").await.unwrap();
+    assert_eq!(clusters_of(&kept), ["c000", "c001", "c002"], "what it had is kept");
+    // Mended, it is decided at once.
+    hub.patch(PLACEMENTS, "team", "bad", &json!({"spec": {"predicates": null}})).await;
+    hub.settled("bad", 4).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn placements_that_come_at_once_see_each_other() {
+    // Each wants one of ten clusters, the one the fewest others have: twenty of them take each twice.
+    let hub = Hub::new().await;
+    for number in 0..10 {
+        hub.cluster(number, &json!({})).await;
+    }
+    let balance = json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact", "configurations": [
+        {"scoreCoordinate": {"builtIn": "Balance"}, "weight": 1}]}});
+    for number in 0..20 {
+        hub.placement(&format!("p{number:02}"), &balance).await;
+    }
+    let running = Running::start(&hub);
+    hub.until("all of them", async || {
+        let all = hub.list(PLACEMENT_DECISIONS).await;
+        let mut counts = [0_usize; 10];
+        for name in all.iter().flat_map(clusters_of) {
+            counts[name[1..].parse::<usize>().unwrap()] += 1;
+        }
+        (counts == [2; 10]).then_some(())
+    })
+    .await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_score_that_expires_moves_the_decision() {
+    let hub = Hub::new().await;
+    let by_score = json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact", "configurations": [
+        {"scoreCoordinate": {"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "free"}}, "weight": 1}]}});
+    for number in 0..2 {
+        hub.cluster(number, &json!({})).await;
+    }
+    let running = Running::start(&hub);
+    let until = Timestamp::now() + SignedDuration::from_secs(2);
+    for (cluster, value, until) in [("c000", 10, None), ("c001", 90, Some(until))] {
+        hub.namespace(cluster).await;
+        let object = json!({"metadata": {"name": "load"}});
+        hub.create(ADD_ON_PLACEMENT_SCORES, cluster, &object).await;
+        let mut status = json!({"scores": [{"name": "free", "value": value}]});
+        if let Some(until) = until {
+            status["validUntil"] = json!(until.to_string());
+        }
+        hub.patch_status(ADD_ON_PLACEMENT_SCORES, cluster, "load", &json!({"status": status})).await;
+    }
+    hub.placement("web", &by_score).await;
+    hub.selected("web", &["c001"]).await;
+    // Nobody touches anything: time passes, and the score no longer counts.
+    hub.selected("web", &["c000"]).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_toleration_that_ends_moves_the_decision() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    hub.cluster(1, &json!({})).await;
+    let added = Timestamp::now();
+    let taint = json!({"spec": {"taints": [{"key": "maintenance", "effect": "NoSelect", "timeAdded": added.to_string()}]}});
+    hub.patch(MANAGED_CLUSTERS, "", "c000", &taint).await;
+    let running = Running::start(&hub);
+    hub.placement(
+        "web",
+        &json!({"tolerations": [{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 3}]}),
+    )
+    .await;
+    hub.selected("web", &["c000", "c001"]).await;
+    hub.selected("web", &["c001"]).await;
+    assert!(Timestamp::now() > added + SignedDuration::from_secs(3));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn somebody_elses_placement_and_one_on_its_way_out_are_left_alone() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    hub.placement("web", &json!({})).await;
+    let theirs = json!({"metadata": {"annotations": {"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"}}});
+    hub.placement("theirs", &json!({})).await;
+    hub.patch(PLACEMENTS, "team", "theirs", &theirs).await;
+    hub.placement("leaving", &json!({})).await;
+    hub.patch(PLACEMENTS, "team", "leaving", &json!({"metadata": {"finalizers": ["test.dev/held"]}})).await;
+    hub.delete(PLACEMENTS, "team", "leaving").await;
+    let running = Running::start(&hub);
+    hub.settled("web", 1).await;
+    hub.quiet().await;
+    let names: BTreeSet<String> = hub
+        .list(PLACEMENT_DECISIONS)
+        .await
+        .iter()
+        .map(|decision| decision["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, BTreeSet::from(["web-decision-1".to_owned()]));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_foreign_change_of_a_decision_is_mended_and_foreign_conditions_stay() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    let running = Running::start(&hub);
+    hub.placement("web", &json!({})).await;
+    hub.settled("web", 1).await;
+    let foreign = json!({"type": "Seen", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let mut conditions =
+        hub.get(PLACEMENTS, "team", "web").await.unwrap()["status"]["conditions"].as_array().unwrap().clone();
+    conditions.push(foreign.clone());
+    hub.patch_status(PLACEMENTS, "team", "web", &json!({"status": {"conditions": conditions}})).await;
+    let nobody = json!({"status": {"decisions": []}});
+    hub.patch_status(PLACEMENT_DECISIONS, "team", "web-decision-1", &nobody).await;
+    hub.selected("web", &["c000"]).await;
+    hub.cluster(1, &json!({})).await;
+    let placement = hub.settled("web", 2).await;
+    assert_eq!(condition(&placement, "Seen"), &foreign);
+    hub.delete(PLACEMENT_DECISIONS, "team", "web-decision-1").await;
+    hub.selected("web", &["c000", "c001"]).await;
+    running.end().await;
+}
+
+/// 250 clusters in three slices change places all the time: groups by label, whose size changes too. Whoever reads the
+/// decisions in the order they are written never misses a cluster that is selected throughout.
+#[tokio::test]
+async fn no_selected_cluster_is_ever_absent_while_decisions_are_rewritten() {
+    let hub = Hub::new().await;
+    for number in 0..250 {
+        hub.cluster(number, &json!({"group": number % 3})).await;
+    }
+    let groups = |names: [&str; 2], size: i64| {
+        let group = |name: &str| json!({"groupName": name, "groupClusterSelector": {"labelSelector": {"matchLabels": {"group": name}}}});
+        json!({"decisionStrategy": {"groupStrategy": {
+            "clustersPerDecisionGroup": size, "decisionGroups": names.map(group)}}})
+    };
+    hub.placement("web", &groups(["0", "1"], 100)).await;
+    let running = Running::start(&hub);
+    hub.settled("web", 250).await;
+    let watcher = hub.watch_decisions().await;
+    for round in 0_i64..12 {
+        let names = if round % 2 == 0 { ["1", "0"] } else { ["2", "1"] };
+        let spec = groups(names, 60 + 17 * (round % 4));
+        hub.patch(PLACEMENTS, "team", "web", &json!({"spec": spec})).await;
+        // Labels move clusters between groups while that is being written.
+        for number in (0..250).skip(usize::try_from(round).unwrap()).step_by(25) {
+            let label = json!({"metadata": {"labels": {"group": ((number as i64 + round) % 3).to_string()}}});
+            hub.patch(MANAGED_CLUSTERS, "", &format!("c{number:03}"), &label).await;
+        }
+    }
+    hub.quiet().await;
+    let all: BTreeSet<String> = (0..250).map(|number| format!("c{number:03}")).collect();
+    let states = watcher.stop().await;
+    assert!(states.len() > 30, "there was something to see: {} states", states.len());
+    for (number, state) in states.iter().enumerate() {
+        let missing: Vec<&String> = all.difference(state).collect();
+        assert!(missing.is_empty(), "after change {number}, {missing:?} are in no decision");
+    }
+    running.end().await;
+}
+
+/// The controller is cut off after every number of writes, as if it were killed there; the next one goes on. At no moment
+/// is a cluster missing that was selected before and after, and in the end all is as if nothing had happened.
+#[tokio::test]
+async fn killed_between_any_two_writes_the_next_one_goes_on() {
+    let groups = |order: [&str; 3]| {
+        let group = |name: &str| json!({"groupName": name, "groupClusterSelector": {"labelSelector": {"matchLabels": {"group": name}}}});
+        json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 4, "decisionGroups": order.map(group)}}})
+    };
+    for arrives in [false, true] {
+        let mut ended = false;
+        for writes in 0..40 {
+            let hub = Hub::new().await;
+            for number in 0..24 {
+                hub.cluster(number, &json!({"group": number % 3})).await;
+            }
+            hub.placement("web", &groups(["0", "1", "2"])).await;
+            let running = Running::start(&hub);
+            hub.settled("web", 24).await;
+            running.end().await;
+            let watcher = hub.watch_decisions().await;
+            hub.patch(PLACEMENTS, "team", "web", &json!({"spec": groups(["2", "0", "1"])})).await;
+            let cut = Running::cut_after(&hub, writes, arrives);
+            let was_cut = cut.until_cut_or_settled(&hub).await;
+            let next = Running::start(&hub);
+            hub.settled_generation("web").await;
+            hub.quiet().await;
+            next.end().await;
+            for (number, state) in watcher.stop().await.iter().enumerate() {
+                assert_eq!(state.len(), 24, "cut after {writes} writes, change {number}");
+            }
+            if !was_cut {
+                assert!(writes > 6, "there was something to cut: {writes}");
+                ended = true;
+                break;
+            }
+        }
+        assert!(ended, "every place to cut at was tried");
+    }
+}
+
+#[tokio::test]
+async fn a_set_that_makes_no_sense_is_the_problem_of_its_placements_alone() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    let running = Running::start(&hub);
+    hub.placement("web", &json!({"clusterSets": ["global"]})).await;
+    hub.settled("web", 1).await;
+    let bad = json!({"metadata": {"name": "odd"}, "spec": {"clusterSelector": {"selectorType": "LabelSelector",
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Sometimes"}]}}}});
+    hub.create(MANAGED_CLUSTER_SETS, "", &bad).await;
+    hub.bind("odd").await;
+    hub.placement("wants", &json!({"clusterSets": ["odd"]})).await;
+    hub.until("the condition", async || {
+        let odd = hub.get(PLACEMENTS, "team", "wants").await?;
+        let all = odd["status"]["conditions"].as_array()?;
+        all.iter().any(|c| c["message"].as_str().is_some_and(|text| text.contains("odd"))).then_some(())
+    })
+    .await;
+    hub.cluster(1, &json!({})).await;
+    hub.settled("web", 2).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_is_told_why() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    hub.cluster(1, &json!({})).await;
+    let taint = json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]}});
+    hub.patch(MANAGED_CLUSTERS, "", "c001", &taint).await;
+    let running = Running::start(&hub);
+    hub.placement("web", &json!({})).await;
+    hub.settled("web", 1).await;
+    let report = running.questions.ask(Key::new("team", "web")).await.unwrap();
+    assert_eq!(report.clusters.len(), 2);
+    assert!(running.questions.ask(Key::new("team", "nobody")).await.is_none());
+    running.end().await;
+}
