@@ -493,16 +493,35 @@ pub enum Kept {
     Clear,
 }
 
+/// How placements are decided.
 #[derive(Debug, Args)]
-pub struct Place {
-    #[command(flatten)]
-    pub input: Input,
+pub struct PlaceRules {
     /// What a mistake in a placement leaves published
     #[arg(long, value_name = "WHAT", default_value = "retain")]
     pub on_misconfigured: Kept,
     /// Publish totals with the selected clusters
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub publish_scores: bool,
+}
+
+impl PlaceRules {
+    /// As the engine takes them.
+    pub fn options(&self) -> loadline_core::place::Options {
+        use loadline_core::place::{OnMisconfigured, Options};
+        let on_misconfigured = match self.on_misconfigured {
+            Kept::Retain => OnMisconfigured::Retain,
+            Kept::Clear => OnMisconfigured::Clear,
+        };
+        Options { on_misconfigured, publish_scores: self.publish_scores }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct Place {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub rules: PlaceRules,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,

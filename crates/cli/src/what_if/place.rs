@@ -4,12 +4,12 @@ mod result;
 mod table;
 
 use super::{lines, now, warn};
-use crate::args::{Kept, Place};
+use crate::args::Place;
 use crate::out::{self, Detail};
 use anyhow::Result;
 use jiff::Timestamp;
 use loadline_core::object::Key;
-use loadline_core::place::{OnMisconfigured, Options, Placement, Report, Source};
+use loadline_core::place::{Placement, Report, Source};
 use loadline_manifests::{Manifests, PlaceInput};
 use serde::Serialize;
 use serde_json::Value;
@@ -22,18 +22,10 @@ use std::sync::Arc;
 /// Bad input.
 pub fn run(args: &Place) -> Result<()> {
     let manifests = Manifests::read(&args.input.files, PlaceInput::KINDS);
-    let input = PlaceInput::read(manifests, options(args))?;
+    let input = PlaceInput::read(manifests, args.rules.options())?;
     let answer = decide(input, now(args.input.now));
     warn(&answer.warnings);
     out::answer(&answer, args.output)
-}
-
-fn options(args: &Place) -> Options {
-    let on_misconfigured = match args.on_misconfigured {
-        Kept::Retain => OnMisconfigured::Retain,
-        Kept::Clear => OnMisconfigured::Clear,
-    };
-    Options { on_misconfigured, publish_scores: args.publish_scores }
 }
 
 /// What each placement selects.

@@ -38,6 +38,8 @@ pub struct Hub {
     server: ApiServer,
     pub client: Client,
     writer: Writer,
+    /// Writes what is not counted.
+    aside: Writer,
     log: Arc<Mutex<Vec<String>>>,
     status: Arc<Mutex<Status>>,
     barriers: AtomicUsize,
@@ -58,7 +60,7 @@ fn client(server: &ApiServer, log: &Arc<Mutex<Vec<String>>>, budget: Option<Budg
         let (server, log, budget) = (server.clone(), log.clone(), budget.clone());
         async move {
             let path = request.uri().path().to_owned();
-            let counts = request.method() != Method::GET && !path.ends_with("/events");
+            let counts = request.method() != Method::GET && !path.contains("/events");
             let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "cut off");
             if counts && !path.contains(BARRIER) {
                 log.lock().unwrap().push(format!("{} {path}", request.method()));
@@ -89,7 +91,9 @@ impl Hub {
         for definition in loadline_api::ocm::DEFINITIONS {
             writer.define(&serde_saphyr::from_str(definition).unwrap()).await.unwrap();
         }
+        let aside = Writer::new(Connection::new(Client::new(server.clone(), "default")), "test");
         let hub = Self {
+            aside,
             server,
             client,
             writer,
@@ -122,7 +126,7 @@ impl Hub {
         let name = format!("c{number:03}");
         let mut labels = json!({SET: "main"});
         if !with["group"].is_null() {
-            labels["group"] = json!(with["group"].to_string());
+            labels["group"] = json!(format!("g{}", with["group"]));
         }
         let object =
             json!({"metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": true}});
@@ -237,8 +241,11 @@ impl Hub {
             let number = self.barriers.fetch_add(1, Ordering::SeqCst);
             let name = format!("{BARRIER}-{number}");
             let labels = json!({SET: BARRIER});
-            let object = json!({"metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": true}});
-            self.create(MANAGED_CLUSTERS, "", &object).await;
+            let object = json!({
+                "apiVersion": MANAGED_CLUSTERS.api_version(), "kind": MANAGED_CLUSTERS.kind,
+                "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": true},
+            });
+            self.aside.create(MANAGED_CLUSTERS, "", &object).await.unwrap();
             self.until("passing the barrier", async || {
                 let placement = self.get(PLACEMENTS, BARRIER, BARRIER).await?;
                 let idle = self.status.lock().unwrap().readiness().progress.contains("being written: 0");
