@@ -29,7 +29,8 @@ async fn a_placement_is_decided_published_and_told() {
     let placement = hub.settled("web", 2).await;
     let decision = hub.get(PLACEMENT_DECISIONS, "team", "web-decision-1").await.unwrap();
     assert_eq!(clusters_of(&decision), ["c000", "c001"]);
-    let label = |key: &str| &decision["metadata"]["labels"][format!("cluster.open-cluster-management.io/{key}")];
+    let label =
+        |key: &str| &decision["metadata"]["labels"][format!("cluster.open-cluster-management.io/{key}")];
     assert_eq!(
         [label("placement"), label("decision-group-index"), label("decision-group-name")],
         ["web", "0", ""].map(|text| json!(text)).each_ref()

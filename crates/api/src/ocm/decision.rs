@@ -82,7 +82,8 @@ fn annotate(metadata: &mut Value, mut annotations: Map<String, Value>, slice: &S
 /// The value of the annotation [`SELECTED_SINCE`], if there is one.
 #[must_use]
 pub fn since_text(since: &BTreeMap<Arc<str>, Timestamp>) -> Option<String> {
-    let texts: BTreeMap<&str, String> = since.iter().map(|(name, time)| (&**name, time.to_string())).collect();
+    let texts: BTreeMap<&str, String> =
+        since.iter().map(|(name, time)| (&**name, time.to_string())).collect();
     (!texts.is_empty()).then(|| json!(texts).to_string())
 }
 

@@ -39,7 +39,8 @@ pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
 pub const RECOMMENDATIONS: Resource =
     Resource::new("analysis.crane.io", "v1alpha1", "recommendations", "Recommendation");
 pub const MANAGED_CLUSTERS: Resource = Resource::ocm("v1", "managedclusters", "ManagedCluster");
-pub const MANAGED_CLUSTER_SETS: Resource = Resource::ocm("v1beta2", "managedclustersets", "ManagedClusterSet");
+pub const MANAGED_CLUSTER_SETS: Resource =
+    Resource::ocm("v1beta2", "managedclustersets", "ManagedClusterSet");
 pub const MANAGED_CLUSTER_SET_BINDINGS: Resource =
     Resource::ocm("v1beta2", "managedclustersetbindings", "ManagedClusterSetBinding");
 pub const PLACEMENTS: Resource = Resource::ocm("v1beta1", "placements", "Placement");

@@ -106,9 +106,13 @@ impl Job {
                 Err(failure) => done.failure = Some(told(&failure)),
             }
             // A field the server does not keep would be written for ever.
-            let kept = |wish: &Wish| status.as_object().is_none_or(|all| all.iter().all(|(name, value)| {
-                wish.status.get(name) == Some(value) || value.as_array().is_some_and(Vec::is_empty)
-            }));
+            let kept = |wish: &Wish| {
+                status.as_object().is_none_or(|all| {
+                    all.iter().all(|(name, value)| {
+                        wish.status.get(name) == Some(value) || value.as_array().is_some_and(Vec::is_empty)
+                    })
+                })
+            };
             if let Some((_, Ok(wish))) = &done.status
                 && !kept(wish)
             {
@@ -136,7 +140,8 @@ fn step(write: &Write, wish: &Wish, there: Option<(Meta, Arc<Slice>)>) -> Option
         }
         (Action::Create | Action::Patch, Some((meta, known))) => Some(Step::Patch {
             meta,
-            status: (known.entries != wanted.entries || write.status && known.since == wanted.since).then(entries),
+            status: (known.entries != wanted.entries || write.status && known.since == wanted.since)
+                .then(entries),
             metadata: metadata(&known, &wanted),
             wanted,
         }),
@@ -147,7 +152,8 @@ fn step(write: &Write, wish: &Wish, there: Option<(Meta, Arc<Slice>)>) -> Option
 fn metadata(known: &Slice, wanted: &Slice) -> Option<Value> {
     let mut change = Map::new();
     if known.labels != wanted.labels {
-        let mut labels: Map<String, Value> = known.labels.keys().map(|key| (key.clone(), Value::Null)).collect();
+        let mut labels: Map<String, Value> =
+            known.labels.keys().map(|key| (key.clone(), Value::Null)).collect();
         labels.extend(wanted.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
         change.insert("labels".to_owned(), Value::Object(labels));
     }
@@ -247,7 +253,8 @@ impl Done {
         if let (Ok(is), Some(wanted)) = (&read, wanted)
             && is.entries != wanted.entries
         {
-            let bare = |slice: &Slice| slice.entries.iter().map(|one| one.cluster.clone()).collect::<Vec<_>>();
+            let bare =
+                |slice: &Slice| slice.entries.iter().map(|one| one.cluster.clone()).collect::<Vec<_>>();
             if bare(is) == bare(wanted) && is.entries.iter().all(|entry| entry.score == 0) {
                 self.scores_dropped = true;
             } else {
@@ -259,7 +266,11 @@ impl Done {
     }
 }
 
-async fn patched(writer: &Writer, meta: &Meta, status: &Value) -> Result<crate::cluster::write::Written, Failure> {
+async fn patched(
+    writer: &Writer,
+    meta: &Meta,
+    status: &Value,
+) -> Result<crate::cluster::write::Written, Failure> {
     let patch = json!({"metadata": meant(meta), "status": {"decisions": status}});
     writer.patch(PLACEMENT_DECISIONS.status(), &meta.key, Patch::Merge, &patch).await
 }

@@ -1,0 +1,261 @@
+//! `loadline fleet --api ocm` on a real kube-apiserver with Open Cluster Management's own definitions: it and OCM's placement
+//! controller take over from each other without a change, and whoever watches never misses a selected cluster.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+#[path = "common/service.rs"]
+mod service;
+
+use loadline_testkit::ocm::{self, Ocm, path};
+use loadline_testkit::{ControlPlane, parts};
+use serde_json::{Value, json};
+use service::{PATIENCE, Service, until};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+const TEAM: &str = "team";
+/// Placements with such names come last.
+const LAST_NAMES: &str = "zz";
+
+fn start(plane: &ControlPlane) -> Service {
+    Service::start(&["fleet", "--api", "ocm", "--kubeconfig", plane.kubeconfig().to_str().unwrap()])
+}
+
+fn cluster(number: usize) -> Value {
+    let taints = if number % 7 == 3 {
+        json!([{"key": "gpu", "value": "a100", "effect": "PreferNoSelect", "timeAdded": "2026-01-01T00:00:00Z"}])
+    } else {
+        json!([])
+    };
+    let amounts = |more: usize| json!({"cpu": (4 + number % 5 + more).to_string(), "memory": format!("{}Gi", 8 + number % 9)});
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": format!("c{number:03}"), "labels": {
+            "cluster.open-cluster-management.io/clusterset": "main", "zone": format!("z{}", number % 3)}},
+        "spec": {"hubAcceptsClient": true, "taints": taints},
+        "status": {"allocatable": amounts(0), "capacity": amounts(2), "version": {}, "conditions": [],
+            "clusterClaims": [{"name": "tier", "value": format!("t{}", number % 2)}]},
+    })
+}
+
+/// A hub with so many clusters in the set `main`, which the team may use.
+fn fill(ocm: Ocm<'_>, clusters: usize) {
+    ocm.namespace(TEAM).unwrap();
+    let version = |version: &str| format!("cluster.open-cluster-management.io/{version}");
+    let set = json!({"apiVersion": version("v1beta2"), "kind": "ManagedClusterSet", "metadata": {"name": "main"},
+        "spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}});
+    ocm.create("managedclustersets", &set).unwrap();
+    let binding = json!({"apiVersion": version("v1beta2"), "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "main", "namespace": TEAM}, "spec": {"clusterSet": "main"}});
+    ocm.create("managedclustersetbindings", &binding).unwrap();
+    for number in 0..clusters {
+        ocm.create("managedclusters", &cluster(number)).unwrap();
+    }
+}
+
+fn placement(ocm: Ocm<'_>, name: &str, spec: &Value) {
+    let object = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": name, "namespace": TEAM}, "spec": spec});
+    ocm.create("placements", &object).unwrap();
+}
+
+/// Of every kind a few.
+fn placements() -> Vec<Value> {
+    let weigh = |what: &str, weight: i64| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": what}, "weight": weight});
+    let mut all = vec![
+        json!({}),
+        json!({"numberOfClusters": 5}),
+        json!({"numberOfClusters": 400}),
+        json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"zone": "z1"}}}}]}),
+        json!({"predicates": [{"requiredClusterSelector": {"claimSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["t0"]}]}}}]}),
+        json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"zone": "none"}}}}]}),
+        json!({"numberOfClusters": 4, "prioritizerPolicy": {"mode": "Exact", "configurations": [weigh("ResourceAllocatableCPU", 2), weigh("Steady", 3)]}}),
+        json!({"numberOfClusters": 6, "prioritizerPolicy": {"configurations": [weigh("ResourceAllocatableMemory", -1)]}}),
+        json!({"clusterSets": ["elsewhere"]}),
+        json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "30%"}}}),
+        json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 7, "decisionGroups": [
+            {"groupName": "canary", "groupClusterSelector": {"labelSelector": {"matchLabels": {"zone": "z2"}}}}]}}}),
+    ];
+    let tolerant = json!({"tolerations": [{"key": "gpu", "operator": "Exists"}], "numberOfClusters": 9});
+    all.push(tolerant);
+    all
+}
+
+/// Is it the test's, and not one that only tells the time?
+fn is_own(object: &Value) -> bool {
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    text("namespace") == TEAM && !text("name").starts_with(LAST_NAMES)
+}
+
+/// What is published, by name: its revision, labels and clusters.
+fn published(ocm: Ocm<'_>) -> BTreeMap<String, Value> {
+    let decisions = ocm.all("placementdecisions").unwrap();
+    let own = decisions.into_iter().filter(is_own);
+    own.map(|decision| (decision["metadata"]["name"].as_str().unwrap().to_owned(), decision)).collect()
+}
+
+/// What placements say of their groups.
+fn said(ocm: Ocm<'_>) -> BTreeMap<String, Value> {
+    let own = ocm.all("placements").unwrap().into_iter().filter(is_own);
+    own.map(|one| {
+        let status = &one["status"];
+        let told = |kind: &str| {
+            let all = status["conditions"].as_array().unwrap();
+            let condition = all.iter().find(|condition| condition["type"] == kind).unwrap();
+            json!([condition["status"], condition["reason"], condition["lastTransitionTime"]])
+        };
+        let said = json!({
+            "count": status["numberOfSelectedClusters"].as_u64().unwrap_or(0), "groups": status["decisionGroups"],
+            "satisfied": told("PlacementSatisfied"), "misconfigured": told("PlacementMisconfigured"),
+        });
+        (one["metadata"]["name"].as_str().unwrap().to_owned(), said)
+    })
+    .collect()
+}
+
+/// Tells only what differs.
+#[track_caller]
+fn same(now: &BTreeMap<String, Value>, before: &BTreeMap<String, Value>) {
+    assert!(now.keys().eq(before.keys()), "{:?}, before {:?}", now.keys(), before.keys());
+    for (name, now) in now {
+        assert_eq!(now, &before[name], "{name}");
+    }
+}
+
+/// Waits until ours has decided and written everything: a placement that comes now, the last by name, is decided last.
+fn settled(ocm: Ocm<'_>, ours: &Service) {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    for _ in 0..2 {
+        let name = format!("{LAST_NAMES}-{}", LAST.fetch_add(1, Ordering::Relaxed));
+        placement(ocm, &name, &json!({"numberOfClusters": 0}));
+        let path = format!("{}/{name}", path("placements", Some(TEAM)));
+        until("the last placement to be decided", || {
+            ocm.plane().get(&path).unwrap().pointer("/status/conditions").map(drop)
+        });
+        ours.until("placements being written: 0");
+    }
+}
+
+#[test]
+fn either_controller_takes_over_from_the_other_without_a_change() {
+    let Some(plane) = ocm::plane_or_skip() else { return };
+    let ocm = Ocm::install(&plane).expect("the definitions");
+    fill(ocm, 40);
+    let all = placements();
+    for (number, spec) in all.iter().enumerate() {
+        placement(ocm, &format!("ours-{number:02}"), spec);
+    }
+    let ours = start(&plane);
+    settled(ocm, &ours);
+    let (decisions, words) = (published(ocm), said(ocm));
+    assert!(decisions.len() > all.len(), "some have groups");
+    let selected: usize = decisions
+        .values()
+        .map(|decision| decision["status"]["decisions"].as_array().map_or(0, Vec::len))
+        .sum();
+    assert!(selected > 100, "there is something to take over: {selected}");
+    drop(ours);
+
+    let theirs = ocm.controller().unwrap();
+    theirs.settle().unwrap();
+    // Theirs leaves every object of ours as it is, revisions included.
+    same(&published(ocm), &decisions);
+    same(&said(ocm), &words);
+    // What it decides anew, ours leaves as it is.
+    for (number, spec) in all.iter().enumerate() {
+        placement(ocm, &format!("theirs-{number:02}"), spec);
+    }
+    theirs.settle().unwrap();
+    drop(theirs);
+    let (decisions, words) = (published(ocm), said(ocm));
+    assert_eq!(words.len(), 2 * all.len());
+    let ours = start(&plane);
+    settled(ocm, &ours);
+    // Ours leaves every object of theirs as it is, revisions included.
+    same(&published(ocm), &decisions);
+    same(&said(ocm), &words);
+}
+
+/// Notes after every single change which clusters are published.
+fn follow(plane: &ControlPlane) -> (JoinHandle<Vec<BTreeSet<String>>>, usize) {
+    let list = plane.get(&path("placementdecisions", Some(TEAM))).unwrap();
+    let clusters = |decision: &Value| -> Vec<String> {
+        let all =
+            decision.pointer("/status/decisions").and_then(Value::as_array).cloned().unwrap_or_default();
+        all.iter().map(|one| one["clusterName"].as_str().unwrap().to_owned()).collect()
+    };
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+    let mut known: BTreeMap<String, Vec<String>> =
+        list["items"].as_array().unwrap().iter().map(|item| (name(item), clusters(item))).collect();
+    let before = known.len();
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let watch = format!("{}?watch=1&resourceVersion={from}", path("placementdecisions", Some(TEAM)));
+    let events = plane.watch(&watch, PATIENCE).unwrap();
+    let task = std::thread::spawn(move || {
+        let mut states = Vec::new();
+        for event in events {
+            let event = event.expect("the watch goes on");
+            let object = &event["object"];
+            if name(object) == "end" {
+                return states;
+            }
+            match event["type"].as_str().unwrap() {
+                "DELETED" => drop(known.remove(&name(object))),
+                _ => drop(known.insert(name(object), clusters(object))),
+            }
+            states.push(known.values().flatten().cloned().collect());
+        }
+        panic!("the watch ended");
+    });
+    (task, before)
+}
+
+#[test]
+fn on_a_real_hub_no_selected_cluster_is_ever_absent_whoever_is_killed() {
+    if parts::find_or_skip("ocm-placement").is_none() {
+        return;
+    }
+    let Some(plane) = ocm::plane_or_skip() else { return };
+    let ocm = Ocm::install(&plane).expect("the definitions");
+    fill(ocm, 250);
+    let spec = |order: [&str; 2], size: usize| {
+        let group = |zone: &str| json!({"groupName": format!("in-{zone}"), "groupClusterSelector": {"labelSelector": {"matchLabels": {"zone": zone}}}});
+        let tolerations = json!([{"operator": "Exists"}]);
+        json!({"tolerations": tolerations, "decisionStrategy": {"groupStrategy": {
+            "clustersPerDecisionGroup": size, "decisionGroups": order.map(group)}}})
+    };
+    placement(ocm, "web", &spec(["z0", "z1"], 100));
+    let mut ours = start(&plane);
+    settled(ocm, &ours);
+    let (following, slices) = follow(&plane);
+    assert!(slices >= 3, "{slices}");
+    let web = format!("{}/web", path("placements", Some(TEAM)));
+    for round in 0..10 {
+        let order = if round % 2 == 0 { ["z1", "z0"] } else { ["z2", "z1"] };
+        plane.patch(&web, &json!({"spec": spec(order, 50 + 23 * (round % 3))})).unwrap();
+        for number in (round..250).step_by(31) {
+            let label = json!({"metadata": {"labels": {"zone": format!("z{}", (number + round) % 3)}}});
+            plane.patch(&format!("{}/c{number:03}", path("managedclusters", None)), &label).unwrap();
+        }
+        if round % 3 == 2 {
+            // Dropped is killed, wherever it was.
+            drop(ours);
+            ours = start(&plane);
+        }
+    }
+    until("the newest wish to be published", || {
+        let web = plane.get(&web).unwrap();
+        let observed = &web["status"]["conditions"][0]["observedGeneration"];
+        (*observed == web["metadata"]["generation"]).then_some(())
+    });
+    ours.until("placements being written: 0");
+    let end = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision",
+        "metadata": {"name": "end", "namespace": TEAM}});
+    ocm.create("placementdecisions", &end).unwrap();
+    let states = following.join().unwrap();
+    assert!(states.len() > 20, "there was something to see: {}", states.len());
+    for (number, state) in states.iter().enumerate() {
+        assert_eq!(state.len(), 250, "after change {number}");
+    }
+}
