@@ -30,7 +30,7 @@ Services:
   fleet       Decide which clusters of a fleet get what, or tell the hub how loaded one is
 
 Questions:
-  explain     Say why a pod is where it is, or what the agent of a node does
+  explain     Say why a pod is where it is, what the agent of a node does, or why a placement selects whom
   what-if     Say what would be decided, and why
   policy      Say what a load policy means, or what is wrong with it
   config      Print what a scheduler's configuration comes to
@@ -491,6 +491,17 @@ pub enum Kept {
     Retain,
     /// Nothing, as other controllers do
     Clear,
+}
+
+/// Which hub is read.
+#[derive(Debug, Args)]
+pub struct Hub {
+    /// How to reach the hub; without, as kubectl does
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Which context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 /// How placements are decided.

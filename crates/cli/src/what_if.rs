@@ -6,7 +6,7 @@
 mod divide;
 mod estimate;
 mod live;
-mod place;
+pub mod place;
 pub mod protect;
 mod schedule;
 

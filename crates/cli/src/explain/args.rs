@@ -21,6 +21,39 @@ pub enum Explain {
     /// what would be written and who would be evicted, and why others are left alone.
     #[command(after_help = NODE_EXAMPLES)]
     Node(Node),
+    /// Say which clusters a placement selects now, and why these
+    ///
+    /// Reads the hub and decides the placement as `loadline fleet --api ocm` does: who is filtered by what, the points of
+    /// everybody (-o wide), the margin to the first that is not selected, what would be written, and when the answer may be
+    /// another one. All that decides is in the hub, so whoever publishes, the answer is the same. Nothing is changed.
+    #[command(after_help = PLACEMENT_EXAMPLES)]
+    Placement(Placement),
+}
+
+const PLACEMENT_EXAMPLES: &str = "\
+Examples:
+  loadline explain placement team/web --kubeconfig hub.kubeconfig
+      who is selected, who is not, and why
+  loadline explain placement team/web -o json
+      the same for a program
+
+The account must be allowed to list placements, placementdecisions, managedclusters, managedclustersets,
+managedclustersetbindings and addonplacementscores of cluster.open-cluster-management.io.
+
+Exit status: 0 when there is an answer, 2 for bad input, or when there is no such placement.";
+
+#[derive(Debug, Args)]
+pub struct Placement {
+    /// The placement, NAMESPACE/NAME; without a namespace, of `default`
+    #[arg(value_name = "PLACEMENT")]
+    pub name: String,
+    #[command(flatten)]
+    pub hub: crate::args::Hub,
+    #[command(flatten)]
+    pub rules: crate::args::PlaceRules,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
 }
 
 const NODE_EXAMPLES: &str = "\

@@ -1,14 +1,15 @@
 //! What is in the cluster now? Lists read page by page; nothing is watched, nothing is changed.
 
-use crate::args::FromCluster;
+use crate::args::{FromCluster, Hub};
 use crate::block_on;
 use anyhow::{Context as _, Result, anyhow};
 use kube::api::{ListParams, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use loadline_manifests::{EstimateInput, Kind, Location, Manifests, Problem};
+use loadline_manifests::{EstimateInput, Kind, Location, Manifests, PlaceInput, Problem};
 use serde_json::Value;
 use std::cell::Cell;
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, interval_at};
 
@@ -60,6 +61,34 @@ const LOAD: [List; 2] = [
     },
 ];
 
+const FLEET: [List; 6] = [
+    List::of("placements", "/apis/cluster.open-cluster-management.io/v1beta1/placements"),
+    List::of("clusters", "/apis/cluster.open-cluster-management.io/v1/managedclusters"),
+    List::of("sets", "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"),
+    List::of("bindings", "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersetbindings"),
+    List::of("decisions", "/apis/cluster.open-cluster-management.io/v1beta1/placementdecisions"),
+    List {
+        missing: Missing::IsFine,
+        ..List::of("scores", "/apis/cluster.open-cluster-management.io/v1alpha1/addonplacementscores")
+    },
+];
+
+/// All that placements are decided by.
+///
+/// # Errors
+/// As [`read`].
+pub async fn fleet(from: &Hub) -> Result<Manifests> {
+    let client = client(from.kubeconfig.as_deref(), from.context.clone()).await?;
+    let lists: Vec<&List> = FLEET.iter().collect();
+    let mut live = Manifests::default();
+    for (list, pages) in all(&client, &lists).await? {
+        let more = Manifests::from_values(&format!("hub: {}", list.what), pages, PlaceInput::KINDS);
+        more.check()?;
+        live.extend(more);
+    }
+    Ok(live)
+}
+
 /// What is in a cluster, if that is asked for. With broken files, nobody waits for a cluster.
 ///
 /// # Errors
@@ -78,7 +107,7 @@ pub fn read(from: &FromCluster, load: bool, files: &Manifests) -> Result<Manifes
         lists.extend(&LOAD);
     }
     let found = block_on(async {
-        let client = client(from).await?;
+        let client = client(from.kubeconfig.as_deref(), from.context.clone()).await?;
         all(&client, &lists).await
     })?;
     for (list, pages) in found {
@@ -94,10 +123,10 @@ pub fn read(from: &FromCluster, load: bool, files: &Manifests) -> Result<Manifes
     Ok(live)
 }
 
-async fn client(from: &FromCluster) -> Result<Client> {
-    let options = KubeConfigOptions { context: from.context.clone(), ..KubeConfigOptions::default() };
+async fn client(kubeconfig: Option<&Path>, context: Option<String>) -> Result<Client> {
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     // The client's errors tell their causes themselves.
-    let config = if let Some(path) = &from.kubeconfig {
+    let config = if let Some(path) = kubeconfig {
         let shown = path.display();
         std::fs::File::open(path).with_context(|| format!("cannot read the kubeconfig {shown}"))?;
         let wrong = |error| anyhow!("cannot use the kubeconfig {shown}: {error}");

@@ -3,10 +3,11 @@
 mod result;
 mod table;
 
-use super::{lines, now, warn};
+use super::{lines, live, now, warn};
 use crate::args::Place;
+use crate::explain::args as explain;
 use crate::out::{self, Detail};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use jiff::Timestamp;
 use loadline_core::object::Key;
 use loadline_core::place::{Placement, Report, Source};
@@ -25,6 +26,22 @@ pub fn run(args: &Place) -> Result<()> {
     let input = PlaceInput::read(manifests, args.rules.options())?;
     let answer = decide(input, now(args.input.now));
     warn(&answer.warnings);
+    out::answer(&answer, args.output)
+}
+
+/// Reads a hub, decides one placement and prints that.
+///
+/// # Errors
+/// When the hub cannot be read, or has no such placement.
+pub async fn explain(args: &explain::Placement) -> Result<()> {
+    let key = Key::parse(&args.name);
+    let key = if key.namespace.is_empty() { Key::new("default", key.name) } else { key };
+    let input = PlaceInput::read(live::fleet(&args.hub).await?, args.rules.options())?;
+    let mut answer = decide(input, Timestamp::now());
+    answer.placements.retain(|one| one.placement.key == key);
+    if answer.placements.is_empty() {
+        bail!("the hub has no placement {key}");
+    }
     out::answer(&answer, args.output)
 }
 
