@@ -165,7 +165,6 @@ async fn placements_decided_by_open_cluster_management_itself_follow_the_load_of
     for wanted in [
         placement("least-cpu", 1, &["cpuFreeMeasured"], 0),
         placement("both", 2, &["cpuFreeMeasured", "memoryFreeMeasured"], 0),
-        placement("pinned", 1, &["cpuFreeMeasured"], 3),
         placement("gpu", 1, &["nvidia.com/gpuFreeRequested"], 0),
     ] {
         ocm.create("placements", &wanted).unwrap();
@@ -211,6 +210,8 @@ async fn placements_decided_by_open_cluster_management_itself_follow_the_load_of
     decided("both", &["m1", "m3"]);
     // Story 5: the least GPU usage.
     decided("gpu", &["m1"]);
+    // Pinned from now on: before there were scores it would have been to anybody.
+    ocm.create("placements", &placement("pinned", 1, &["cpuFreeMeasured"], 3)).unwrap();
     decided("pinned", &["m2"]);
 
     // Story 3: load moves, and the decision with it; story 4: unless it is pinned.
@@ -341,5 +342,5 @@ fn without_a_member_there_is_nothing_to_publish_and_flags_belong_to_it() {
     assert!(said.contains("no member: give --cluster-name NAME"), "{said}");
     let (code, said) = refused(&["--api=ocm", "--cluster-name=m1"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--publish"), "{said}");
+    assert!(said.contains("'--api <API>' cannot be used with '--cluster-name <NAME>'"), "{said}");
 }
