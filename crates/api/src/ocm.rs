@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `Placement`, `v1beta1` and the older `v1alpha1` with `name` | [`loadline_core::place::Placement`] | [`placement`] |
 //! | `ManagedCluster`, its sets and their bindings, its scores | facts of a fleet | [`fleet`] |
+//! | how much of a member is taken, told to the hub | [`loadline_core::member::Summary`], written | [`published`] |
 //! | `PlacementDecision` | [`loadline_core::place::Slice`], both ways | [`decision`] |
 //! | expressions of predicates | answers of a [`loadline_core::place::Judge`] | [`cel`] |
 //!
@@ -15,6 +16,7 @@ pub mod decision;
 pub mod defaults;
 pub mod fleet;
 pub mod placement;
+pub mod published;
 #[cfg(feature = "schema")]
 pub mod types;
 

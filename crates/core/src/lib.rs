@@ -38,6 +38,7 @@
 //! | How many more would fit? | [`estimate`] |
 //! | Which clusters get how many replicas? | [`divide`] |
 //! | Which clusters of a fleet? | [`place`] |
+//! | How much of a member of a fleet is taken, and what is the hub told? | [`member`] |
 //! | Whose load is taken off a node that has too much, and how much? | [`qos`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Who of several candidates leads? | [`lease`] |
@@ -75,6 +76,7 @@ pub mod learn;
 pub mod lease;
 pub mod ledger;
 pub mod load;
+pub mod member;
 pub mod object;
 pub mod place;
 pub mod qos;

@@ -14,6 +14,10 @@ Examples:
       in place of Open Cluster Management's placement controller
   loadline fleet --api ocm --leader-elect --http-bind-address 0.0.0.0:8095
       in the hub, one of several
+  loadline fleet --publish --cluster-name m1 --kubeconfig hub.kubeconfig
+      in the member m1: tells the hub how much of it is requested and used
+  loadline fleet --publish --member m1=m1.kubeconfig --member m2=m2.kubeconfig
+      in the hub, for two members
 
 What its account must be allowed with --api ocm:
   list, watch    managedclusters, managedclustersets, managedclustersetbindings, placements,
@@ -22,6 +26,17 @@ What its account must be allowed with --api ocm:
                  placementdecisions.cluster.open-cluster-management.io
   patch          placements/status, placementdecisions/status; update placements/finalizers
   create, patch  events.events.k8s.io
+  get, create, update
+                 leases.coordination.k8s.io, with --leader-elect
+
+What it must be allowed with --publish, in each member:
+  list, watch    nodes, pods
+  list           nodes.metrics.k8s.io
+and in the hub:
+  patch          managedclusters.cluster.open-cluster-management.io, those of the members
+  get, create    addonplacementscores.cluster.open-cluster-management.io, in the namespaces of the members
+  patch          addonplacementscores/status, there
+  create, patch  events.events.k8s.io, with --leader-elect
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect
 

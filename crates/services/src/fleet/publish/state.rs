@@ -1,0 +1,174 @@
+//! What do all events together say of a member? Messages go in, a report comes out; nothing waits here.
+
+use super::watched::{Message, Nodes, Pods};
+use crate::cluster::{Event, Informer, Watched};
+use crate::sources::metrics_api::Measurements;
+use jiff::{SignedDuration, Timestamp};
+use loadline_core::member::{Member, Rules, Summary};
+
+/// A watch is heard of about once a minute even when nothing happens; one that is silent for longer than this is not healthy.
+const SILENT: SignedDuration = SignedDuration::from_mins(2);
+
+/// What is known of a member now.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    pub cluster: String,
+    /// All of it, or why it is not known.
+    pub summary: Result<Summary, String>,
+    /// What else is wrong: why nothing is measured.
+    pub problem: Option<String>,
+    /// What has been read, such as `3 nodes, 20 pods`.
+    pub read: String,
+}
+
+/// What a message was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Change,
+    /// A list is complete.
+    Listed,
+    /// Something is wrong.
+    Trouble,
+    /// An answer of the metrics API, good or bad: time to sum up.
+    Measured,
+}
+
+/// Everything known of a member, for the one task that follows it.
+#[derive(Debug)]
+pub(super) struct State {
+    cluster: String,
+    member: Member,
+    nodes: Informer<()>,
+    pods: Informer<()>,
+    /// There is not even a client.
+    unreachable: Option<String>,
+    /// Why nothing is measured.
+    problem: Option<String>,
+}
+
+impl State {
+    pub fn new(cluster: &str) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            member: Member::new(),
+            nodes: Informer::new("nodes"),
+            pods: Informer::new("pods"),
+            unreachable: None,
+            problem: None,
+        }
+    }
+
+    /// There is not even a client, or there is again.
+    pub fn unreachable(&mut self, problem: Option<String>) {
+        self.unreachable = problem;
+    }
+
+    /// Takes one message in.
+    pub fn take(&mut self, message: Message, now: Timestamp) -> Heard {
+        match message {
+            Message::Node(event) => {
+                let heard = heard(&event);
+                self.take_node(event, now);
+                heard
+            }
+            Message::Pod(event) => {
+                let heard = heard(&event);
+                self.take_pod(event, now);
+                heard
+            }
+            Message::Measured(measurements) => {
+                self.take_samples(measurements, now);
+                Heard::Measured
+            }
+        }
+    }
+
+    fn take_node(&mut self, event: Event<<Nodes as Watched>::Facts>, now: Timestamp) {
+        let change = self.nodes.apply(event, now);
+        for (meta, ()) in &change.deleted {
+            self.member.remove_node(&meta.key.name);
+        }
+        match change.applied {
+            Some((_, Some(read))) => self.member.set_node(&read.0, read.1),
+            // What cannot be read must not look free: it is as if it were not there.
+            Some((meta, None)) => self.member.remove_node(&meta.key.name),
+            None => {}
+        }
+    }
+
+    fn take_pod(&mut self, event: Event<<Pods as Watched>::Facts>, now: Timestamp) {
+        let change = self.pods.apply(event, now);
+        for (meta, ()) in &change.deleted {
+            self.member.remove_pod(&meta.uid, now);
+        }
+        // One that was readable before counts as it was then.
+        if let Some(pod) = change.facts() {
+            self.member.set_pod(&pod, now);
+        }
+    }
+
+    fn take_samples(&mut self, measurements: Measurements, now: Timestamp) {
+        match measurements {
+            Ok(measured) => {
+                if self.problem.take().is_some() {
+                    tracing::info!(cluster = self.cluster, "measurements are back");
+                }
+                for (node, sample) in measured.nodes {
+                    self.member.sample(&node, sample, now);
+                }
+            }
+            Err(problem) => {
+                if self.problem.is_none() {
+                    tracing::warn!(cluster = self.cluster, problem, "no measurements; use will not be known");
+                }
+                self.problem = Some(problem);
+            }
+        }
+    }
+
+    /// Is everything there, and not being replaced at this moment?
+    pub fn is_whole(&self) -> bool {
+        [&self.nodes, &self.pods].into_iter().all(|one| one.is_listed() && !one.is_replacing())
+    }
+
+    /// What is known now.
+    pub fn report(&self, now: Timestamp, rules: &Rules) -> Report {
+        let summary = match self.away(now) {
+            Some(problem) => Err(problem),
+            None => Ok(self.member.summary(now, rules)),
+        };
+        Report {
+            cluster: self.cluster.clone(),
+            summary,
+            problem: self.problem.clone(),
+            read: format!("{} nodes, {} pods", self.nodes.count(), self.pods.count()),
+        }
+    }
+
+    /// Why what is known may not be so any more.
+    fn away(&self, now: Timestamp) -> Option<String> {
+        if let Some(problem) = &self.unreachable {
+            return Some(problem.clone());
+        }
+        let informers = [&self.nodes, &self.pods];
+        if let Some((problem, _)) = informers.iter().find_map(|one| one.trouble()) {
+            return Some(problem.clone());
+        }
+        let unread: Vec<&str> =
+            informers.iter().filter(|one| !one.is_listed()).map(|one| one.name()).collect();
+        if !unread.is_empty() {
+            return Some(format!("still reading {}", unread.join(" and ")));
+        }
+        let silent = informers.iter().filter_map(|one| Some((one.name(), now.duration_since(one.heard()?))));
+        let (name, silent) = silent.max_by_key(|(_, silent)| *silent)?;
+        (silent > SILENT).then(|| format!("nothing heard of {name} for {} s", silent.as_secs()))
+    }
+}
+
+fn heard<T>(event: &Event<T>) -> Heard {
+    match event {
+        Event::Listed(_) => Heard::Listed,
+        Event::Failed(_) | Event::Forbidden(_) => Heard::Trouble,
+        _ => Heard::Change,
+    }
+}
