@@ -67,7 +67,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fleet(args) => block_on_one(fleet::run(&args)),
         Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
         Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
-        Command::Explain(explain::args::Explain::Placement(args)) => block_on_one(what_if::place::explain(&args)),
+        Command::Explain(explain::args::Explain::Placement(args)) => {
+            block_on_one(what_if::place::explain(&args))
+        }
         Command::WhatIf(engine) => what_if::run(&engine),
         Command::Config { command: Config::Print(args) } => config::print(&args),
         Command::Policy { command: Policy::Check(args) } => return policy::check(&args),

@@ -3,6 +3,7 @@
 mod compare;
 mod estimator;
 mod exporter;
+mod hub;
 mod news;
 mod site;
 
@@ -12,6 +13,7 @@ use crate::out::{bold, dim, line};
 use crate::signal;
 use anyhow::{Context as _, Result};
 use estimator::Estimator;
+use hub::Hub;
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
@@ -60,21 +62,33 @@ pub async fn run(args: &Up) -> Result<()> {
         let options = Options { folders, ..options.clone() };
         sites.push(Site::start(args, &options, number).await?);
     }
-    let clusters: Vec<_> = sites.iter().map(|site| (site.name.as_str(), site.url.as_str())).collect();
+    let mut hub = match args.clusters {
+        1 => None,
+        several => {
+            let port = if args.port == 0 { Some(0) } else { args.port.checked_add(several) };
+            Some(Hub::start(port.context("--port is too high")?, &sites).await?)
+        }
+    };
+    let named = sites.iter().map(|site| (site.name.as_str(), site.url.as_str()));
+    let clusters: Vec<_> = named.chain(hub.as_ref().map(|hub| (hub::NAME, hub.url.as_str()))).collect();
     let port = sites.first().map_or(0, |site| site.port);
     let kubeconfig = Kubeconfig::write(args.kubeconfig_out.as_deref(), &clusters, port)?;
     let estimator = match sites.as_slice() {
         [_] => None,
         several => Some(Estimator::start(several).await?),
     };
-    greet(args, &sites, estimator.as_ref(), kubeconfig.path());
+    greet(args, &sites, (estimator.as_ref(), hub.as_ref()), kubeconfig.path());
 
-    let why = news::follow(&mut sites, estimator.as_ref(), args.time, started, ended).await;
+    let news = hub.as_mut().and_then(Hub::notices);
+    let why = news::follow((&mut sites, news), estimator.as_ref(), args.time, started, ended).await;
     line("");
     line(&dim(&format!("Ending: {why}.")));
     let room = estimator.as_ref().and_then(Estimator::room);
     if let Some(estimator) = estimator {
         estimator.stop().await;
+    }
+    if let Some(hub) = hub {
+        hub.stop().await?;
     }
     let mut summaries = Vec::new();
     for site in sites {
@@ -143,7 +157,7 @@ impl Drop for Link {
     }
 }
 
-fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &Path) {
+fn greet(args: &Up, sites: &[Site], (estimator, hub): (Option<&Estimator>, Option<&Hub>), kubeconfig: &Path) {
     line(&bold(match estimator {
         None => "loadline is up: a small Kubernetes in one process",
         Some(_) => "loadline is up: a fleet of small Kubernetes clusters in one process",
@@ -152,6 +166,9 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
     for site in sites {
         let name = if sites.len() > 1 { format!("  ({})", site.name) } else { String::new() };
         line(&format!("  API server  {}{name}", site.url));
+    }
+    if let Some(hub) = hub {
+        line(&format!("  API server  {}  ({}: placements of the fleet)", hub.url, hub::NAME));
     }
     for site in sites {
         line(&format!(
@@ -195,6 +212,8 @@ fn greet(args: &Up, sites: &[Site], estimator: Option<&Estimator>, kubeconfig: &
         line(&format!("  kubectl {context} create deployment web --image=nginx --replicas=40"));
         line("  kubectl create deployment web --image=nginx --dry-run=client -o yaml |");
         line(&format!("    loadline what-if estimate --live {context} -f -"));
+        line(&format!("  kubectl --context {} get placementdecisions -o wide --watch", hub::NAME));
+        line(&format!("  loadline explain placement story-1 --context {}", hub::NAME));
     } else {
         line("  kubectl get nodes");
         line("  kubectl create deployment web --image=nginx --replicas=40");

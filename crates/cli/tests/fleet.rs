@@ -5,7 +5,7 @@ mod common;
 
 use common::Up;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_api::estimator::{Replica, replicas_request};
 use serde_json::json;
@@ -66,4 +66,56 @@ async fn one_estimator_answers_for_every_cluster_and_follows_each() {
     tokio::time::timeout(PATIENCE, follows).await.expect("the answer never followed the pods");
     assert_eq!(ask(&client, "member1").await.unwrap(), before[0]);
     assert_eq!(ask(&client, "member3").await.unwrap(), before[2]);
+}
+
+/// The cluster each of the four stories has selected, once all have.
+async fn stories(hub: &kube::Client) -> [String; 4] {
+    let kind = GroupVersionKind::gvk("cluster.open-cluster-management.io", "v1beta1", "PlacementDecision");
+    let api: Api<DynamicObject> = Api::default_namespaced_with(hub.clone(), &ApiResource::from_gvk(&kind));
+    let mut out = [const { String::new() }; 4];
+    for (number, out) in (1..).zip(&mut out) {
+        let decided = async {
+            loop {
+                let decision = api.get_opt(&format!("story-{number}-decision-1")).await.unwrap();
+                let name = decision.and_then(|decision| {
+                    decision.data["status"]["decisions"][0]["clusterName"].as_str().map(str::to_owned)
+                });
+                if let Some(name) = name {
+                    return name;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        *out = tokio::time::timeout(PATIENCE, decided).await.expect("a story that is decided");
+    }
+    out
+}
+
+#[tokio::test]
+async fn placements_of_the_hub_move_with_load_and_the_pinned_one_stays() {
+    let up = Up::start(&["--clusters", "3", "--nodes", "4", "--for", "10m"]);
+    let hub = common::client_for(&up.kubeconfig(), "hub").await;
+    let before = stories(&hub).await;
+    // Every cluster that the first three have selected gets hot, one after the other; they always find another.
+    let mut hot: Vec<String> = Vec::new();
+    for _ in 0..2 {
+        let now = stories(&hub).await;
+        let next = now[..3].iter().find(|name| !hot.contains(name)).expect("one that is not hot").clone();
+        let api: Api<Deployment> = Api::default_namespaced(common::client_for(&up.kubeconfig(), &next).await);
+        let uses = json!({"loadline.dev/usage-cpu": "3", "loadline.dev/usage-memory": "12Gi"});
+        let burner = json!({"metadata": {"name": "burner"}, "spec": {
+            "replicas": 30, "selector": {"matchLabels": {"app": "burner"}},
+            "template": {"metadata": {"labels": {"app": "burner"}, "annotations": uses}, "spec": {"containers": [
+                {"name": "burner", "image": "i", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]}}}});
+        api.create(&PostParams::default(), &serde_json::from_value(burner).unwrap()).await.unwrap();
+        hot.push(next);
+        let moved = async {
+            while stories(&hub).await[..3].iter().any(|name| hot.contains(name)) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let told = tokio::time::timeout(PATIENCE, moved).await;
+        assert!(told.is_ok(), "{hot:?} are hot, and still it is {:?}", stories(&hub).await);
+    }
+    assert_eq!(stories(&hub).await[3], before[3], "the fourth is pinned, hot or not");
 }

@@ -4,6 +4,7 @@ use super::estimator::Estimator;
 use super::site::Site;
 use crate::out::{bold, dim, line};
 use loadline_apiserver::ApiServer;
+use loadline_services::ctx::Notice;
 use loadline_sim::World;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -17,7 +18,7 @@ const WAITING: usize = 256;
 
 /// Prints news until the time is over or somebody ends it; says which.
 pub async fn follow(
-    sites: &mut [Site],
+    (sites, hub): (&mut [Site], Option<mpsc::Receiver<Notice>>),
     estimator: Option<&Estimator>,
     time: Option<Duration>,
     started: Instant,
@@ -34,7 +35,7 @@ pub async fn follow(
     };
     tokio::pin!(over);
     tokio::pin!(ended);
-    let mut notices = gather(sites);
+    let mut notices = gather(sites, hub);
     let mut pages = tokio::time::interval(PAGE);
     let mut page = Page::default();
     let mut pods = (0, 0);
@@ -64,13 +65,13 @@ pub async fn follow(
 }
 
 /// What is worth knowing of all clusters, with the name of the cluster where there are several.
-fn gather(sites: &mut [Site]) -> mpsc::Receiver<String> {
+fn gather(sites: &mut [Site], hub: Option<mpsc::Receiver<Notice>>) -> mpsc::Receiver<String> {
     let (sender, all) = mpsc::channel(WAITING);
     let several = sites.len() > 1;
-    for site in sites {
-        let Some(mut notices) = site.world.notices() else { continue };
-        let (sender, name) =
-            (sender.clone(), if several { format!("{} ", site.name) } else { String::new() });
+    let name = |site: &Site| if several { format!("{} ", site.name) } else { String::new() };
+    let sites = sites.iter_mut().filter_map(|site| Some((name(site), site.world.notices()?)));
+    for (name, mut notices) in sites.chain(hub.map(|notices| (format!("{} ", super::hub::NAME), notices))) {
+        let sender = sender.clone();
         tokio::spawn(async move {
             while let Some(notice) = notices.recv().await {
                 if sender.send(format!("{name}{notice}")).await.is_err() {

@@ -51,14 +51,6 @@ pub const EVENTS: Resource = Resource::new("events.k8s.io", "v1", "events", "Eve
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 pub const DEFINITIONS: Resource =
     Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition");
-pub const MANAGED_CLUSTERS: Resource =
-    Resource::new("cluster.open-cluster-management.io", "v1", "managedclusters", "ManagedCluster");
-pub const ADD_ON_PLACEMENT_SCORES: Resource = Resource::new(
-    "cluster.open-cluster-management.io",
-    "v1alpha1",
-    "addonplacementscores",
-    "AddOnPlacementScore",
-);
 pub const NODE_METRICS: Resource = Resource::new("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics");
 pub const POD_METRICS: Resource = Resource::new("metrics.k8s.io", "v1beta1", "pods", "PodMetrics");
 

@@ -50,7 +50,7 @@ const WAITING: usize = 1024;
 const GOODBYE: Duration = Duration::from_secs(5);
 /// The longest without a look at the clock, which somebody may set.
 const LOOK: Duration = Duration::from_secs(30);
-/// Placements with a problem that are named in the readiness.
+/// Placements with a problem, and selected clusters, that are named.
 const NAMED: usize = 5;
 
 /// How placements are decided.
@@ -191,9 +191,7 @@ fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: 
     match &done.failure {
         Some(problem) => tracing::warn!(placement = %key, problem, "placement cannot be published"),
         None if !done.written.is_empty() => {
-            let selected = job.outcome.number_selected();
-            let word = if selected == 1 { "cluster" } else { "clusters" };
-            ctx.notices.tell("placement", key, format!("{selected} {word} selected"));
+            ctx.notices.tell("placement", key, selection(&job.outcome));
         }
         None => {}
     }
@@ -202,6 +200,16 @@ fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: 
         state.without_scores();
     }
     state.done(done, at);
+}
+
+/// Who is selected, in a few words.
+fn selection(outcome: &place::Outcome) -> String {
+    let all: Vec<&str> = outcome.selected.iter().map(|chosen| &*chosen.cluster).collect();
+    match all.as_slice() {
+        [] => format!("{} clusters stay selected", outcome.number_selected()),
+        few if few.len() <= NAMED => format!("selects {}", few.join(", ")),
+        many => format!("selects {} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
+    }
 }
 
 fn readiness(state: &State, leads: bool, writing: usize) -> Readiness {
