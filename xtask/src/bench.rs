@@ -76,6 +76,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline", "--bench", "scheduler"],
     },
     Bench {
+        name: "fleet",
+        about: "placements a second on a real kube-apiserver, and how soon a change is published, beside OCM's controller",
+        cargo: &["bench", "--package", "loadline", "--bench", "fleet"],
+    },
+    Bench {
         name: "load",
         about: "CPU time and memory of the annotator at 5 000 nodes and the recommender at 10 000 workloads",
         cargo: &["bench", "--package", "loadline", "--bench", "load"],
