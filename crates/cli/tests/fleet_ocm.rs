@@ -177,6 +177,84 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
     same(&said(ocm), &words);
 }
 
+/// A kubeconfig for an account that may do what the shipped file says, and nothing else.
+fn least_privilege(plane: &ControlPlane) -> String {
+    const SHIPPED: &str = include_str!("../../../deploy/fleet/ocm.yaml");
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    const ACCOUNT: &str = "loadline-placement";
+    let group = "rbac.authorization.k8s.io";
+    for text in SHIPPED.split("\n---\n") {
+        let mut object: Value = serde_saphyr::from_str(text).unwrap();
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("/namespaces/{name}"));
+        if kind.ends_with("Binding") {
+            object["subjects"] = json!([{"apiGroup": group, "kind": "User", "name": ACCOUNT}]);
+        }
+        if kind.contains("Role") {
+            let path = format!("{RBAC}{}/{}s", namespace.unwrap_or_default(), kind.to_lowercase());
+            plane.create(&path, &object).unwrap();
+        }
+    }
+    let mut config: Value =
+        serde_json::from_str(&std::fs::read_to_string(plane.kubeconfig()).unwrap()).unwrap();
+    config["users"][0]["user"]["as"] = json!(ACCOUNT);
+    let file = plane.folder().join("least-privilege");
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_back() {
+    let Some(plane) = ocm::plane_or_skip() else { return };
+    let ocm = Ocm::install(&plane).expect("the definitions");
+    fill(ocm, 10);
+    let theirs = ocm.elected_controller().unwrap();
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/open-cluster-management-hub/leases/placement-lock";
+    let holder = || {
+        let lease = plane.get(lease).ok()?;
+        lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
+    };
+    let first = until("theirs to lead", holder);
+    let account = least_privilege(&plane);
+    let mut args = vec!["fleet", "--api", "ocm", "--kubeconfig", &account, "--leader-elect"];
+    args.extend(["--leader-elect-resource-name", "placement-lock"]);
+    args.extend(["--leader-elect-resource-namespace", "open-cluster-management-hub"]);
+    // Short enough to wait for, long enough for a busy machine.
+    args.extend(["--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "5s"]);
+    args.extend(["--leader-elect-retry-period", "1s"]);
+    let ours = Service::start(&args);
+    ours.until("standing by: another one leads");
+    placement(ocm, "first", &json!({}));
+    let decided = |name: &str| {
+        let path = format!("{}/{name}", path("placements", Some(TEAM)));
+        until("the placement to be decided", || {
+            plane.get(&path).unwrap().pointer("/status/conditions/0").cloned()
+        })
+    };
+    decided("first");
+    let before = published(ocm);
+    drop(theirs);
+    until("ours to lead", || holder().filter(|now| *now != first));
+    ours.until("active");
+    placement(ocm, "second", &json!({}));
+    let told = decided("second");
+    assert_eq!(told["observedGeneration"], 1, "ours says which wish it saw");
+    let now = published(ocm);
+    assert_eq!(now["first-decision-1"], before["first-decision-1"], "nothing else is written");
+    until("the events", || {
+        let events = ocm.events().ok()?;
+        let about = |event: &&Value| event["regarding"]["name"] == "second";
+        (events.iter().filter(about).count() == 3).then_some(())
+    });
+    drop(ours);
+    let theirs = ocm.elected_controller().unwrap();
+    placement(ocm, "third", &json!({}));
+    decided("third");
+    let again = published(ocm);
+    assert!(now.iter().all(|(name, decision)| again[name] == *decision), "given back as it was");
+    drop(theirs);
+}
+
 /// Notes after every single change which clusters are published.
 fn follow(plane: &ControlPlane) -> (JoinHandle<Vec<BTreeSet<String>>>, usize) {
     let list = plane.get(&path("placementdecisions", Some(TEAM))).unwrap();

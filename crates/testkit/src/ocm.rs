@@ -182,6 +182,22 @@ impl<'a> Ocm<'a> {
     /// # Errors
     /// When the program is missing or does not start.
     pub fn controller(&self) -> Result<Controller<'a>, Error> {
+        self.start(&["--disable-leader-election"])
+    }
+
+    /// The same, one of several that stand for a lease; a lease of a killed one is soon over.
+    ///
+    /// # Errors
+    /// As [`Ocm::controller`].
+    pub fn elected_controller(&self) -> Result<Controller<'a>, Error> {
+        self.start(&[
+            "--leader-election-lease-duration=8s",
+            "--leader-election-renew-deadline=5s",
+            "--leader-election-retry-period=1s",
+        ])
+    }
+
+    fn start(&self, election: &[&str]) -> Result<Controller<'a>, Error> {
         let program = parts::find(ROW)?;
         // The control plane's own certificate, so that whoever trusts one trusts the other.
         let file = |name: &str| self.plane.folder().join(name);
@@ -193,17 +209,18 @@ impl<'a> Ocm<'a> {
         let config = file("ocm-placement.json");
         fs::write(&config, serving.to_string()).map_err(Error::io("write the controller's settings"))?;
         let running = Running::start(ROW, &program, |port| {
-            vec![
+            let mut flags = vec![
                 "controller".into(),
                 format!("--kubeconfig={}", self.plane.kubeconfig().display()),
                 format!("--config={}", config.display()),
                 format!("--listen=127.0.0.1:{port}"),
                 format!("--namespace={NAMESPACE}"),
-                "--disable-leader-election".into(),
                 // By default it writes no more than 50 times a second, and a test would wait for nothing else.
                 "--kube-api-qps=2000".into(),
                 "--kube-api-burst=2000".into(),
-            ]
+            ];
+            flags.extend(election.iter().map(|&flag| flag.to_owned()));
+            flags
         })?;
         Ok(Controller { plane: self.plane, running })
     }

@@ -445,3 +445,32 @@ fn time_alone_is_a_reason_once() {
     assert_eq!(fleet.decide(&NoCel, at(11)).len(), 1, "now it is over");
     assert_eq!(fleet.decide(&NoCel, at(12)).len(), 0);
 }
+
+#[test]
+fn who_is_decided_next_sees_what_is_being_written() {
+    let balance = || [built_in("Balance", 1)];
+    let exact = |name: &str| Placement { mode: "Exact".into(), ..placement(name, Some(1), &balance()) };
+    let mut fleet = fleet(["a", "b", "c"].map(cluster));
+    let mut chosen = Vec::new();
+    for name in ["p", "q", "r"] {
+        fleet.set_placement(exact(name));
+        let outcome = fleet.decide_one(&exact(name).key, &NoCel, noon()).unwrap();
+        fleet.assume(&outcome);
+        chosen.push(selected(&outcome).concat());
+    }
+    assert_eq!(chosen, ["a", "b", "c"], "each takes one nobody has");
+    assert_eq!(fleet.due(noon()).count(), 0, "what is one's own is no reason to decide");
+    // What was meant arrives as it was meant; then it does not.
+    let meant = fleet.outcome(&exact("q").key).unwrap().writes[0].slice.clone();
+    fleet.set_slice((*meant).clone());
+    assert_eq!(fleet.due(noon()).count(), 0);
+    fleet.remove_slice(&meant.key);
+    assert_eq!(fleet.due(noon()).map(|key| &*key.name).collect::<Vec<_>>(), ["q"]);
+    // Nobody has it now: whoever comes may.
+    let outcome = fleet.decide_one(&exact("q").key, &NoCel, noon()).unwrap();
+    assert_eq!(selected(&outcome), ["b"]);
+    // A write that failed is a reason, though nothing is different.
+    assert_eq!(fleet.due(noon()).count(), 0);
+    fleet.again(&exact("q").key);
+    assert_eq!(fleet.due(noon()).count(), 1);
+}
