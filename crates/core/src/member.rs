@@ -225,16 +225,13 @@ impl Member {
             return *id;
         }
         let node = Node { name: name.to_owned(), ..Node::default() };
-        let id = match self.vacant.pop() {
-            Some(id) => {
-                self.nodes[id.index()] = node;
-                id
-            }
-            None => {
-                self.nodes.push(node);
-                // No cluster has four billion nodes.
-                NodeId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
-            }
+        let id = if let Some(id) = self.vacant.pop() {
+            self.nodes[id.index()] = node;
+            id
+        } else {
+            self.nodes.push(node);
+            // No cluster has four billion nodes.
+            NodeId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
         };
         self.slots.insert(name.to_owned(), id);
         id

@@ -180,6 +180,7 @@ struct Running {
     task: JoinHandle<()>,
     status: Status,
     metrics: Metrics,
+    all: loadline_services::ctx::Metrics,
 }
 
 impl Running {
@@ -190,8 +191,9 @@ impl Running {
         let (status, metrics) = (options.status.clone(), options.metrics.clone());
         let stop = CancellationToken::new();
         let ctx = Ctx::new("test", stop.clone());
+        let all = ctx.metrics.clone();
         let task = tokio::spawn(async move { publish::run(ctx, options).await.unwrap() });
-        Self { stop, task, status, metrics }
+        Self { stop, task, status, metrics, all }
     }
 
     /// Waits until something is so; says what it is.
@@ -246,6 +248,13 @@ impl Running {
     fn wrote(&self, object: &'static str) -> u64 {
         let of = |reason| self.metrics.writes.get_or_create(&ByObject { object, reason }).get();
         ["first", "changed", "renewal"].into_iter().map(of).sum()
+    }
+
+    /// How often the hub was asked for anything.
+    fn asked(&self) -> Vec<String> {
+        let text = self.all.text().unwrap();
+        let hub = text.lines().filter(|line| line.starts_with("loadline_publish_api_requests_total"));
+        hub.map(str::to_owned).collect()
     }
 
     async fn end(self) {
@@ -313,16 +322,18 @@ async fn noise_is_not_written_and_drift_is() {
     running.scores(&hub, "m1", "cpuFreeMeasured", 50).await;
     running.loaded(&hub, "m1", 1.0).await;
     running.spared(3).await;
-    let (before, wrote) = (hub.0.server.revision(), running.wrote("scores"));
+    let (before, asked) = (hub.0.server.revision(), running.asked());
+    assert_eq!(asked.len(), 4, "looked for, made, and a patch of each: {asked:?}");
+    assert!(asked.iter().all(|line| line.ends_with(" 1")), "once: {asked:?}");
     // Up and down by less than a hundredth of 4 cores.
     for (seconds, cpu) in [(50, "1030m"), (45, "970m"), (40, "1020m")] {
         member.uses("n1", cpu, "1Gi", ago(seconds));
         running.spared(3).await;
     }
     assert_eq!(
-        (hub.0.server.revision(), running.wrote("scores")),
-        (before, wrote),
-        "nothing was written at all"
+        (hub.0.server.revision(), running.asked()),
+        (before, asked),
+        "nothing was asked of the hub at all"
     );
     member.uses("n1", "1041m", "1Gi", ago(30));
     // 200 × 2.959 ÷ 4 is 147.95.
@@ -538,6 +549,20 @@ async fn one_of_two_leads_and_the_other_takes_over() {
     second.scores(&hub, "m1", "cpuFreeMeasured", -50).await;
     assert!(second.wrote("scores") > 0);
     second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_are_not_accepted_for_long_end_it() {
+    let token = Some("another".to_owned());
+    let server =
+        ApiServer::new(loadline_apiserver::Config { token, ..loadline_apiserver::Config::default() });
+    let member = Member::new(&["n1"]).await;
+    let members = BTreeMap::from([("m1".to_owned(), member.0.access())]);
+    let mut options = Options::new(Access::Client(Client::new(server, "default")), members);
+    (options.every, options.rules.validity) = (OFTEN, SignedDuration::from_secs(1));
+    let ended = publish::run(Ctx::new("test", CancellationToken::new()), options);
+    let error = timeout(PATIENCE, ended).await.expect("it ends").unwrap_err();
+    assert!(error.to_string().contains("has not accepted our credentials"), "{error}");
 }
 
 #[test]
