@@ -257,6 +257,7 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
     .await;
     let member = Member::start(folder.path(), "member").await;
     member.uses("2", "8Gi", ago(60));
+    let late = folder.path().join("late");
     let file = |flag: &str, server: &Server| format!("--{flag}={}", server.kubeconfig.display());
     let publisher = Service::start(&[
         "fleet".to_owned(),
@@ -264,12 +265,14 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
         "--cluster-name=m1".to_owned(),
         file("kubeconfig", &hub),
         file("member-kubeconfig", &member.0),
+        format!("--member=m2={}", late.display()),
         "--publish-interval=1s".to_owned(),
         "--score-name=resource-usage-score".to_owned(),
         "--leader-elect".to_owned(),
         "--leader-elect-resource-namespace=m1".to_owned(),
     ]);
     publisher.until("the hub has no ManagedCluster m1: waiting for it to be registered");
+    publisher.until("m2: away: kubeconfig ");
     let cluster = object("ManagedCluster", "v1", None, "m1", &json!({"hubAcceptsClient": true}));
     hub.send("POST", &path("managedclusters", None), &cluster).await;
     publisher.until("active\nm1: 2 nodes, 0 pods, measured");
@@ -294,6 +297,17 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
     ] {
         assert!(metrics.contains(metric), "{metric} is not in {metrics}");
     }
+    // A member whose kubeconfig comes later is told of then.
+    let cluster = object("ManagedCluster", "v1", None, "m2", &json!({"hubAcceptsClient": true}));
+    hub.send("POST", &path("managedclusters", None), &cluster).await;
+    hub.send(
+        "POST",
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "m2"}}),
+    )
+    .await;
+    std::fs::copy(&member.0.kubeconfig, &late).unwrap();
+    publisher.until("m2: 2 nodes, 0 pods, measured");
     assert!(publisher.ends());
 }
 

@@ -552,6 +552,34 @@ async fn one_of_two_leads_and_the_other_takes_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_written_a_second_than_allowed_and_everybody_gets_a_turn() {
+    let names: Vec<String> = (0..20).map(|i| format!("m{i}")).collect();
+    let hub = Hub::new(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let member = Member::new(&["n1"]).await;
+    member.uses("n1", "1", "1Gi", ago(60));
+    let members: Vec<(&str, &Member)> = names.iter().map(|name| (name.as_str(), &member)).collect();
+    let (rate, begun) = (10.0, std::time::Instant::now());
+    let running = Running::start(&hub, &members, |options| options.rate = rate);
+    let wrote = || running.wrote("annotation") + running.wrote("scores");
+    for goal in [13, 40] {
+        let (written, elapsed) = running
+            .until("written", || async {
+                // Counted first: the time it took is then never too short.
+                let written = wrote();
+                (written >= goal).then(|| (written, begun.elapsed()))
+            })
+            .await;
+        // A second's worth at once, and then one after the other.
+        let most = rate * (elapsed.as_secs_f64() + 1.0) + 1.0;
+        assert!(f64::from(u32::try_from(written).unwrap()) <= most, "{written} in {elapsed:?}");
+    }
+    for name in &names {
+        assert!(hub.load(name).await.is_some() && hub.scored(name).await.is_some(), "{name}");
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn credentials_that_are_not_accepted_for_long_end_it() {
     let token = Some("another".to_owned());
     let server =
