@@ -2,7 +2,7 @@
 //!
 //! A hub places work without seeing nodes or pods. It goes by a [`Summary`] of each member: per resource what there is,
 //! what pods ask for, and what is used. [`Member`] keeps the facts one is made from, an event costs the same whatever the
-//! size of the cluster; [`Summary::scores`] makes the points of it that placements weigh, and [`due`] says when it is worth
+//! size of the cluster; [`Summary::scores`] makes the points of it that placements weigh, and [`due()`] says when it is worth
 //! a write.
 //!
 //! ```text

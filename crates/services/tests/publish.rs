@@ -377,15 +377,14 @@ async fn a_member_that_is_away_is_not_told_of_until_it_is_back() {
     running.scores(&hub, "m1", "cpuFreeMeasured", 50).await;
     running.scores(&hub, "m2", "cpuFreeMeasured", -50).await;
 
+    let of_m1 = ByCluster { cluster: "m1".to_owned() };
+    let expired = || running.metrics.expired.get_or_create(&of_m1).get();
+    running.until("it holds", || async { (expired() == 0).then_some(()) }).await;
+
     m1.0.faults.disconnect();
     running.says("m1: away: ").await;
     let last = hub.scored("m1").await.unwrap();
-    let expired = ByCluster { cluster: "m1".to_owned() };
-    running
-        .until("expired", || async {
-            (running.metrics.expired.get_or_create(&expired).get() == 1).then_some(())
-        })
-        .await;
+    running.until("it has expired", || async { (expired() == 1).then_some(()) }).await;
     assert_eq!(hub.scored("m1").await.unwrap(), last, "nothing was made up");
     assert!(last.1 < Timestamp::now(), "and what was told does not hold any more");
     let other = hub.scored("m2").await.unwrap();
@@ -396,6 +395,30 @@ async fn a_member_that_is_away_is_not_told_of_until_it_is_back() {
     let _measured = Measured::of(&m1, "2");
     m1.0.faults.reconnect();
     running.scores(&hub, "m1", "cpuFreeMeasured", 0).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_while_a_member_was_away_is_gone() {
+    let hub = Hub::new(&["m1"]).await;
+    let member = Member::new(&["n1", "n2"]).await;
+    member.pod("stays", "n1", json!({"cpu": "1"})).await;
+    member.pod("goes", "n1", json!({"cpu": "3"})).await;
+    let running = Running::start(&hub, &[("m1", &member)], |_| {});
+    running.scores(&hub, "m1", "cpuFreeRequested", 0).await;
+    member.0.faults.disconnect();
+    running.says("m1: away: ").await;
+    let pods: Api<Pod> = Api::default_namespaced(member.0.client.clone());
+    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    pods.delete("goes", &at_once).await.unwrap();
+    let nodes: Api<Node> = Api::all(member.0.client.clone());
+    nodes.delete("n2", &DeleteParams::default()).await.unwrap();
+    // Nobody tells what happened meanwhile: everything is listed again.
+    member.0.server.restart();
+    member.0.faults.reconnect();
+    // One of 4 cores: 200 × 3 ÷ 4 − 100.
+    running.scores(&hub, "m1", "cpuFreeRequested", 50).await;
+    assert_eq!(hub.scored("m1").await.unwrap().0["podsFreeRequested"], 98, "200 × 109 ÷ 110 − 100 is 98.2");
     running.end().await;
 }
 
