@@ -25,17 +25,18 @@ const HOUR: i64 = 3600;
 
 /// An in-memory API server that listens, with a kubeconfig.
 struct Server {
-    server: ApiServer,
-    serving: Serving,
+    api: ApiServer,
+    /// Serves as long as it is there.
+    _serving: Serving,
     client: kube::Client,
     kubeconfig: PathBuf,
 }
 
 impl Server {
     async fn start(folder: &Path, name: &str) -> Self {
-        let server = ApiServer::default();
+        let api = ApiServer::default();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let serving = server.listen(address).await.unwrap().start();
+        let serving = api.listen(address).await.unwrap().start();
         let kubeconfig = folder.join(name);
         let text = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -45,7 +46,7 @@ impl Server {
         });
         std::fs::write(&kubeconfig, text.to_string()).unwrap();
         let client = common::client(&kubeconfig).await;
-        Self { server, serving, client, kubeconfig }
+        Self { api, _serving: serving, client, kubeconfig }
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -76,7 +77,7 @@ impl Member {
         for node in ["n1", "n2"] {
             let usage = [("cpu", cpu), ("memory", memory)].map(|(k, v)| (k.to_owned(), v.to_owned()));
             let sample = Sample { at, window: Duration::from_secs(15) };
-            self.0.server.set_node_metrics(node, &usage.into(), sample);
+            self.0.api.set_node_metrics(node, &usage.into(), sample);
         }
     }
 
@@ -100,7 +101,7 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::now() - SignedDuration::from_secs(seconds)
 }
 
-fn object(kind: &str, version: &str, namespace: Option<&str>, name: &str, spec: Value) -> Value {
+fn object(kind: &str, version: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
     let mut object = json!({"apiVersion": format!("{}/{version}", ocm::GROUP), "kind": kind,
         "metadata": {"name": name}, "spec": spec});
     if let Some(namespace) = namespace {
@@ -120,11 +121,11 @@ fn placement(name: &str, clusters: u32, scores: &[&str], steady: i32) -> Value {
         weighed.push(json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": steady}));
     }
     let spec = json!({"numberOfClusters": clusters, "prioritizerPolicy": {"mode": "Exact", "configurations": weighed}});
-    object("Placement", "v1beta1", Some("apps"), name, spec)
+    object("Placement", "v1beta1", Some("apps"), name, &spec)
 }
 
 /// Which clusters a placement has been given.
-fn selected(ocm: &Ocm<'_>, placement: &str) -> Vec<String> {
+fn selected(ocm: Ocm<'_>, placement: &str) -> Vec<String> {
     let label = "cluster.open-cluster-management.io/placement";
     let all = ocm.all("placementdecisions").unwrap();
     let own = all.iter().filter(|one| one["metadata"]["labels"][label] == placement);
@@ -140,15 +141,15 @@ async fn placements_decided_by_open_cluster_management_itself_follow_the_load_of
     let ocm = Ocm::install(&plane).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let set = json!({"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}});
-    ocm.create("managedclustersets", &object("ManagedClusterSet", "v1beta2", None, "all", set)).unwrap();
+    ocm.create("managedclustersets", &object("ManagedClusterSet", "v1beta2", None, "all", &set)).unwrap();
     ocm.namespace("apps").unwrap();
     let binding =
-        object("ManagedClusterSetBinding", "v1beta2", Some("apps"), "all", json!({"clusterSet": "all"}));
+        object("ManagedClusterSetBinding", "v1beta2", Some("apps"), "all", &json!({"clusterSet": "all"}));
     ocm.create("managedclustersetbindings", &binding).unwrap();
     let mut members = Vec::new();
     for name in ["m1", "m2", "m3"] {
         ocm.namespace(name).unwrap();
-        let mut cluster = object("ManagedCluster", "v1", None, name, json!({"hubAcceptsClient": true}));
+        let mut cluster = object("ManagedCluster", "v1", None, name, &json!({"hubAcceptsClient": true}));
         // All the same: nothing but what we publish tells them apart.
         let has = json!({"cpu": "16", "memory": "64Gi"});
         cluster["status"] = json!({"capacity": has, "allocatable": has, "conditions": [], "version": {}});
@@ -184,7 +185,7 @@ async fn placements_decided_by_open_cluster_management_itself_follow_the_load_of
     publisher.until("active");
     let decided = |placement: &str, want: &[&str]| {
         let what = format!("{placement}: {want:?}");
-        until(&what, || (selected(&ocm, placement) == want).then_some(()));
+        until(&what, || (selected(ocm, placement) == want).then_some(()));
     };
     let scores = |cluster: &str, want: &[(&str, i64)]| {
         let path = format!("{}/loadline", path("addonplacementscores", Some(cluster)));
@@ -256,6 +257,7 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
     .await;
     let member = Member::start(folder.path(), "member").await;
     member.uses("2", "8Gi", ago(60));
+    let late = folder.path().join("late");
     let file = |flag: &str, server: &Server| format!("--{flag}={}", server.kubeconfig.display());
     let publisher = Service::start(&[
         "fleet".to_owned(),
@@ -263,20 +265,22 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
         "--cluster-name=m1".to_owned(),
         file("kubeconfig", &hub),
         file("member-kubeconfig", &member.0),
+        format!("--member=m2={}", late.display()),
         "--publish-interval=1s".to_owned(),
         "--score-name=resource-usage-score".to_owned(),
         "--leader-elect".to_owned(),
         "--leader-elect-resource-namespace=m1".to_owned(),
     ]);
     publisher.until("the hub has no ManagedCluster m1: waiting for it to be registered");
-    let cluster = object("ManagedCluster", "v1", None, "m1", json!({"hubAcceptsClient": true}));
+    publisher.until("m2: away: kubeconfig ");
+    let cluster = object("ManagedCluster", "v1", None, "m1", &json!({"hubAcceptsClient": true}));
     hub.send("POST", &path("managedclusters", None), &cluster).await;
     publisher.until("active\nm1: 2 nodes, 0 pods, measured");
     publisher.until("scores: told");
     let scores = format!("{}/resource-usage-score", path("addonplacementscores", Some("m1")));
     let written = hub.send("GET", &scores, &Value::Null).await;
-    let named = written["status"]["scores"].as_array().unwrap();
-    let names: Vec<&str> = named.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let listed = written["status"]["scores"].as_array().unwrap();
+    let names: Vec<&str> = listed.iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"cpuAvailable") && names.contains(&"memAvailable"), "as the add-on's: {names:?}");
     let lease = "/apis/coordination.k8s.io/v1/namespaces/m1/leases/loadline-publish-m1";
     assert!(
@@ -293,8 +297,92 @@ async fn in_a_member_it_tells_the_hub_of_that_one_and_says_how_it_is() {
     ] {
         assert!(metrics.contains(metric), "{metric} is not in {metrics}");
     }
+    // A member whose kubeconfig comes later is told of then.
+    let cluster = object("ManagedCluster", "v1", None, "m2", &json!({"hubAcceptsClient": true}));
+    hub.send("POST", &path("managedclusters", None), &cluster).await;
+    hub.send(
+        "POST",
+        "/api/v1/namespaces",
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "m2"}}),
+    )
+    .await;
+    std::fs::copy(&member.0.kubeconfig, &late).unwrap();
+    publisher.until("m2: 2 nodes, 0 pods, measured");
     assert!(publisher.ends());
-    drop(hub.serving);
+}
+
+/// The YAML of the guide, object by object: what it must be allowed.
+fn rights() -> Vec<Value> {
+    let guide = include_str!("../../../docs/guide/fleet-publish.md");
+    let (_, part) = guide.split_once("## What it must be allowed").unwrap();
+    let blocks = part.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
+    let objects = blocks.flat_map(|block| block.split("---\n"));
+    objects.map(|text| serde_saphyr::from_str(text).unwrap()).collect()
+}
+
+#[test]
+fn the_rights_of_the_guide_suffice_and_are_those_of_one_member() {
+    let Some(plane) = ocm::plane_or_skip() else { return };
+    let ocm = Ocm::install(&plane).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["m1", "m2"] {
+        ocm.namespace(name).unwrap();
+        let cluster = object("ManagedCluster", "v1", None, name, &json!({"hubAcceptsClient": true}));
+        ocm.create("managedclusters", &cluster).unwrap();
+    }
+    // The hub is its own member, too: a real API server to read from with rights of its own.
+    plane.add_node("n1", &Value::Null, &json!({"cpu": "8", "memory": "32Gi", "pods": "110"})).unwrap();
+    let account = json!({"metadata": {"name": "publisher"}});
+    plane.create("/api/v1/namespaces/m1/serviceaccounts", &account).unwrap();
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let subjects = json!([{"kind": "ServiceAccount", "name": "publisher", "namespace": "m1"}]);
+    let rights = rights();
+    assert_eq!(rights.len(), 3, "in the member, in the hub, and in its namespace there");
+    for role in rights {
+        let (kind, name) = (role["kind"].as_str().unwrap(), &role["metadata"]["name"]);
+        let plural = match kind {
+            "Role" => "namespaces/m1/roles",
+            _ => "clusterroles",
+        };
+        plane.create(&format!("{rbac}/{plural}"), &role).unwrap();
+        let granted = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+        let binding = json!({"metadata": {"name": name}, "roleRef": granted, "subjects": subjects});
+        plane.create(&format!("{rbac}/{}", plural.replace("roles", "rolebindings")), &binding).unwrap();
+    }
+    let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token = plane.create("/api/v1/namespaces/m1/serviceaccounts/publisher/token", &asked).unwrap();
+    let kubeconfig = folder.path().join("publisher");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": plane.url(), "certificate-authority": plane.ca_file()}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": token["status"]["token"]}}],
+    });
+    std::fs::write(&kubeconfig, text.to_string()).unwrap();
+    let file = kubeconfig.display();
+    let publisher = Service::start(&[
+        "fleet".to_owned(),
+        "--publish".to_owned(),
+        format!("--kubeconfig={file}"),
+        format!("--member=m1={file}"),
+        format!("--member=m2={file}"),
+        "--publish-interval=1s".to_owned(),
+        "--leader-elect".to_owned(),
+        "--leader-elect-resource-namespace=m1".to_owned(),
+    ]);
+    publisher.until("m2: 1 nodes, 0 pods, use not known (0 of 1 nodes measured)");
+    publisher.until("annotation: told");
+    publisher.until("scores: told");
+    let scores = plane.get(&format!("{}/loadline", path("addonplacementscores", Some("m1")))).unwrap();
+    let free = json!({"name": "cpuFreeRequested", "value": 100});
+    assert!(scores["status"]["scores"].as_array().unwrap().contains(&free), "{scores}");
+    // Nothing of the other member's.
+    publisher
+        .until("annotation: cannot patch /apis/cluster.open-cluster-management.io/v1/managedclusters/m2");
+    publisher.until("scores: cannot get /apis/cluster.open-cluster-management.io/v1alpha1/namespaces/m2");
+    let m2 = plane.get(&format!("{}/m2", path("managedclusters", None))).unwrap();
+    assert!(m2["metadata"]["annotations"].is_null(), "{m2}");
+    assert!(publisher.ends());
 }
 
 /// Ends by itself, with what it says.

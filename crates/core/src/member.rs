@@ -2,7 +2,7 @@
 //!
 //! A hub places work without seeing nodes or pods. It goes by a [`Summary`] of each member: per resource what there is,
 //! what pods ask for, and what is used. [`Member`] keeps the facts one is made from, an event costs the same whatever the
-//! size of the cluster; [`Summary::scores`] makes the points of it that placements weigh, and [`due`] says when it is worth
+//! size of the cluster; [`Summary::scores`] makes the points of it that placements weigh, and [`due()`] says when it is worth
 //! a write.
 //!
 //! ```text
@@ -225,16 +225,13 @@ impl Member {
             return *id;
         }
         let node = Node { name: name.to_owned(), ..Node::default() };
-        let id = match self.vacant.pop() {
-            Some(id) => {
-                self.nodes[id.index()] = node;
-                id
-            }
-            None => {
-                self.nodes.push(node);
-                // No cluster has four billion nodes.
-                NodeId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
-            }
+        let id = if let Some(id) = self.vacant.pop() {
+            self.nodes[id.index()] = node;
+            id
+        } else {
+            self.nodes.push(node);
+            // No cluster has four billion nodes.
+            NodeId(u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX))
         };
         self.slots.insert(name.to_owned(), id);
         id

@@ -180,6 +180,7 @@ struct Running {
     task: JoinHandle<()>,
     status: Status,
     metrics: Metrics,
+    all: loadline_services::ctx::Metrics,
 }
 
 impl Running {
@@ -190,8 +191,9 @@ impl Running {
         let (status, metrics) = (options.status.clone(), options.metrics.clone());
         let stop = CancellationToken::new();
         let ctx = Ctx::new("test", stop.clone());
+        let all = ctx.metrics.clone();
         let task = tokio::spawn(async move { publish::run(ctx, options).await.unwrap() });
-        Self { stop, task, status, metrics }
+        Self { stop, task, status, metrics, all }
     }
 
     /// Waits until something is so; says what it is.
@@ -246,6 +248,13 @@ impl Running {
     fn wrote(&self, object: &'static str) -> u64 {
         let of = |reason| self.metrics.writes.get_or_create(&ByObject { object, reason }).get();
         ["first", "changed", "renewal"].into_iter().map(of).sum()
+    }
+
+    /// How often the hub was asked for anything.
+    fn asked(&self) -> Vec<String> {
+        let text = self.all.text().unwrap();
+        let hub = text.lines().filter(|line| line.starts_with("loadline_publish_api_requests_total"));
+        hub.map(str::to_owned).collect()
     }
 
     async fn end(self) {
@@ -313,16 +322,18 @@ async fn noise_is_not_written_and_drift_is() {
     running.scores(&hub, "m1", "cpuFreeMeasured", 50).await;
     running.loaded(&hub, "m1", 1.0).await;
     running.spared(3).await;
-    let (before, wrote) = (hub.0.server.revision(), running.wrote("scores"));
+    let (before, asked) = (hub.0.server.revision(), running.asked());
+    assert_eq!(asked.len(), 4, "looked for, made, and a patch of each: {asked:?}");
+    assert!(asked.iter().all(|line| line.ends_with(" 1")), "once: {asked:?}");
     // Up and down by less than a hundredth of 4 cores.
     for (seconds, cpu) in [(50, "1030m"), (45, "970m"), (40, "1020m")] {
         member.uses("n1", cpu, "1Gi", ago(seconds));
         running.spared(3).await;
     }
     assert_eq!(
-        (hub.0.server.revision(), running.wrote("scores")),
-        (before, wrote),
-        "nothing was written at all"
+        (hub.0.server.revision(), running.asked()),
+        (before, asked),
+        "nothing was asked of the hub at all"
     );
     member.uses("n1", "1041m", "1Gi", ago(30));
     // 200 × 2.959 ÷ 4 is 147.95.
@@ -366,15 +377,14 @@ async fn a_member_that_is_away_is_not_told_of_until_it_is_back() {
     running.scores(&hub, "m1", "cpuFreeMeasured", 50).await;
     running.scores(&hub, "m2", "cpuFreeMeasured", -50).await;
 
+    let of_m1 = ByCluster { cluster: "m1".to_owned() };
+    let expired = || running.metrics.expired.get_or_create(&of_m1).get();
+    running.until("it holds", || async { (expired() == 0).then_some(()) }).await;
+
     m1.0.faults.disconnect();
     running.says("m1: away: ").await;
     let last = hub.scored("m1").await.unwrap();
-    let expired = ByCluster { cluster: "m1".to_owned() };
-    running
-        .until("expired", || async {
-            (running.metrics.expired.get_or_create(&expired).get() == 1).then_some(())
-        })
-        .await;
+    running.until("it has expired", || async { (expired() == 1).then_some(()) }).await;
     assert_eq!(hub.scored("m1").await.unwrap(), last, "nothing was made up");
     assert!(last.1 < Timestamp::now(), "and what was told does not hold any more");
     let other = hub.scored("m2").await.unwrap();
@@ -385,6 +395,30 @@ async fn a_member_that_is_away_is_not_told_of_until_it_is_back() {
     let _measured = Measured::of(&m1, "2");
     m1.0.faults.reconnect();
     running.scores(&hub, "m1", "cpuFreeMeasured", 0).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_went_while_a_member_was_away_is_gone() {
+    let hub = Hub::new(&["m1"]).await;
+    let member = Member::new(&["n1", "n2"]).await;
+    member.pod("stays", "n1", json!({"cpu": "1"})).await;
+    member.pod("goes", "n1", json!({"cpu": "3"})).await;
+    let running = Running::start(&hub, &[("m1", &member)], |_| {});
+    running.scores(&hub, "m1", "cpuFreeRequested", 0).await;
+    member.0.faults.disconnect();
+    running.says("m1: away: ").await;
+    let pods: Api<Pod> = Api::default_namespaced(member.0.client.clone());
+    let at_once = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+    pods.delete("goes", &at_once).await.unwrap();
+    let nodes: Api<Node> = Api::all(member.0.client.clone());
+    nodes.delete("n2", &DeleteParams::default()).await.unwrap();
+    // Nobody tells what happened meanwhile: everything is listed again.
+    member.0.server.restart();
+    member.0.faults.reconnect();
+    // One of 4 cores: 200 × 3 ÷ 4 − 100.
+    running.scores(&hub, "m1", "cpuFreeRequested", 50).await;
+    assert_eq!(hub.scored("m1").await.unwrap().0["podsFreeRequested"], 98, "200 × 109 ÷ 110 − 100 is 98.2");
     running.end().await;
 }
 
@@ -538,6 +572,48 @@ async fn one_of_two_leads_and_the_other_takes_over() {
     second.scores(&hub, "m1", "cpuFreeMeasured", -50).await;
     assert!(second.wrote("scores") > 0);
     second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_written_a_second_than_allowed_and_everybody_gets_a_turn() {
+    let names: Vec<String> = (0..20).map(|i| format!("m{i}")).collect();
+    let hub = Hub::new(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let member = Member::new(&["n1"]).await;
+    member.uses("n1", "1", "1Gi", ago(60));
+    let members: Vec<(&str, &Member)> = names.iter().map(|name| (name.as_str(), &member)).collect();
+    let (rate, begun) = (10.0, std::time::Instant::now());
+    let running = Running::start(&hub, &members, |options| options.rate = rate);
+    let wrote = || running.wrote("annotation") + running.wrote("scores");
+    for goal in [13, 40] {
+        let (written, elapsed) = running
+            .until("written", || async {
+                // Counted first: the time it took is then never too short.
+                let written = wrote();
+                (written >= goal).then(|| (written, begun.elapsed()))
+            })
+            .await;
+        // A second's worth at once, and then one after the other.
+        let most = rate * (elapsed.as_secs_f64() + 1.0) + 1.0;
+        assert!(f64::from(u32::try_from(written).unwrap()) <= most, "{written} in {elapsed:?}");
+    }
+    for name in &names {
+        assert!(hub.load(name).await.is_some() && hub.scored(name).await.is_some(), "{name}");
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_that_are_not_accepted_for_long_end_it() {
+    let token = Some("another".to_owned());
+    let server =
+        ApiServer::new(loadline_apiserver::Config { token, ..loadline_apiserver::Config::default() });
+    let member = Member::new(&["n1"]).await;
+    let members = BTreeMap::from([("m1".to_owned(), member.0.access())]);
+    let mut options = Options::new(Access::Client(Client::new(server, "default")), members);
+    (options.every, options.rules.validity) = (OFTEN, SignedDuration::from_secs(1));
+    let ended = publish::run(Ctx::new("test", CancellationToken::new()), options);
+    let error = timeout(PATIENCE, ended).await.expect("it ends").unwrap_err();
+    assert!(error.to_string().contains("has not accepted our credentials"), "{error}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ const TIMES: u32 = 4;
 /// The flags of `--publish`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Publishing (--publish)")]
+#[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct Publish {
     /// Name of the `ManagedCluster` of the member this runs in, or of the one behind --member-kubeconfig
     #[arg(long, value_name = "NAME", conflicts_with = "api")]

@@ -94,8 +94,8 @@ pub struct Error(String);
 /// Follows members and tells the hub until told to stop.
 ///
 /// # Errors
-/// When there is no way to the hub at all: a kubeconfig that cannot be read. A hub that is away is waited for, and so is a
-/// member.
+/// When there is no way to the hub: a kubeconfig that cannot be read, or credentials that have not been accepted for half of
+/// the time that summaries hold. A hub that is away is waited for, and so is a member.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.hub.connect().await.map_err(Error)?;
     let connection = Connection::new(client);
@@ -115,17 +115,19 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut tick = interval(options.every.min(TELL));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut in_flight = JoinSet::new();
+    let patience = Duration::try_from(options.rules.recent()).unwrap_or_default();
     let mut pace = Pace::new(options.rate, Now::read().at);
-    let mut wait = None;
-    loop {
+    let (mut wait, mut refused) = (None, None);
+    let ended = loop {
         let (mut came, mut tells) = (None, false);
         tokio::select! {
-            () = ctx.stop.cancelled() => break,
+            () = ctx.stop.cancelled() => break Ok(()),
             _ = tick.tick() => tells = true,
             Some(report) = reports.recv() => came = Some(report),
             Some(ended) = in_flight.join_next() => {
                 if let Ok(written) = ended {
                     tell::written(&options.metrics, &written);
+                    refused = written.refused(refused, Now::read().at);
                     books.done(written, Now::read());
                 }
             }
@@ -161,12 +163,19 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             tell::members(&options.metrics, &books, now.clock);
             options.status.set(tell::readiness(&books, leads, now.clock));
         }
-    }
+        // Certificates are renewed in their files, which are read at the start: whoever started us does it again.
+        if refused.is_some_and(|since| now.at.duration_since(since) >= patience) {
+            break Err(Error(
+                "the hub has not accepted our credentials for long; start anew to read them again".into(),
+            ));
+        }
+    };
+    ctx.stop.cancel();
     let _ = tokio::time::timeout(GOODBYE, async {
         while in_flight.join_next().await.is_some() {}
         while follows.join_next().await.is_some() {}
     })
     .await;
     lead.end().await;
-    Ok(())
+    ended
 }

@@ -216,7 +216,9 @@ impl Books {
         match outcome {
             Ok(uid) => {
                 if told.problem.take().is_some() {
-                    tracing::info!(cluster = %job.cluster, object = job.object.name(), "told again");
+                    tracing::info!(cluster = %job.cluster, object = job.object.name(), "the hub is told again");
+                } else if job.why == Due::First {
+                    tracing::info!(cluster = %job.cluster, object = job.object.name(), "the hub is told");
                 }
                 (told.summary, told.uid, told.failures) = (Some(job.summary), uid, 0);
                 // Something else may be known by now.

@@ -4,6 +4,7 @@ use super::watched::{Message, Nodes, Pods};
 use crate::cluster::{Event, Informer, Watched};
 use crate::sources::metrics_api::Measurements;
 use jiff::{SignedDuration, Timestamp};
+use loadline_core::ledger::Sample;
 use loadline_core::member::{Member, Rules, Summary};
 
 /// A watch is heard of about once a minute even when nothing happens; one that is silent for longer than this is not healthy.
@@ -44,6 +45,8 @@ pub(super) struct State {
     unreachable: Option<String>,
     /// Why nothing is measured.
     problem: Option<String>,
+    /// What was measured of nodes before they were read; without it, use would not be known for a while after each start.
+    early: Vec<(String, Sample)>,
 }
 
 impl State {
@@ -55,6 +58,7 @@ impl State {
             pods: Informer::new("pods"),
             unreachable: None,
             problem: None,
+            early: Vec::new(),
         }
     }
 
@@ -94,6 +98,7 @@ impl State {
             Some((meta, None)) => self.member.remove_node(&meta.key.name),
             None => {}
         }
+        self.count(now);
     }
 
     fn take_pod(&mut self, event: Event<<Pods as Watched>::Facts>, now: Timestamp) {
@@ -113,15 +118,23 @@ impl State {
                 if self.problem.take().is_some() {
                     tracing::info!(cluster = self.cluster, "measurements are back");
                 }
-                for (node, sample) in measured.nodes {
-                    self.member.sample(&node, sample, now);
-                }
+                self.early = measured.nodes;
+                self.count(now);
             }
             Err(problem) => {
                 if self.problem.is_none() {
                     tracing::warn!(cluster = self.cluster, problem, "no measurements; use will not be known");
                 }
                 self.problem = Some(problem);
+            }
+        }
+    }
+
+    /// Counts what was measured, once it is known of what.
+    fn count(&mut self, now: Timestamp) {
+        if self.nodes.is_listed() {
+            for (node, sample) in self.early.drain(..) {
+                self.member.sample(&node, sample, now);
             }
         }
     }

@@ -15,6 +15,7 @@ use loadline_core::member::Rules;
 use loadline_core::object::{Key, Meta};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 // Whether a score object is one of ours.
 watched!(Scores: ADD_ON_PLACEMENT_SCORES, skip Skip::fields(&["status"]), bool, |object| Ok(published::is_ours(object)));
@@ -68,6 +69,18 @@ impl Problem {
 pub(super) struct Written {
     pub job: Job,
     pub outcome: Result<Option<Arc<str>>, Problem>,
+}
+
+impl Written {
+    /// Since when the hub refuses our credentials (401), if it still does.
+    pub fn refused(&self, since: Option<Instant>, now: Instant) -> Option<Instant> {
+        match &self.outcome {
+            Err(Problem::Failed(failure)) if failure.cause == Cause::Unauthorized => since.or(Some(now)),
+            // Nobody was asked.
+            Err(Problem::Failed(failure)) if failure.cause.may_have_arrived() => since,
+            _ => None,
+        }
+    }
 }
 
 pub(super) async fn write(writer: Writer, score_name: String, rules: Rules, job: Job) -> Written {
