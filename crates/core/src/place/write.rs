@@ -4,7 +4,9 @@
 //! none means: torn down. So who takes a cluster is written before who gives it. Where slices take from each other in a
 //! circle, one of them first takes what it will have on top of what it has.
 
-use super::facts::{Entry, Slice};
+use super::facts::{Entry as Chosen, Slice};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -55,7 +57,7 @@ pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
     let differs = |slice: &Slice| old.get(&*slice.key.name).is_none_or(|old| old.entries != slice.entries);
     let changed: Vec<bool> = wanted.iter().map(|slice| differs(slice)).collect();
     // Nor do those in which only points are others.
-    let same = |(a, b): (&Entry, &Entry)| Arc::ptr_eq(&a.cluster, &b.cluster) || a.cluster == b.cluster;
+    let same = |(a, b): (&Chosen, &Chosen)| Arc::ptr_eq(&a.cluster, &b.cluster) || a.cluster == b.cluster;
     let stays = |slice: &Slice| {
         old.get(&*slice.key.name).is_some_and(|old| {
             old.entries.len() == slice.entries.len() && old.entries.iter().zip(&slice.entries).all(same)
@@ -94,7 +96,7 @@ pub(super) fn keep(there: &[Arc<Slice>]) -> Vec<Write> {
 fn both(old: &Slice, new: &Slice) -> Slice {
     let has: BTreeSet<&str> = new.entries.iter().map(|entry| &*entry.cluster).collect();
     let kept = old.entries.iter().filter(|entry| !has.contains(&*entry.cluster)).cloned();
-    let mut entries: Vec<Entry> = new.entries.iter().cloned().chain(kept).collect();
+    let mut entries: Vec<Chosen> = new.entries.iter().cloned().chain(kept).collect();
     entries.sort_by(|a, b| a.cluster.cmp(&b.cluster));
     let mut since = old.since.clone();
     since.extend(new.since.clone());
@@ -109,15 +111,18 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], moved: &[bool]) -> Vec<(us
     }
     let position: BTreeMap<&str, usize> =
         wanted.iter().enumerate().map(|(number, slice)| (&*slice.key.name, number)).collect();
-    // Who has a cluster now. Slices that go are deleted last and hold on to theirs until then.
-    let mut holders: BTreeMap<&str, Vec<Option<usize>>> = BTreeMap::new();
+    // Who has a cluster now; mostly one does. Slices that go are deleted last and hold on to theirs until then.
+    let mut holders: FxHashMap<&str, (Option<usize>, Vec<Option<usize>>)> = FxHashMap::default();
     for slice in there {
         let number = position.get(&*slice.key.name).copied();
         if number.is_some_and(|number| !moved[number]) {
             continue;
         }
         for entry in &slice.entries {
-            holders.entry(&entry.cluster).or_default().push(number);
+            match holders.entry(&entry.cluster) {
+                Entry::Vacant(free) => drop(free.insert((number, Vec::new()))),
+                Entry::Occupied(mut held) => held.get_mut().1.push(number),
+            }
         }
     }
     // Takers before givers.
@@ -125,11 +130,12 @@ fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], moved: &[bool]) -> Vec<(us
     let mut waits: Vec<usize> = vec![0; wanted.len()];
     for (taker, slice) in wanted.iter().enumerate().filter(|(number, _)| moved[*number]) {
         for entry in &slice.entries {
-            let Some(from) = holders.get(&*entry.cluster) else { continue };
-            if from.contains(&Some(taker)) {
+            let Some((first, more)) = holders.get(&*entry.cluster) else { continue };
+            let mut from = std::iter::once(first).chain(more).flatten();
+            if from.clone().any(|holder| *holder == taker) {
                 continue;
             }
-            for giver in from.iter().flatten() {
+            for giver in from.by_ref() {
                 if givers[taker].insert(*giver) {
                     waits[*giver] += 1;
                 }

@@ -106,21 +106,23 @@ impl Job {
                 Err(failure) => done.failure = Some(told(&failure)),
             }
             // A field the server does not keep would be written for ever.
-            let kept = |wish: &Wish| {
-                status.as_object().is_none_or(|all| {
-                    all.iter().all(|(name, value)| {
-                        wish.status.get(name) == Some(value) || value.as_array().is_some_and(Vec::is_empty)
-                    })
-                })
-            };
             if let Some((_, Ok(wish))) = &done.status
-                && !kept(wish)
+                && !kept(status, &wish.status, done.scores_dropped)
             {
                 done.failure = Some("the server did not keep the status as it was written".to_owned());
             }
         }
         (self, done)
     }
+}
+
+/// Is everything there that was written? Without totals, when they were published is not kept either.
+fn kept(written: &Value, there: &Value, scores_dropped: bool) -> bool {
+    written.as_object().into_iter().flatten().all(|(name, value)| {
+        there.get(name) == Some(value)
+            || value.as_array().is_some_and(Vec::is_empty)
+            || (scores_dropped && name == "lastScoreUpdateTime")
+    })
 }
 
 fn step(write: &Write, wish: &Wish, there: Option<(Meta, Arc<Slice>)>) -> Option<Step> {
