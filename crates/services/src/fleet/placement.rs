@@ -148,8 +148,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             state.take(message, now);
         }
         let leads = lead.leadership.may_write();
+        let mut more = false;
         if leads && state.is_ready() {
-            for job in state.jobs(JOBS - in_flight.len(), now, at) {
+            let jobs;
+            (jobs, more) = state.jobs(JOBS - in_flight.len(), now, at);
+            for job in jobs {
                 let writer = lead.writer.clone();
                 in_flight.spawn(async move {
                     let begun = Instant::now();
@@ -160,6 +163,11 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         }
         let due = state.wake(now, at).filter(|_| in_flight.len() < JOBS);
         wait = due.map_or(at + LOOK, |due| due.clamp(at + Duration::from_millis(1), at + LOOK));
+        if more && in_flight.len() < JOBS {
+            wait = at;
+            // Writes go out before the next are decided.
+            tokio::task::yield_now().await;
+        }
         options.status.set(readiness(&state, leads, in_flight.len()));
     }
     let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;

@@ -19,6 +19,8 @@ use tokio::time::Instant;
 
 const FIRST_RETRY: Duration = Duration::from_millis(20);
 const LAST_RETRY: Duration = Duration::from_mins(2);
+/// Placements decided at a time.
+const AT_ONCE: usize = 32;
 
 /// A slice that is there.
 #[derive(Debug)]
@@ -212,12 +214,15 @@ impl State {
         }
     }
 
-    /// What was decided and must be written, for so many placements at most.
-    pub fn jobs(&mut self, room: usize, now: Timestamp, at: Instant) -> Vec<Job> {
+    /// What was decided and must be written, for so many placements at most; and is there more to decide at once? A few are
+    /// decided at a time, so that the first are written while the others are.
+    pub fn jobs(&mut self, room: usize, now: Timestamp, at: Instant) -> (Vec<Job>, bool) {
         let may = |key: &&Key| {
             !self.held.contains_key(*key) && self.retries.get(*key).is_none_or(|retry| retry.at <= at)
         };
-        let due: Vec<Key> = self.fleet.due(now).filter(may).cloned().collect();
+        let mut due: Vec<Key> = self.fleet.due(now).filter(may).take(AT_ONCE + 1).cloned().collect();
+        let more = room > 0 && due.len() > AT_ONCE;
+        due.truncate(AT_ONCE);
         let timed = Timed { judge: &self.judge, metrics: &self.metrics };
         let mut jobs = Vec::new();
         for key in due {
@@ -241,7 +246,7 @@ impl State {
             self.held.insert(key, outcome.writes.iter().map(|write| write.slice.key.clone()).collect());
             jobs.push(job);
         }
-        jobs
+        (jobs, more)
     }
 
     /// A job is over, well or not.
