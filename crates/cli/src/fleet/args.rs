@@ -14,6 +14,10 @@ Examples:
       in place of Open Cluster Management's placement controller
   loadline fleet --api ocm --leader-elect --http-bind-address 0.0.0.0:8095
       in the hub, one of several
+  loadline fleet --api karmada --kubeconfig karmada.kubeconfig --enable-scheduler-estimator
+      in place of karmada-scheduler
+  loadline fleet --api karmada --scheduler-name loadline --estimator m1=10.0.0.7:10352
+      beside it, for policies that say schedulerName: loadline
 
 What its account must be allowed with --api ocm:
   list, watch    managedclusters, managedclustersets, managedclustersetbindings, placements,
@@ -21,6 +25,14 @@ What its account must be allowed with --api ocm:
   create, patch, delete
                  placementdecisions.cluster.open-cluster-management.io
   patch          placements/status, placementdecisions/status; update placements/finalizers
+  create, patch  events.events.k8s.io
+  get, create, update
+                 leases.coordination.k8s.io, with --leader-elect
+
+What its account must be allowed with --api karmada:
+  list, watch    clusters.cluster.karmada.io; resourcebindings, clusterresourcebindings of work.karmada.io
+  get, patch     resourcebindings, clusterresourcebindings, and the status of both
+  get            services, in the namespace of --scheduler-estimator-service-namespace
   create, patch  events.events.k8s.io
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect

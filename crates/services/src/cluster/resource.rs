@@ -38,6 +38,11 @@ pub const CSI_STORAGE_CAPACITIES: Resource =
 pub const JOBS: Resource = Resource::new("batch", "v1", "jobs", "Job");
 pub const RECOMMENDATIONS: Resource =
     Resource::new("analysis.crane.io", "v1alpha1", "recommendations", "Recommendation");
+pub const KARMADA_CLUSTERS: Resource = Resource::new("cluster.karmada.io", "v1alpha1", "clusters", "Cluster");
+pub const RESOURCE_BINDINGS: Resource =
+    Resource::new("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding");
+pub const CLUSTER_RESOURCE_BINDINGS: Resource =
+    Resource::new("work.karmada.io", "v1alpha2", "clusterresourcebindings", "ClusterResourceBinding");
 pub const EVENTS: Resource = Resource::new("events.k8s.io", "v1", "events", "Event");
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 pub const DEFINITIONS: Resource =
