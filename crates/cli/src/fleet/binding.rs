@@ -195,7 +195,7 @@ pub async fn run(args: &Fleet) -> Result<()> {
     let lease = args.election.lease(binding::COMPONENT, &identity)?;
     let estimators = flags.asking()?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
-    let (asker, asked) = explain::channel();
+    let (asker, questions) = explain::channel();
     let options = Options {
         scheduler: flags.scheduler_name.clone(),
         divide: flags.divide(),
@@ -209,7 +209,7 @@ pub async fn run(args: &Fleet) -> Result<()> {
             rate: flags.deschedule_qps,
         }),
         lease,
-        asked: Some(asked),
+        asked: Some(questions),
         ..Options::new(cluster)
     };
     let status = options.status.clone();

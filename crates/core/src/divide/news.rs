@@ -64,6 +64,7 @@ mod tests {
     use crate::divide::{Affinity, Placement, Previous};
     use crate::resources::List;
     use crate::select::Taint;
+    use crate::select::taint::Effect;
 
     fn list(entries: &[(&str, &str)]) -> List {
         entries.iter().map(|(name, text)| ((*name).to_owned(), text.parse().expect("a quantity"))).collect()
@@ -72,6 +73,10 @@ mod tests {
     fn with_free(cpu: &str) -> Member {
         let summary = Summary::new(&list(&[("cpu", cpu), ("pods", "10")]), &List::new(), &List::new());
         Member { name: "a".into(), summary: Some(summary), ..Member::default() }
+    }
+
+    fn taint() -> Taint {
+        Taint { key: "k".into(), value: String::new(), effect: Effect::NoSchedule, time_added: None }
     }
 
     #[test]
@@ -96,7 +101,7 @@ mod tests {
             |m| drop(m.labels.insert("k".into(), "v".into())),
             |m| m.region = "eu".into(),
             |m| m.zones = vec!["z".into()],
-            |m| m.taints = vec![Taint::default()],
+            |m| m.taints = vec![taint()],
             |m| m.deleting = true,
             |m| m.apis = std::sync::Arc::new([("v1".to_owned(), std::collections::BTreeSet::new())].into()),
         ];

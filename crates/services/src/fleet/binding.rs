@@ -175,12 +175,17 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             question = next(asked.as_mut()) => {
                 let _ = question.answer.send(this.state.explain(&question.binding, Now::read()));
             }
-            ended = lowered(passes.as_mut()) => this.lowered(&ended, Now::read()),
+            ended = lowered(passes.as_mut()) => if let Some(ended) = ended {
+                this.lowered(&ended, Now::read());
+            },
             () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => {}
         }
         let now = Now::read();
         for message in batch.drain(..) {
             this.state.take(message, now);
+        }
+        if looks {
+            this.state.expire(now.clock);
         }
         for cluster in this.state.settle(now) {
             this.estimators.stale(&cluster);
@@ -357,8 +362,8 @@ impl Controller {
         }
     }
 
-    fn lowered(&mut self, lowered: &Option<Lowered>, now: Now) {
-        let Some(Lowered { known, replicas, outcome, applied }) = lowered else { return };
+    /// What came of looking for replicas that wait in vain.
+    fn lowered(&mut self, Lowered { known, replicas, outcome, applied }: &Lowered, now: Now) {
         if *applied {
             if outcome.is_ok() {
                 self.metrics.descheduled.inc_by(u64::try_from(*replicas).unwrap_or_default());

@@ -166,14 +166,18 @@ async fn a_promise_ends_when_the_cluster_shows_the_replicas() {
     world.bind(&deployment("more", 2, "1", &aggregated())).await;
     let full = world.bind(&deployment("third", 1, "1", &aggregated())).await;
     assert_eq!(full.reason, "Unschedulable", "four are promised: {full:?}");
-    // One of them runs. What the cluster says is free takes that into account.
-    let running_there = json!([{"clusterName": "a", "status": {"readyReplicas": 2}}]);
-    world.status(&world.bindings(), "web", &json!({"aggregatedStatus": running_there})).await;
+    // One of them runs: two are still promised. Somebody else left, so that four are free again.
+    let there = json!([{"clusterName": "a", "status": {"readyReplicas": 2}}]);
+    world.status(&world.bindings(), "web", &json!({"aggregatedStatus": there})).await;
     world.free("a", 3).await;
-    // Two are still promised to the other one, so of three one is left.
     world.free("a", 4).await;
     let made = world.decided("third", |made| made.reason == "Success").await;
     assert_eq!(made.pairs(), [("a", 1)]);
+    let full = world.bind(&deployment("fourth", 2, "1", &aggregated())).await;
+    assert_eq!(
+        full.message, "Clusters available replicas 1 are not enough to schedule.",
+        "the others are not forgotten"
+    );
     running.end().await;
 }
 

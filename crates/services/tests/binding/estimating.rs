@@ -104,9 +104,9 @@ async fn one_that_is_dead_hangs_or_talks_nonsense_loses_only_its_own_vote() {
         ("hung", listener(hung).await.0),
     ];
     let fixed = fixed.map(|(name, address)| (name.to_owned(), address.to_string())).into();
-    let (asker, asked) = explain::channel();
+    let (asker, questions) = explain::channel();
     let running = world.start(|options| {
-        options.asked = Some(asked);
+        options.asked = Some(questions);
         options.estimators = Some(estimators::Options {
             addresses: Addresses { fixed, ..Addresses::default() },
             timeout: Duration::from_millis(500),
@@ -168,7 +168,12 @@ async fn one_that_hangs_is_not_waited_for_again_and_again() {
     assert!(metrics.counted("withheld") > 0, "somebody must have gone on without it");
     // Three in a row, and once in a while since.
     assert!(connections.load(Ordering::Relaxed) < 20, "{connections:?} of 40 asked it");
-    assert!(running.status.readiness().progress.contains("estimator of hung: no answer within 300ms"));
+    let told = async {
+        while !running.status.readiness().progress.contains("estimator of hung: no answer within 300ms") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, told).await.unwrap_or_else(|_| panic!("{:?}", running.status.readiness()));
     running.end().await;
     serving.end().await;
 }
@@ -236,6 +241,9 @@ async fn estimators_are_found_by_service_and_talked_to_with_certificates_on_both
     let world = story_world().await;
     let services: Api<k8s_openapi::api::core::v1::Service> =
         Api::namespaced(world.client.clone(), "karmada-system");
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(world.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "karmada-system"}})).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     for name in ["a", "b"] {
         let service = json!({"metadata": {"name": format!("karmada-scheduler-estimator-{name}")},
             "spec": {"type": "ExternalName", "externalName": "localhost",

@@ -144,7 +144,7 @@ impl State {
         self.clusters.store().get(&Key::new("", name.clone()))?.clone()
     }
 
-    fn take_cluster(&mut self, event: Event<Cluster>, now: Timestamp) {
+    fn take_cluster(&mut self, event: Event<Box<Cluster>>, now: Timestamp) {
         let change = self.clusters.apply(event, now);
         for was in change.deleted.into_iter().filter_map(|(_, was)| was) {
             self.fleet = None;
@@ -152,7 +152,7 @@ impl State {
         }
         let Some((meta, Some(mut is))) = change.applied else { return };
         self.share(&mut is.member);
-        let is = Arc::new(is);
+        let is: Arc<Cluster> = is.into();
         let Some(held) = self.clusters.value_mut(&meta.key) else { return };
         let was = held.replace(is.clone());
         self.fleet = None;
@@ -242,6 +242,12 @@ impl State {
         self.fresh.extend(freed.into_iter().map(|cluster| (News::Room, cluster)));
     }
 
+    /// Promises that were never kept hold no room for ever.
+    pub fn expire(&mut self, now: Timestamp) {
+        let freed = self.promised.expire(now);
+        self.freed(&freed);
+    }
+
     /// Has everything been read?
     pub fn is_ready(&self) -> bool {
         self.clusters.is_listed() && self.bindings.is_listed() && self.cluster_bindings.is_listed()
@@ -250,8 +256,6 @@ impl State {
     /// Works through what is new about clusters: who may be concerned is looked at again. Answers about those clusters
     /// may not hold any more; says which.
     pub fn settle(&mut self, now: Now) -> Vec<Arc<str>> {
-        let freed = self.promised.expire(now.clock);
-        self.freed(&freed);
         let fresh = std::mem::take(&mut self.fresh);
         if fresh.is_empty() {
             return Vec::new();
@@ -366,13 +370,17 @@ impl State {
         let answer = self.divide(&fleet.members, binding, &said);
         let promise = SignedDuration::try_from(self.settings.promise).unwrap_or(SignedDuration::MAX);
         let until = now.checked_add(promise).unwrap_or(Timestamp::MAX);
-        let before = (binding.is_workload() && answer.failure.is_none()).then(|| {
+        // What fits nowhere leaves where it is.
+        let placed = matches!(answer.failure, None | Some(divide::Failure::NoFit { .. }));
+        let before = (binding.is_workload() && placed).then(|| {
             let sets = !binding.components.is_empty();
             let count = |replicas: Option<i32>| if sets { 1 } else { replicas.unwrap_or(0) };
             let is: Vec<_> = answer.clusters.iter().map(|t| (t.name.clone(), count(t.replicas))).collect();
             let mut was = binding.clusters.clone();
             if sets {
-                was.iter_mut().for_each(|known| known.replicas = 1);
+                for known in &mut was {
+                    known.replicas = 1;
+                }
             }
             self.promised.assign(&known.meta.key, &known, &was, &is, until)
         });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What comes in.
 #[derive(Debug)]
 pub(super) enum Message {
-    Cluster(Event<Cluster>),
+    Cluster(Event<Box<Cluster>>),
     Binding(Event<Box<Scheduling>>),
     ClusterBinding(Event<Box<Scheduling>>),
     /// The estimator of a cluster answers again.
@@ -27,13 +27,13 @@ pub(super) struct Cluster {
     pub pulls: bool,
 }
 
-watched!(Clusters: KARMADA_CLUSTERS, skip Skip::MANAGED_FIELDS, Cluster, cluster);
+watched!(Clusters: KARMADA_CLUSTERS, skip Skip::MANAGED_FIELDS, Box<Cluster>, cluster);
 watched!(Bindings: RESOURCE_BINDINGS, skip Skip::MANAGED_FIELDS, Box<Scheduling>, scheduling);
 watched!(ClusterBindings: CLUSTER_RESOURCE_BINDINGS, skip Skip::MANAGED_FIELDS, Box<Scheduling>, scheduling);
 
-fn cluster(object: &Tree<'_>) -> Result<Cluster, api::Error> {
+fn cluster(object: &Tree<'_>) -> Result<Box<Cluster>, api::Error> {
     let member = karmada::cluster(object).map(logged)?;
-    Ok(Cluster { member, pulls: object["spec"]["syncMode"].as_str() == Some("Pull") })
+    Ok(Box::new(Cluster { member, pulls: object["spec"]["syncMode"].as_str() == Some("Pull") }))
 }
 
 /// One that cannot be divided is kept, too: that has to be told.

@@ -31,6 +31,8 @@ pub(super) struct Job {
     /// The clusters it gets; `None` to leave them as they are.
     pub clusters: Option<Vec<Value>>,
     pub condition: Condition,
+    /// The condition there is stays, whatever it says.
+    pub keep: bool,
     /// The affinity group it is in; `None` to leave it.
     pub affinity: Option<String>,
     /// Is the time of the last division renewed even if nothing else is new?
@@ -78,22 +80,24 @@ impl Job {
             known: known.clone(),
             clusters: (placed && !same).then_some(targets),
             condition,
+            keep: false,
             affinity: answer.affinity.clone(),
             renew: *due == Due::Asked,
         }
     }
 
-    /// Everything is as it should be; that may not have been told.
+    /// Everything is as it should be; that may not have been told. Why something is nowhere was told with the decision.
     pub fn settled(known: &Arc<Known>) -> Self {
         let message = "Binding has been scheduled successfully.".into();
         let condition = Condition { status: true, reason: "Success", message };
-        Self { known: known.clone(), clusters: None, condition, affinity: None, renew: false }
+        let keep = known.facts.clusters.is_empty() && known.facts.condition().is_some();
+        Self { known: known.clone(), clusters: None, condition, keep, affinity: None, renew: false }
     }
 
     /// It cannot be divided.
     pub fn unreadable(known: &Arc<Known>, problem: String) -> Self {
         let condition = Condition { status: false, reason: "SchedulerError", message: problem };
-        Self { known: known.clone(), clusters: None, condition, affinity: None, renew: false }
+        Self { known: known.clone(), clusters: None, condition, keep: false, affinity: None, renew: false }
     }
 
     /// Is there anything to write?
@@ -107,9 +111,10 @@ impl Job {
         let Condition { status: scheduled, reason, message } = &self.condition;
         let held = facts.condition();
         let truth = if *scheduled { "True" } else { "False" };
-        let same = held.is_some_and(|held| {
-            held["status"] == truth && held["reason"] == *reason && held["message"] == *message
-        });
+        let same = self.keep
+            || held.is_some_and(|held| {
+                held["status"] == truth && held["reason"] == *reason && held["message"] == *message
+            });
         if !same {
             let since =
                 held.filter(|held| held["status"] == truth).map(|held| held["lastTransitionTime"].clone());

@@ -103,6 +103,40 @@ fn what_is_settled_is_told_if_it_was_not() {
 }
 
 #[test]
+fn what_was_scaled_to_nothing_is_not_called_placed_because_it_needs_nothing() {
+    let nowhere = known(|object| {
+        object["spec"]["clusters"] = json!([]);
+        object["status"] = json!({"schedulerObservedGeneration": 2, "conditions": [
+            {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "m"}]});
+    });
+    let status = Job::settled(&nowhere).status(&nowhere.facts, NOW);
+    assert_eq!(status, Some(json!({"schedulerObservedGeneration": 3})));
+}
+
+#[test]
+fn what_the_server_will_not_have_is_told_and_what_did_not_work_is_not() {
+    let call = crate::cluster::connection::Call {
+        verb: crate::cluster::connection::Verb::Patch,
+        resource: RESOURCE_BINDINGS,
+        subresource: "",
+    };
+    let failure =
+        |cause, message: &str| Failure { call, path: String::new(), cause, message: message.into() };
+    let quota =
+        "admission webhook denied the request: FederatedResourceQuota(shop/q) exceeded for resource cpu.";
+    for (cause, message, expected) in [
+        (Cause::Forbidden, quota, Some("QuotaExceeded")),
+        (Cause::Forbidden, "may not", Some("SchedulerError")),
+        (Cause::Invalid, "no such field", Some("SchedulerError")),
+        (Cause::Conflict, "changed", None),
+        (Cause::Timeout, "no answer", None),
+    ] {
+        let told = refused(&failure(cause, message));
+        assert_eq!(told.map(|told| told.reason), expected, "{message}");
+    }
+}
+
+#[test]
 fn who_did_not_answer_is_named_in_the_condition() {
     let known = known(|_| {});
     let said = ["a", "b", "c", "d", "e"].map(|name| crate::fleet::estimators::Said {
