@@ -102,7 +102,7 @@ async fn a_new_cluster_gets_what_goes_everywhere_and_heartbeats_change_nothing()
     let made = world.bind(&deployment("web", 2, "1", &duplicated())).await;
     assert_eq!(made.pairs(), [("a", 2)]);
     world.cluster("b", 80).await;
-    world.decided("web", |made| made.pairs() == [("a", 2), ("b", 2)]).await;
+    world.decided("web", |made| made.pairs() == [("a", 2), ("b", 2)] && made.is_whole()).await;
     let before = world.about("web").len();
     world.count("patch", "/apis/work.karmada.io/**");
     for beat in 0..20 {

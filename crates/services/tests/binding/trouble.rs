@@ -25,10 +25,7 @@ async fn whatever_happens_to_a_write_the_decision_arrives_once_and_whole() {
         world.faults.add(Rule::new(action).verb("patch").path(path).nth(1));
         let running = world.start(|_| {});
         world.create(&world.bindings(), &deployment("web", 2, "1", &aggregated())).await;
-        let whole = |object: &Value| {
-            object["status"]["schedulerObservedGeneration"] == object["metadata"]["generation"]
-        };
-        let made = world.decided("web", |made| made.reason == "Success" && whole(&made.object)).await;
+        let made = world.decided("web", |made| made.reason == "Success" && made.is_whole()).await;
         assert_eq!(made.pairs(), [("a", 2)], "{why}");
         assert_eq!(world.faults.log().len(), 1, "{why}: or nothing was tried");
         running.end().await;

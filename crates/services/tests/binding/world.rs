@@ -224,6 +224,11 @@ impl Decision {
         })
     }
 
+    /// Is it about the state the object is in? Then nothing more is written about it.
+    pub fn is_whole(&self) -> bool {
+        self.object["status"]["schedulerObservedGeneration"] == self.object["metadata"]["generation"]
+    }
+
     pub fn pairs(&self) -> Vec<(&str, i64)> {
         self.clusters.iter().map(|(name, count)| (name.as_str(), *count)).collect()
     }

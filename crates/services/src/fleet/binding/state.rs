@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// So many different ones are compared to find those that ask for the same.
+const ALIKE: usize = 16;
+
 /// Who decides, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
@@ -320,7 +323,8 @@ impl State {
             let Some(due) = self.is_due(&known, &fleet) else { return Some(Step::Settled(known)) };
             let asked = self.asked(&fleet, binding);
             let assumed = asked.iter().filter_map(|cluster| {
-                let promised: Vec<_> = self.promised.to(cluster).map(|(of, count)| wire(of, count)).collect();
+                let coming = self.coming(cluster).into_iter();
+                let promised: Vec<_> = coming.map(|(of, count)| wire(of, count)).collect();
                 (!promised.is_empty()).then(|| (cluster.clone(), promised))
             });
             let question = Question {
@@ -393,8 +397,8 @@ impl State {
         let opinions = said.iter().map(|one| (one.cluster.to_string(), one.opinion.clone())).collect();
         let estimators = [Estimator { name: estimators::NAME.into(), opinions }];
         let promised = self.promised.clusters().map(|cluster| {
-            let of = self.promised.to(cluster).filter_map(|(of, count)| assumed(of, count));
-            (cluster.to_string(), of.collect())
+            let coming = self.coming(cluster).into_iter();
+            (cluster.to_string(), coming.filter_map(|(of, count)| assumed(of, count)).collect())
         });
         let given = Given {
             estimators: if said.is_empty() { &[] } else { &estimators },
@@ -403,6 +407,20 @@ impl State {
             ..Given::default()
         };
         divide::divide(members, binding, &given)
+    }
+
+    /// What is on its way to a cluster. In a burst many ask for the same: they are counted together.
+    fn coming(&self, cluster: &str) -> Vec<(&Arc<Known>, i32)> {
+        let mut out: Vec<(&Arc<Known>, i32)> = Vec::new();
+        for (of, count) in self.promised.to(cluster) {
+            let asks = &of.facts.asks;
+            let mut latest = out.iter_mut().rev().take(ALIKE).filter(|_| asks.components.is_empty());
+            match latest.find(|(known, _)| known.facts.asks == *asks) {
+                Some((_, sum)) => *sum = sum.saturating_add(count),
+                None => out.push((of, count)),
+            }
+        }
+        out
     }
 
     /// It was not written after all.

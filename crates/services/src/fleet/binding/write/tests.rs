@@ -31,7 +31,15 @@ fn gets(clusters: &[(&str, i32)]) -> Answer {
         replicas: Some(*replicas),
         components: Vec::new(),
     };
-    Answer { clusters: clusters.iter().map(one).collect(), ..Answer::default() }
+    let mut answer = Answer::default();
+    answer.clusters = clusters.iter().map(one).collect();
+    answer
+}
+
+fn refuses(failure: Refused) -> Answer {
+    let mut answer = Answer::default();
+    answer.failure = Some(failure);
+    answer
 }
 
 fn job(known: &Arc<Known>, due: Due, answer: Answer) -> Job {
@@ -63,8 +71,7 @@ fn a_placement_that_was_never_remembered_is() {
 #[test]
 fn a_failure_changes_the_condition_alone_unless_no_cluster_fits() {
     let known = known(|_| {});
-    let short = Answer { failure: Some(Refused::Short { available: 1 }), ..Answer::default() };
-    let failed = job(&known, Due::Replicas, short);
+    let failed = job(&known, Due::Replicas, refuses(Refused::Short { available: 1 }));
     assert_eq!(failed.clusters, None);
     let status = failed.status(&known.facts, NOW).expect("it is told");
     assert_eq!(status["conditions"][0]["type"], "FullyApplied", "others' conditions stay");
@@ -77,7 +84,7 @@ fn a_failure_changes_the_condition_alone_unless_no_cluster_fits() {
     assert_eq!(status.as_object().map(serde_json::Map::len), Some(1), "nothing was observed: {status}");
 
     let none = Refused::NoFit { clusters: 2, reasons: std::collections::BTreeMap::new() };
-    let nowhere = job(&known, Due::Placement, Answer { failure: Some(none), ..Answer::default() });
+    let nowhere = job(&known, Due::Placement, refuses(none));
     assert_eq!(nowhere.clusters, Some(vec![]), "where it is it may not be");
     assert_eq!(karmada::decided(&[], "{}")["spec"]["clusters"], Value::Null);
 }
