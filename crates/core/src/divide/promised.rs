@@ -23,6 +23,8 @@ struct Promise<T> {
 #[derive(Clone, Debug)]
 pub struct Promised<T> {
     clusters: BTreeMap<Arc<str>, BTreeMap<Key, Promise<T>>>,
+    /// None is over before.
+    soonest: Timestamp,
 }
 
 /// What was promised to a binding before: to take a promise back.
@@ -41,7 +43,7 @@ impl<T> Before<T> {
 
 impl<T> Default for Promised<T> {
     fn default() -> Self {
-        Self { clusters: BTreeMap::new() }
+        Self { clusters: BTreeMap::new(), soonest: Timestamp::MAX }
     }
 }
 
@@ -56,6 +58,7 @@ impl<T: Clone> Promised<T> {
         until: Timestamp,
     ) -> Before<T> {
         let before = self.withdraw(binding);
+        self.soonest = self.soonest.min(until);
         for (cluster, count) in is {
             let had = was.iter().find(|known| *known.name == **cluster).map_or(0, |known| known.replicas);
             let open = before.promises.iter().find(|(name, _)| name == cluster).map_or(0, |(_, p)| p.count);
@@ -72,6 +75,7 @@ impl<T: Clone> Promised<T> {
     pub fn take_back(&mut self, before: Before<T>) {
         self.withdraw(&before.binding);
         for (cluster, promise) in before.promises {
+            self.soonest = self.soonest.min(promise.until);
             self.clusters.entry(cluster).or_default().insert(before.binding.clone(), promise);
         }
     }
@@ -104,14 +108,21 @@ impl<T: Clone> Promised<T> {
     /// Forgets what has waited for too long; says where.
     pub fn expire(&mut self, now: Timestamp) -> Vec<Arc<str>> {
         let mut freed = Vec::new();
+        // Asked all the time, and mostly there is nothing to do.
+        if now < self.soonest {
+            return freed;
+        }
+        let mut soonest = Timestamp::MAX;
         self.clusters.retain(|cluster, all| {
             let held = all.len();
             all.retain(|_, promise| promise.until > now);
             if all.len() < held {
                 freed.push(cluster.clone());
             }
+            soonest = all.values().map(|promise| promise.until).fold(soonest, Timestamp::min);
             !all.is_empty()
         });
+        self.soonest = soonest;
         freed
     }
 
@@ -181,5 +192,20 @@ mod tests {
         assert!(promised.expire(Timestamp::constant(99, 0)).is_empty());
         assert_eq!(promised.expire(LATER), ["a".into()]);
         assert_eq!((promised.len(), promised.clusters().count()), (0, 0));
+    }
+
+    #[test]
+    fn each_promise_is_over_at_its_own_time() {
+        let at = |second| Timestamp::constant(second, 0);
+        let mut promised = Promised::default();
+        for (name, until) in [("late", 30), ("soon", 10), ("middle", 20)] {
+            promised.assign(&Key::new("shop", name), &name, &[], &gets(1), at(until));
+        }
+        let mut left = Vec::new();
+        for now in [9, 10, 19, 20, 30] {
+            promised.expire(at(now));
+            left.push(promised.len());
+        }
+        assert_eq!(left, [3, 2, 2, 1, 0]);
     }
 }

@@ -184,9 +184,6 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         for message in batch.drain(..) {
             this.state.take(message, now);
         }
-        if looks {
-            this.state.expire(now.clock);
-        }
         for cluster in this.state.settle(now) {
             this.estimators.stale(&cluster);
         }

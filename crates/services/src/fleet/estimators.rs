@@ -266,8 +266,9 @@ impl Estimators {
         let deadline = self.options.timeout;
         let ended = timeout(deadline, self.call(link, call, about)).await;
         let (answer, alive) = match ended {
-            Err(_) => (Err(format!("no answer within {deadline:?}")), false),
-            Ok(Err(Problem { why, alive })) => (Err(why), alive),
+            Err(_) | Ok(Err(Problem::Late)) => (Err(format!("no answer within {deadline:?}")), false),
+            Ok(Err(Problem::Dead(why))) => (Err(why), false),
+            Ok(Err(Problem::Refused(why))) => (Err(why), true),
             Ok(Ok(count)) => (Ok(count), true),
         };
         self.metrics.count(if answer.is_ok() { "answered" } else { "failed" });
@@ -283,7 +284,7 @@ impl Estimators {
     }
 
     async fn call(&self, link: &Link, call: Call, about: &Bound) -> Result<i32, Problem> {
-        let channel = link.channel(|| self.connect(link.cluster())).await.map_err(Problem::dead)?;
+        let channel = link.channel(|| self.connect(link.cluster())).await.map_err(Problem::Dead)?;
         let mut client = EstimatorClient::new(channel);
         match call {
             Call::Replicas(request) => {
@@ -358,29 +359,27 @@ impl Call {
     }
 }
 
-/// Why there is no answer, and whether somebody is there.
-struct Problem {
-    why: String,
-    alive: bool,
-}
-
-impl Problem {
-    fn dead(why: String) -> Self {
-        Self { why, alive: false }
-    }
+/// Why there is no answer.
+enum Problem {
+    /// Nobody is there, or somebody who speaks another language.
+    Dead(String),
+    /// Time is up: the connection counts, too, and either may notice first.
+    Late,
+    /// Somebody is there, and says that there is none.
+    Refused(String),
 }
 
 fn count<T>(answer: Result<Response<T>, Status>, read: impl FnOnce(&T) -> i32) -> Result<i32, Problem> {
-    match answer {
-        Ok(answer) => Ok(read(answer.get_ref())),
-        Err(status) => {
-            let broken = matches!(
-                status.code(),
-                Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled | Code::Internal
-            );
-            // What did not come from the other side has a source.
-            let alive = !broken && std::error::Error::source(&status).is_none();
-            Err(Problem { why: format!("{:?}: {}", status.code(), status.message()), alive })
-        }
-    }
+    let status = match answer {
+        Ok(answer) => return Ok(read(answer.get_ref())),
+        Err(status) => status,
+    };
+    let why = format!("{:?}: {}", status.code(), status.message());
+    Err(match status.code() {
+        Code::DeadlineExceeded | Code::Cancelled => Problem::Late,
+        Code::Unavailable | Code::Internal => Problem::Dead(why),
+        // What did not come from the other side has a source.
+        _ if std::error::Error::source(&status).is_some() => Problem::Dead(why),
+        _ => Problem::Refused(why),
+    })
 }

@@ -2,6 +2,8 @@
 
 use crate::world::{World, aggregated, deployment};
 use loadline_apiserver::fault::{Action, Answer, Rule};
+use loadline_services::cluster::connection::Verb;
+use loadline_services::cluster::{Calls, lease};
 use serde_json::{Value, json};
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/*/resourcebindings";
@@ -115,4 +117,48 @@ async fn objects_that_make_no_sense_are_told_so_and_others_are_unaffected() {
     world.change("quantity", &mended).await;
     world.decided("quantity", |made| made.reason == "Success").await;
     running.end().await;
+}
+
+/// What was asked of the hub: verb, resource and part.
+fn asked(calls: &Calls) -> Vec<(Verb, &'static str, &'static str)> {
+    calls.record().into_keys().map(|(call, _)| (call.verb, call.resource.plural, call.subresource)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_leads_and_the_other_goes_on_where_it_ended() {
+    let world = World::new().await;
+    world.cluster("a", 100).await;
+    let start = |identity: &str| {
+        let options = lease::Options::new("kube-system", "loadline-fleet");
+        let (lease, calls) = (options.check(&options.lock(identity)).unwrap(), Calls::default());
+        let counted = calls.clone();
+        let running = world.start(move |options| (options.lease, options.calls) = (Some(lease), counted));
+        (running, calls)
+    };
+    let (first, did) = start("first");
+    world.bind(&deployment("one", 1, "1", &aggregated())).await;
+    let (second, will_do) = start("second");
+    world.bind(&deployment("two", 1, "1", &aggregated())).await;
+    let writes =
+        |calls: &Calls| asked(calls).iter().any(|(verb, of, _)| *verb == Verb::Patch && *of != "events");
+    assert_eq!((writes(&did), writes(&will_do)), (true, false), "one that stands by writes nothing");
+    first.end().await;
+    world.count("patch", "/apis/work.karmada.io/**");
+    world.bind(&deployment("three", 1, "1", &aggregated())).await;
+    assert!(writes(&will_do));
+    assert_eq!((world.about("one"), world.about("two")), (vec![], vec![]), "what was decided stays decided");
+    second.end().await;
+    // No more than the guide says it must be allowed.
+    let bindings = ["resourcebindings", "clusterresourcebindings"];
+    for (verb, of, part) in asked(&did).into_iter().chain(asked(&will_do)) {
+        let allowed = match verb {
+            Verb::List | Verb::Watch => of == "clusters" || bindings.contains(&of),
+            Verb::Patch => bindings.contains(&of) || of == "events",
+            Verb::Get => bindings.contains(&of) || ["leases", "services"].contains(&of),
+            Verb::Create => ["events", "leases"].contains(&of),
+            Verb::Update => of == "leases",
+            Verb::Delete => false,
+        };
+        assert!(allowed, "{verb} {of}/{part}");
+    }
 }

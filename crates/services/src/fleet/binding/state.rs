@@ -245,12 +245,6 @@ impl State {
         self.fresh.extend(freed.into_iter().map(|cluster| (News::Room, cluster)));
     }
 
-    /// Promises that were never kept hold no room for ever.
-    pub fn expire(&mut self, now: Timestamp) {
-        let freed = self.promised.expire(now);
-        self.freed(&freed);
-    }
-
     /// Has everything been read?
     pub fn is_ready(&self) -> bool {
         self.clusters.is_listed() && self.bindings.is_listed() && self.cluster_bindings.is_listed()
@@ -259,6 +253,9 @@ impl State {
     /// Works through what is new about clusters: who may be concerned is looked at again. Answers about those clusters
     /// may not hold any more; says which.
     pub fn settle(&mut self, now: Now) -> Vec<Arc<str>> {
+        // Promises that were never kept hold no room for ever.
+        let freed = self.promised.expire(now.clock);
+        self.freed(&freed);
         let fresh = std::mem::take(&mut self.fresh);
         if fresh.is_empty() {
             return Vec::new();
