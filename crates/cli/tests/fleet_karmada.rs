@@ -9,6 +9,8 @@ use loadline_testkit::karmada::{self, Channel, Decision, Karmada, Scheduler, Ver
 use loadline_testkit::running::PATIENCE;
 use loadline_testkit::{ControlPlane, Running};
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings";
@@ -40,9 +42,8 @@ impl Fleet {
     }
 
     /// Karmada's estimator for a.
-    fn theirs(&self) -> Running {
-        let running =
-            karmada::estimator(Version::V1_18, &self.a.kubeconfig(), "a", &Channel::Plain, &[]).unwrap();
+    fn theirs(&self, version: Version) -> Running {
+        let running = karmada::estimator(version, &self.a.kubeconfig(), "a", &Channel::Plain, &[]).unwrap();
         karmada::settle(&running, &self.a).unwrap();
         running
     }
@@ -124,6 +125,15 @@ fn start(flags: impl Fn(u16) -> Vec<String>) -> Running {
     Running::start("loadline", Path::new(env!("CARGO_BIN_EXE_loadline")), flags).unwrap()
 }
 
+/// What our controller answers.
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
 /// What a cluster of so many nodes of that size says of itself: the sums.
 fn summary(nodes: u32, cpu: u32) -> Value {
     let sum = |each: u32| (nodes * each).to_string();
@@ -176,7 +186,7 @@ fn questions() -> Vec<(&'static str, i64, &'static str, Value)> {
 #[test]
 fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     let Some(fleet) = Fleet::start_or_skip() else { return };
-    let (theirs, ours) = (fleet.theirs(), fleet.ours());
+    let (theirs, ours) = (fleet.theirs(Version::V1_18), fleet.ours());
     let karmada = fleet.register(theirs.port(), ours.port());
     let scheduler: Scheduler<'_> = karmada.scheduler(Version::V1_18, &Channel::Plain, &[]).unwrap();
     // It keeps room for what it assigned, and theirs does not: for comparing, only for a moment.
@@ -214,6 +224,20 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     };
     controller.wait_until(|_| told()).unwrap();
 
+    // And in full to whoever asks.
+    let told = get(controller.port(), "/explain/bindings/default/own-large");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["decision"]["targets"], json!([{"name": "b", "replicas": 1}]), "{told}");
+    let feasible = told["decision"]["feasible"].as_array().unwrap();
+    let counts = feasible.iter().flat_map(|one| one["estimates"].as_array().unwrap());
+    let counts = counts.filter(|one| one["by"] == "scheduler-estimator").map(|one| one["count"].as_i64());
+    assert_eq!(counts.collect::<Vec<_>>(), [Some(2), Some(0)], "b, which is chosen first, and a: {told}");
+    let metrics = get(controller.port(), "/metrics");
+    let attempts =
+        "karmada_scheduler_schedule_attempts_total{result=\"scheduled\",schedule_type=\"ReconcileSchedule\"}";
+    assert!(metrics.contains(attempts), "{metrics}");
+    assert!(get(controller.port(), "/readyz").starts_with("active\nclusters 2, bindings 12"));
+
     // Karmada's estimator of a goes away. Theirs would go by sums for b, too, and choose a; ours still knows of b.
     drop(theirs);
     let made = fleet.bind(&controller, &asks("loadline", "own-alone", 1, "12", &karmada::aggregated()));
@@ -224,7 +248,8 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
 #[test]
 fn in_the_place_of_karmadas_nothing_moves_and_back_neither() {
     let Some(fleet) = Fleet::start_or_skip() else { return };
-    let (theirs, ours) = (fleet.theirs(), fleet.ours());
+    // One that knows only the older form of questions.
+    let (theirs, ours) = (fleet.theirs(Version::V1_17), fleet.ours());
     let karmada = fleet.register(theirs.port(), ours.port());
     let name = |by: &str, name: &str| format!("{by}-{name}");
     let default = "default-scheduler";

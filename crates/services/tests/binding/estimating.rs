@@ -233,10 +233,9 @@ async fn a_burst_gets_what_nodes_have_and_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn estimators_are_found_by_service_and_talked_to_with_certificates_on_both_sides() {
     let authority = Authority::new("fleet");
-    let (server, client) = (authority.sign("estimator"), authority.sign("scheduler"));
-    let served = Files::new(&server, &authority);
-    let ours = Files::new(&client, &authority);
-    let tls = served.tls(Clients::Required);
+    let theirs = Files::new(&authority.sign("estimator"), &authority);
+    let ours = Files::new(&authority.sign("scheduler"), &authority);
+    let tls = theirs.tls(Clients::Required);
     let serving = Serving::with(&story(), Serve::default(), Some(tls), Limits::default()).await;
     let world = story_world().await;
     let services: Api<k8s_openapi::api::core::v1::Service> =

@@ -248,10 +248,8 @@ pub async fn decided(api: &Api<DynamicObject>, name: &str, wanted: impl Fn(&Deci
         }
         panic!("the watch ended")
     };
-    match timeout(PATIENCE, found).await {
-        Ok(found) => found,
-        Err(_) => panic!("{name} was never decided about as wanted: {last:?}"),
-    }
+    let found = timeout(PATIENCE, found).await.ok();
+    found.unwrap_or_else(|| panic!("{name} was never decided about as wanted: {last:?}"))
 }
 
 /// The binding of a Deployment: so many replicas of so much cpu.
