@@ -236,7 +236,8 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     let attempts =
         "karmada_scheduler_schedule_attempts_total{result=\"scheduled\",schedule_type=\"ReconcileSchedule\"}";
     assert!(metrics.contains(attempts), "{metrics}");
-    assert!(get(controller.port(), "/readyz").starts_with("active\nclusters 2, bindings 12"));
+    let ready = "active\nclusters 2, bindings 12, ";
+    controller.wait_until(|_| get(controller.port(), "/readyz").starts_with(ready)).unwrap();
 
     // Karmada's estimator of a goes away. Theirs would go by sums for b, too, and choose a; ours still knows of b.
     drop(theirs);
