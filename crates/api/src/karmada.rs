@@ -14,10 +14,12 @@ mod binding;
 mod cluster;
 mod placement;
 mod policy;
+mod scheduling;
 
 pub use binding::{applied, binding, workload};
 pub use cluster::cluster;
 pub use policy::{Policy, policy};
+pub use scheduling::{Asks, DEFAULT_SCHEDULER, Reported, Scheduling, decided, scheduling};
 
 /// What [`cluster`] reads.
 pub const CLUSTER: (&str, &str) = ("cluster.karmada.io/v1alpha1", "Cluster");

@@ -140,6 +140,11 @@ pub enum Command {
     /// In the hub, with --api ocm, it decides Placements of Open Cluster Management, in place of its placement controller.
     /// Decisions are the same but for listed differences: no selected cluster is ever briefly missing from what is
     /// published, a mistake tears nothing down, and every cluster has a reason.
+    ///
+    /// With --api karmada it divides what Karmada binds over its clusters, in place of karmada-scheduler or beside it: by what
+    /// estimators answer, each for itself, and by what was just promised.
+    ///
+    /// With --publish it tells the hub how much of a member is requested and used, so that placements can go by it.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet(Box<fleet::Fleet>),
     /// Answer how many replicas would fit in each cluster of a fleet

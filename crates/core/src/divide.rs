@@ -16,18 +16,23 @@
 //! `Unschedulable` and waits for capacity instead of spinning.
 
 mod affinity;
+mod asked;
 mod assign;
+pub mod deschedule;
 pub mod due;
 mod estimates;
 mod filter;
 pub mod general;
 mod groups;
+pub mod news;
 mod outcome;
+pub mod promised;
 mod spread;
 pub mod summary;
 mod webster;
 
 pub use affinity::Affinity;
+pub use asked::asked;
 pub use estimates::{Estimator, Mode, Opinion, needed};
 pub use filter::Refusal;
 pub use outcome::{Answer, Condition, Failure, Feasible, Filtered, Retry, Target};
@@ -349,15 +354,8 @@ fn refused(binding: &Binding, placement: &Placement) -> Option<String> {
 impl<'a> Case<'a> {
     /// Tries the affinity groups in order, from the observed one on. If none succeeds, the first failure is told.
     fn groups(&self, members: &[Known<'a>]) -> Answer {
-        let groups = &self.placement.groups;
-        if groups.is_empty() {
-            return self.attempt(members, None);
-        }
-        let observed = groups.iter().position(|group| group.name == self.binding.observed);
-        let anew = self.binding.is_fresh() && !self.given.options.upstream;
-        let from = if anew { 0 } else { observed.unwrap_or(0) };
         let mut first: Option<Answer> = None;
-        for group in &groups[from..] {
+        for group in self.tried() {
             let mut answer = self.attempt(members, Some(group));
             match &mut first {
                 _ if answer.failure.is_none() => {
@@ -379,6 +377,14 @@ impl<'a> Case<'a> {
             }
         }
         first.unwrap_or_else(|| self.attempt(members, None))
+    }
+
+    /// The affinity groups, from the observed one on; all of them when a fresh division was asked for.
+    fn tried(&self) -> &'a [Group] {
+        let groups = &self.placement.groups;
+        let observed = groups.iter().position(|group| group.name == self.binding.observed);
+        let anew = self.binding.is_fresh() && !self.given.options.upstream;
+        &groups[if anew { 0 } else { observed.unwrap_or(0) }..]
     }
 
     fn attempt(&self, members: &[Known<'a>], group: Option<&'a Group>) -> Answer {

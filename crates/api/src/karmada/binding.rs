@@ -11,7 +11,7 @@ use loadline_core::estimate::Ask;
 use loadline_core::object::Key;
 
 /// Where Karmada's scheduler remembers the placement it last went by.
-const APPLIED: &str = "policy.karmada.io/applied-placement";
+pub(super) const APPLIED: &str = "policy.karmada.io/applied-placement";
 
 /// Reads a `ResourceBinding` or `ClusterResourceBinding`.
 ///

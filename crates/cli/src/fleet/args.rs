@@ -18,6 +18,10 @@ Examples:
       in the member m1: tells the hub how much of it is requested and used
   loadline fleet --publish --member m1=m1.kubeconfig --member m2=m2.kubeconfig
       in the hub, for two members
+  loadline fleet --api karmada --kubeconfig karmada.kubeconfig --enable-scheduler-estimator
+      in place of karmada-scheduler
+  loadline fleet --api karmada --scheduler-name loadline --estimator m1=10.0.0.7:10352
+      beside it, for policies that say schedulerName: loadline
 
 What its account must be allowed with --api ocm:
   list, watch    managedclusters, managedclustersets, managedclustersetbindings, placements,
@@ -37,6 +41,14 @@ and in the hub:
   get, create    addonplacementscores.cluster.open-cluster-management.io, in the namespaces of the members
   patch          addonplacementscores/status, there
   create, patch  events.events.k8s.io, with --leader-elect
+  get, create, update
+                 leases.coordination.k8s.io, with --leader-elect
+
+What its account must be allowed with --api karmada:
+  list, watch    clusters.cluster.karmada.io; resourcebindings, clusterresourcebindings of work.karmada.io
+  get, patch     resourcebindings, clusterresourcebindings, and the status of both
+  get            services, in the namespace of --scheduler-estimator-service-namespace
+  create, patch  events.events.k8s.io
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect
 

@@ -47,6 +47,11 @@ pub const PLACEMENTS: Resource = Resource::ocm("v1beta1", "placements", "Placeme
 pub const PLACEMENT_DECISIONS: Resource = Resource::ocm("v1beta1", "placementdecisions", "PlacementDecision");
 pub const ADD_ON_PLACEMENT_SCORES: Resource =
     Resource::ocm("v1alpha1", "addonplacementscores", "AddOnPlacementScore");
+pub const KARMADA_CLUSTERS: Resource = Resource::new("cluster.karmada.io", "v1alpha1", "clusters", "Cluster");
+pub const RESOURCE_BINDINGS: Resource =
+    Resource::new("work.karmada.io", "v1alpha2", "resourcebindings", "ResourceBinding");
+pub const CLUSTER_RESOURCE_BINDINGS: Resource =
+    Resource::new("work.karmada.io", "v1alpha2", "clusterresourcebindings", "ClusterResourceBinding");
 pub const EVENTS: Resource = Resource::new("events.k8s.io", "v1", "events", "Event");
 pub const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases", "Lease");
 pub const DEFINITIONS: Resource =

@@ -1,0 +1,286 @@
+//! `loadline fleet --api karmada` on a real hub, beside the unmodified karmada-scheduler and in its place.
+//!
+//! Cluster a has ten nodes of 8 cpu and Karmada's own estimator, b has two of 16 and ours; both are found by their Services.
+//! What is judged is what the API server has.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+use loadline_testkit::karmada::{self, Channel, Decision, Karmada, Scheduler, Version};
+use loadline_testkit::running::PATIENCE;
+use loadline_testkit::{ControlPlane, Running};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+
+const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings";
+
+/// Two clusters: a's API server is also the hub.
+struct Fleet {
+    a: ControlPlane,
+    b: ControlPlane,
+}
+
+impl Fleet {
+    fn start_or_skip() -> Option<Self> {
+        let fleet = Self { a: karmada::plane_or_skip()?, b: ControlPlane::start_or_skip()? };
+        for (plane, count, cpu) in [(&fleet.a, 10, 8), (&fleet.b, 2, 16)] {
+            let room = json!({"cpu": cpu.to_string(), "memory": "64Gi", "pods": "110"});
+            for index in 0..count {
+                plane.add_node(&format!("node-{index}"), &Value::Null, &room).unwrap();
+            }
+        }
+        Some(fleet)
+    }
+
+    /// Registers both clusters, with estimators on these ports.
+    fn register(&self, a: u16, b: u16) -> Karmada<'_> {
+        let karmada = Karmada::install(&self.a).unwrap();
+        karmada.cluster("a", &summary(10, 8), a).unwrap();
+        karmada.cluster("b", &summary(2, 16), b).unwrap();
+        karmada
+    }
+
+    /// Karmada's estimator for a.
+    fn theirs(&self, version: Version) -> Running {
+        let running = karmada::estimator(version, &self.a.kubeconfig(), "a", &Channel::Plain, &[]).unwrap();
+        karmada::settle(&running, &self.a).unwrap();
+        running
+    }
+
+    /// Ours for b.
+    fn ours(&self) -> Running {
+        let config = self.b.kubeconfig();
+        let running = start(|port| {
+            vec![
+                "estimator".to_owned(),
+                format!("--cluster=b={}", config.display()),
+                "--bind-address=127.0.0.1".into(),
+                format!("--server-port={port}"),
+                "--health-probe-bind-address=0".into(),
+                "--metrics-bind-address=0".into(),
+            ]
+        });
+        running.wait_until(|said| said.contains("ready clusters=1 nodes=2")).unwrap();
+        running
+    }
+
+    /// Our controller, for bindings that name this scheduler.
+    fn controller(&self, scheduler: &str, flags: &[&str]) -> Running {
+        let config = self.a.kubeconfig();
+        start(|port| {
+            let mut all = vec![
+                "fleet".to_owned(),
+                "--api=karmada".into(),
+                format!("--kubeconfig={}", config.display()),
+                format!("--scheduler-name={scheduler}"),
+                format!("--http-bind-address=127.0.0.1:{port}"),
+                "--enable-scheduler-estimator".into(),
+            ];
+            all.extend(flags.iter().map(|&flag| flag.to_owned()));
+            all
+        })
+    }
+
+    /// Makes a binding and waits for the first decision about it, whoever makes it.
+    fn bind(&self, by: &Running, binding: &Value) -> Decision {
+        let name = binding["metadata"]["name"].as_str().unwrap();
+        self.a.create(BINDINGS, binding).unwrap();
+        let path = format!("{BINDINGS}?watch=1&fieldSelector=metadata.name%3D{name}");
+        for event in self.a.watch(&path, PATIENCE).unwrap() {
+            let object = event.unwrap()["object"].take();
+            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            if let Some(told) = conditions.iter().find(|condition| condition["type"] == "Scheduled") {
+                let text = |field: &str| told[field].as_str().unwrap().to_owned();
+                return Decision {
+                    clusters: targets(&object),
+                    reason: text("reason"),
+                    message: text("message"),
+                };
+            }
+        }
+        unreachable!("{name} was not decided about: {}", by.output())
+    }
+
+    fn binding(&self, name: &str) -> Value {
+        self.a.get(&format!("{BINDINGS}/{name}")).unwrap()
+    }
+
+    /// Who wrote to a binding.
+    fn writers(&self, name: &str) -> Vec<String> {
+        let fields = self.binding(name)["metadata"]["managedFields"].clone();
+        let mut names: Vec<String> = fields
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["manager"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn start(flags: impl Fn(u16) -> Vec<String>) -> Running {
+    Running::start("loadline", Path::new(env!("CARGO_BIN_EXE_loadline")), flags).unwrap()
+}
+
+/// What our controller answers.
+fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// What a cluster of so many nodes of that size says of itself: the sums.
+fn summary(nodes: u32, cpu: u32) -> Value {
+    let sum = |each: u32| (nodes * each).to_string();
+    json!({"allocatable": {"cpu": sum(cpu), "memory": format!("{}Gi", nodes * 64), "pods": sum(110)}})
+}
+
+fn targets(object: &Value) -> Vec<(String, i64)> {
+    let clusters = object["spec"]["clusters"].as_array().cloned().unwrap_or_default();
+    let one = |c: &Value| (c["name"].as_str().unwrap().to_owned(), c["replicas"].as_i64().unwrap_or(0));
+    let mut all: Vec<_> = clusters.iter().map(one).collect();
+    all.sort();
+    all
+}
+
+fn pairs(decision: &Decision) -> Vec<(&str, i64)> {
+    decision.clusters.iter().map(|(name, replicas)| (name.as_str(), *replicas)).collect()
+}
+
+fn weighted() -> Value {
+    json!({"replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"}}})
+}
+
+/// A binding of so many replicas of so much cpu, for that scheduler.
+fn asks(scheduler: &str, name: &str, replicas: i64, cpu: &str, placement: &Value) -> Value {
+    let requirements = json!({"resourceRequest": {"cpu": cpu}});
+    let mut binding = karmada::deployment(name, replicas, &requirements, placement);
+    binding["spec"]["schedulerName"] = scheduler.into();
+    binding
+}
+
+/// What both are asked: name, replicas, cpu of each, placement.
+fn questions() -> Vec<(&'static str, i64, &'static str, Value)> {
+    let mut only_b = karmada::aggregated();
+    only_b["clusterAffinity"] = json!({"clusterNames": ["b"]});
+    let mut nowhere = weighted();
+    nowhere["clusterAffinity"] = json!({"clusterNames": ["z"]});
+    vec![
+        // By sums 6 fit in a and 2 in b, by nodes none and 2.
+        ("large", 1, "12", karmada::aggregated()),
+        ("too-many", 3, "12", karmada::aggregated()),
+        // By nodes 10 × ⌊8/3⌋ = 20 and 2 × ⌊16/3⌋ = 10: 8 and 4.
+        ("many", 12, "3", weighted()),
+        ("only-b", 2, "9", only_b),
+        ("nowhere", 2, "1", nowhere),
+        ("everywhere", 2, "1", json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}})),
+    ]
+}
+
+#[test]
+fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
+    let Some(fleet) = Fleet::start_or_skip() else { return };
+    let (theirs, ours) = (fleet.theirs(Version::V1_18), fleet.ours());
+    let karmada = fleet.register(theirs.port(), ours.port());
+    let scheduler: Scheduler<'_> = karmada.scheduler(Version::V1_18, &Channel::Plain, &[]).unwrap();
+    // It keeps room for what it assigned, and theirs does not: for comparing, only for a moment.
+    let controller = fleet.controller("loadline", &["--promise-duration=1ms"]);
+    for (name, replicas, cpu, placement) in questions() {
+        let (own, other) = (format!("own-{name}"), format!("other-{name}"));
+        let made = fleet.bind(&controller, &asks("loadline", &own, replicas, cpu, &placement));
+        let expected = scheduler.bind(&asks("default-scheduler", &other, replicas, cpu, &placement)).unwrap();
+        assert_eq!(pairs(&made), pairs(&expected), "{name}: {made:?}, {expected:?}");
+        assert_eq!(made.reason, expected.reason, "{name}");
+        // Theirs says first in which step it was.
+        assert!(expected.message.ends_with(&made.message), "{name}: {made:?}, {expected:?}");
+        let applied = "/metadata/annotations/policy.karmada.io~1applied-placement";
+        let read = |name: &str| {
+            let text = fleet.binding(name).pointer(applied).cloned().unwrap_or_default();
+            text.as_str().map(|text| serde_json::from_str::<Value>(text).unwrap())
+        };
+        assert_eq!(read(&own), read(&other), "{name}");
+    }
+    for (name, ..) in questions() {
+        let (own, other) = (fleet.writers(&format!("own-{name}")), fleet.writers(&format!("other-{name}")));
+        assert!(own.iter().any(|by| by == "loadline-fleet"), "{name}: {own:?}");
+        assert!(!other.iter().any(|by| by == "loadline-fleet"), "{name}: {other:?}");
+        assert!(!own.iter().any(|by| other.contains(by) && by.contains("scheduler")), "{name}: {own:?}");
+    }
+    // Told to whoever looks at the Deployment.
+    let told = || {
+        let events = fleet.a.get("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
+        events["items"].as_array().unwrap().iter().any(|event| {
+            event["reportingController"] == "loadline-fleet"
+                && event["reason"] == "ScheduleBindingSucceed"
+                && event["regarding"]["kind"] == "Deployment"
+                && event["note"] == "Binding has been scheduled successfully. Result: {b:1}"
+        })
+    };
+    controller.wait_until(|_| told()).unwrap();
+
+    // And in full to whoever asks.
+    let told = get(controller.port(), "/explain/bindings/default/own-large");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["decision"]["targets"], json!([{"name": "b", "replicas": 1}]), "{told}");
+    let feasible = told["decision"]["feasible"].as_array().unwrap();
+    let counts = feasible.iter().flat_map(|one| one["estimates"].as_array().unwrap());
+    let counts = counts.filter(|one| one["by"] == "scheduler-estimator").map(|one| one["count"].as_i64());
+    assert_eq!(counts.collect::<Vec<_>>(), [Some(2), Some(0)], "b, which is chosen first, and a: {told}");
+    let metrics = get(controller.port(), "/metrics");
+    let attempts =
+        "karmada_scheduler_schedule_attempts_total{result=\"scheduled\",schedule_type=\"ReconcileSchedule\"}";
+    assert!(metrics.contains(attempts), "{metrics}");
+    let ready = "active\nclusters 2, bindings 12, ";
+    controller.wait_until(|_| get(controller.port(), "/readyz").starts_with(ready)).unwrap();
+
+    // Karmada's estimator of a goes away. Theirs would go by sums for b, too, and choose a; ours still knows of b.
+    drop(theirs);
+    let made = fleet.bind(&controller, &asks("loadline", "own-alone", 1, "12", &karmada::aggregated()));
+    assert_eq!(pairs(&made), [("b", 1)], "{made:?}");
+    assert!(made.message.contains("Without estimates of a: "), "{made:?}");
+}
+
+#[test]
+fn in_the_place_of_karmadas_nothing_moves_and_back_neither() {
+    let Some(fleet) = Fleet::start_or_skip() else { return };
+    // One that knows only the older form of questions.
+    let (theirs, ours) = (fleet.theirs(Version::V1_17), fleet.ours());
+    let karmada = fleet.register(theirs.port(), ours.port());
+    let name = |by: &str, name: &str| format!("{by}-{name}");
+    let default = "default-scheduler";
+    let state = |by: &str| -> Vec<(Vec<(String, i64)>, Value)> {
+        let read = |(question, ..): (&str, i64, &str, Value)| {
+            let object = fleet.binding(&name(by, question));
+            (targets(&object), object["metadata"]["generation"].clone())
+        };
+        questions().into_iter().map(read).collect()
+    };
+
+    let scheduler = karmada.scheduler(Version::V1_18, &Channel::Plain, &[]).unwrap();
+    for (question, replicas, cpu, placement) in questions() {
+        scheduler.bind(&asks(default, &name("old", question), replicas, cpu, &placement)).unwrap();
+    }
+    drop(scheduler);
+    let before = state("old");
+
+    // Ours takes over. What is new is decided about; what was there is looked at before, and left where it is.
+    let controller = fleet.controller(default, &["--leader-elect", "--promise-duration=1ms"]);
+    for (question, replicas, cpu, placement) in questions() {
+        fleet.bind(&controller, &asks(default, &name("new", question), replicas, cpu, &placement));
+    }
+    assert_eq!(state("old"), before, "nothing moved: {}", controller.output());
+    drop(controller);
+
+    // And back.
+    let after = state("new");
+    let scheduler = karmada.scheduler(Version::V1_18, &Channel::Plain, &[]).unwrap();
+    let last = scheduler.bind(&asks(default, "last", 1, "12", &karmada::aggregated())).unwrap();
+    assert_eq!(pairs(&last), [("b", 1)], "{last:?}");
+    assert_eq!((state("old"), state("new")), (before, after), "nothing moved");
+}

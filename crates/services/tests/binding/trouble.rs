@@ -1,0 +1,164 @@
+//! What when the hub misbehaves, or objects do?
+
+use crate::world::{World, aggregated, deployment};
+use loadline_apiserver::fault::{Action, Answer, Rule};
+use loadline_services::cluster::connection::Verb;
+use loadline_services::cluster::{Calls, lease};
+use serde_json::{Value, json};
+
+const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/*/resourcebindings";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_happens_to_a_write_the_decision_arrives_once_and_whole() {
+    let object = format!("{BINDINGS}/*");
+    let status = format!("{BINDINGS}/*/status");
+    let table = [
+        (Action::Answer(Answer::Conflict), &object, "somebody else wrote first"),
+        (Action::Answer(Answer::Conflict), &status, "somebody else told something first"),
+        (Action::Answer(Answer::Internal), &object, "the server is in trouble"),
+        (Action::Answer(Answer::Internal), &status, "the server is in trouble after the first half"),
+        (Action::DropRequest, &object, "the clusters never arrive"),
+        (Action::DropAnswer, &object, "nobody hears that they did"),
+        (Action::DropAnswer, &status, "nobody hears that the status did"),
+    ];
+    for (action, path, why) in table {
+        let world = World::new().await;
+        world.cluster("a", 10).await;
+        world.faults.add(Rule::new(action).verb("patch").path(path).nth(1));
+        let running = world.start(|_| {});
+        world.create(&world.bindings(), &deployment("web", 2, "1", &aggregated())).await;
+        let made = world.decided("web", |made| made.reason == "Success" && made.is_whole()).await;
+        assert_eq!(made.pairs(), [("a", 2)], "{why}");
+        assert_eq!(world.faults.log().len(), 1, "{why}: or nothing was tried");
+        running.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_wrote_meanwhile_is_not_overwritten() {
+    let world = World::new().await;
+    world.cluster("a", 10).await;
+    // Slow enough for others to come in between.
+    let slow = Action::Delay(std::time::Duration::from_millis(300));
+    world.faults.add(Rule::new(slow).verb("patch").path(&format!("{BINDINGS}/*")).nth(1));
+    let running = world.start(|_| {});
+    world.create(&world.bindings(), &deployment("web", 2, "1", &aggregated())).await;
+    let sent = async {
+        while world.faults.log().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, sent).await.expect("it is on its way");
+    // Somebody scales it, and somebody else tells how far it is.
+    world.change("web", &json!({"spec": {"replicas": 3}})).await;
+    let told =
+        json!({"conditions": [{"type": "FullyApplied", "status": "False", "reason": "r", "message": "m"}]});
+    world.status(&world.bindings(), "web", &told).await;
+    let made = world.decided("web", |made| made.pairs() == [("a", 3)]).await;
+    let conditions = made.object["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().any(|one| one["type"] == "FullyApplied"), "{conditions:?}");
+    let revisions = world.all().await;
+    assert_eq!(revisions[0]["spec"]["replicas"], 3);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_breaks_misses_nothing() {
+    let world = World::new().await;
+    world.cluster("a", 100).await;
+    let running = world.start(|_| {});
+    world.bind(&deployment("before", 1, "1", &aggregated())).await;
+    world.faults.disconnect();
+    world.create(&world.bindings(), &deployment("meanwhile", 1, "1", &aggregated())).await;
+    world.server.end_watches();
+    world.faults.reconnect();
+    world.decided("meanwhile", |made| made.reason == "Success").await;
+    world.faults.add(Rule::new(Action::ExpireWatch { after: 1 }));
+    world.server.end_watches();
+    for name in ["x", "y", "z"] {
+        let made = world.bind(&deployment(name, 1, "1", &aggregated())).await;
+        assert_eq!(made.reason, "Success");
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_make_no_sense_are_told_so_and_others_are_unaffected() {
+    let world = World::new().await;
+    world.cluster("a", 100).await;
+    // A cluster nobody can read is as if it were not there.
+    let odd = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "odd"},
+        "spec": {"resourceModels": [{"grade": -1}]}});
+    world.create(&world.clusters(), &odd).await;
+    let running = world.start(|_| {});
+    let mut quantity = deployment("quantity", 1, "much", &aggregated());
+    quantity["spec"]["replicaRequirements"]["resourceRequest"]["cpu"] = json!("much");
+    let mut placeless = deployment("placeless", 1, "1", &Value::Null);
+    placeless["spec"].as_object_mut().unwrap().remove("placement");
+    let mut twofold = aggregated();
+    twofold["clusterAffinity"] = json!({});
+    twofold["clusterAffinities"] = json!([{"affinityName": "x"}]);
+    let strange = json!({"replicaScheduling": {"replicaSchedulingType": "Sideways"}});
+    for (binding, told) in [
+        (quantity, "spec.replicaRequirements.resourceRequest.cpu"),
+        (placeless, "the binding has no placement"),
+        (deployment("twofold", 1, "1", &twofold), "clusterAffinity and clusterAffinities exclude each other"),
+        (deployment("strange", 1, "1", &strange), "expected Duplicated or Divided"),
+    ] {
+        let made = world.bind(&binding).await;
+        assert_eq!((made.status.as_str(), made.reason.as_str()), ("False", "SchedulerError"), "{told}");
+        assert!(made.message.contains(told), "{told}: {}", made.message);
+        assert_eq!(made.pairs(), []);
+    }
+    let made = world.bind(&deployment("sound", 1, "1", &aggregated())).await;
+    assert_eq!(made.pairs(), [("a", 1)]);
+    // One that is mended is decided about like any other.
+    let mended = json!({"spec": {"replicaRequirements": {"resourceRequest": {"cpu": "1"}}}});
+    world.change("quantity", &mended).await;
+    world.decided("quantity", |made| made.reason == "Success").await;
+    running.end().await;
+}
+
+/// What was asked of the hub: verb, resource and part.
+fn asked(calls: &Calls) -> Vec<(Verb, &'static str, &'static str)> {
+    calls.record().into_keys().map(|(call, _)| (call.verb, call.resource.plural, call.subresource)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_leads_and_the_other_goes_on_where_it_ended() {
+    let world = World::new().await;
+    world.cluster("a", 100).await;
+    let start = |identity: &str| {
+        let options = lease::Options::new("kube-system", "loadline-fleet");
+        let (lease, calls) = (options.check(&options.lock(identity)).unwrap(), Calls::default());
+        let counted = calls.clone();
+        let running = world.start(move |options| (options.lease, options.calls) = (Some(lease), counted));
+        (running, calls)
+    };
+    let (first, did) = start("first");
+    world.bind(&deployment("one", 1, "1", &aggregated())).await;
+    let (second, will_do) = start("second");
+    world.bind(&deployment("two", 1, "1", &aggregated())).await;
+    let writes =
+        |calls: &Calls| asked(calls).iter().any(|(verb, of, _)| *verb == Verb::Patch && *of != "events");
+    assert_eq!((writes(&did), writes(&will_do)), (true, false), "one that stands by writes nothing");
+    first.end().await;
+    world.count("patch", "/apis/work.karmada.io/**");
+    world.bind(&deployment("three", 1, "1", &aggregated())).await;
+    assert!(writes(&will_do));
+    assert_eq!((world.about("one"), world.about("two")), (vec![], vec![]), "what was decided stays decided");
+    second.end().await;
+    // No more than the guide says it must be allowed.
+    let bindings = ["resourcebindings", "clusterresourcebindings"];
+    for (verb, of, part) in asked(&did).into_iter().chain(asked(&will_do)) {
+        let allowed = match verb {
+            Verb::List | Verb::Watch => of == "clusters" || bindings.contains(&of),
+            Verb::Patch => bindings.contains(&of) || of == "events",
+            Verb::Get => bindings.contains(&of) || ["leases", "services"].contains(&of),
+            Verb::Create => ["events", "leases"].contains(&of),
+            Verb::Update => of == "leases",
+            Verb::Delete => false,
+        };
+        assert!(allowed, "{verb} {of}/{part}");
+    }
+}
