@@ -276,12 +276,12 @@ fn by_cpu(number: usize) -> Value {
 }
 
 /// How long each change took to be published.
-async fn latency(side: Side, size: usize) -> Result<Vec<Duration>> {
+async fn latency(side: Side, count: usize) -> Result<Vec<Duration>> {
     let plane = ControlPlane::setup().start()?;
-    let stage = Stage::new(&plane, size).await?;
-    stage.placements((0..size).map(by_cpu)).await?;
+    let stage = Stage::new(&plane, count).await?;
+    stage.placements((0..count).map(by_cpu)).await?;
     let _decider = Decider::start(side, stage.ocm)?;
-    stage.rate(size)?;
+    stage.rate(count)?;
     let path = format!(
         "{}?watch=1&fieldSelector=metadata.name%3Dp00000-decision-1",
         PLACEMENT_DECISIONS.collection("team")

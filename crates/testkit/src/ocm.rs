@@ -197,7 +197,7 @@ impl<'a> Ocm<'a> {
         ])
     }
 
-    fn start(&self, election: &[&str]) -> Result<Controller<'a>, Error> {
+    fn start(self, election: &[&str]) -> Result<Controller<'a>, Error> {
         let program = parts::find(ROW)?;
         // The control plane's own certificate, so that whoever trusts one trusts the other.
         let file = |name: &str| self.plane.folder().join(name);

@@ -184,15 +184,12 @@ impl Hub {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        match timeout(PATIENCE, found).await {
-            Ok(found) => found,
-            Err(_) => panic!(
-                "no {what}; {:#?}; decisions {:#?}; log {:?}",
-                self.status.lock().unwrap().readiness(),
-                self.list(PLACEMENT_DECISIONS).await,
-                self.log()
-            ),
+        if let Ok(found) = timeout(PATIENCE, found).await {
+            return found;
         }
+        let decisions = self.list(PLACEMENT_DECISIONS).await;
+        let status = self.status.lock().unwrap().readiness();
+        panic!("no {what}; {status:#?}; decisions {decisions:#?}; log {:?}", self.log());
     }
 
     /// The placement, once it says it has so many clusters.

@@ -188,7 +188,7 @@ impl State {
     fn slice_changed(&mut self, change: Change<Slice, Option<Published>>) {
         for (meta, known) in change.deleted {
             let owner = known.as_ref().and_then(|known| owner(&known.slice));
-            self.slice_is(&meta.key, owner, None);
+            self.slice_is(&meta.key, owner.as_ref(), None);
         }
         let Some((meta, Some(slice))) = change.applied else { return };
         let (key, slice) = (meta.key.clone(), Arc::new(slice));
@@ -196,12 +196,12 @@ impl State {
         let before = known.as_ref().and_then(|known| owner(&known.slice));
         *known = Some(Published { meta, slice: slice.clone() });
         let owner = owner(&slice).or(before);
-        self.slice_is(&key, owner, Some(&slice));
+        self.slice_is(&key, owner.as_ref(), Some(&slice));
     }
 
     /// A slice is so, or is not there. Those of a job under way are looked at when it is over.
-    fn slice_is(&mut self, key: &Key, owner: Option<Key>, slice: Option<&Arc<Slice>>) {
-        if let Some(about) = owner.as_ref().and_then(|owner| self.held.get_mut(owner)) {
+    fn slice_is(&mut self, key: &Key, owner: Option<&Key>, slice: Option<&Arc<Slice>>) {
+        if let Some(about) = owner.and_then(|owner| self.held.get_mut(owner)) {
             about.insert(key.clone());
             return;
         }
