@@ -239,9 +239,10 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     let ready = "active\nclusters 2, bindings 12, ";
     controller.wait_until(|_| get(controller.port(), "/readyz").starts_with(ready)).unwrap();
 
-    // Karmada's estimator of a goes away. Theirs would go by sums for b, too, and choose a; ours still knows of b.
+    // Karmada's estimator of a goes away. Theirs would go by sums for b, too, and choose a; ours still knows of b. It is
+    // asked something new: what was answered a moment ago would be used again.
     drop(theirs);
-    let made = fleet.bind(&controller, &asks("loadline", "own-alone", 1, "12", &karmada::aggregated()));
+    let made = fleet.bind(&controller, &asks("loadline", "own-alone", 1, "13", &karmada::aggregated()));
     assert_eq!(pairs(&made), [("b", 1)], "{made:?}");
     assert!(made.message.contains("Without estimates of a: "), "{made:?}");
 }
