@@ -181,7 +181,11 @@ fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: 
     let regarding = Regarding::new(PLACEMENTS, &job.placement);
     let uid_of = |name: &str| {
         let written = done.slices.iter().map(|(meta, _)| meta).chain(&done.deleted);
-        written.filter(|meta| &*meta.key.name == name).map(|meta| meta.uid.clone()).next_back().unwrap_or_default()
+        written
+            .filter(|meta| &*meta.key.name == name)
+            .map(|meta| meta.uid.clone())
+            .next_back()
+            .unwrap_or_default()
     };
     for event in &job.outcome.events {
         let related = event.slice.as_ref().map(|name| {
