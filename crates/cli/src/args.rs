@@ -30,7 +30,7 @@ Services:
   fleet       Decide which clusters of a fleet get what, or tell the hub how loaded one is
 
 Questions:
-  explain     Say why a pod is where it is, what the agent of a node does, or why a placement selects whom
+  explain     Say why: where a pod is, what an agent does, whom a placement or binding gets
   what-if     Say what would be decided, and why
   policy      Say what a load policy means, or what is wrong with it
   config      Print what a scheduler's configuration comes to

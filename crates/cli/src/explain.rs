@@ -2,6 +2,7 @@
 //! what does the agent of a node see and do? Asked of the agent.
 
 pub mod args;
+pub mod binding;
 pub mod node;
 mod table;
 

@@ -67,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fleet(args) => block_on_one(fleet::run(&args)),
         Command::Explain(explain::args::Explain::Pod(args)) => block_on(explain::pod(&args)),
         Command::Explain(explain::args::Explain::Node(args)) => block_on_one(explain::node::run(&args)),
+        Command::Explain(explain::args::Explain::Binding(args)) => block_on_one(explain::binding::run(&args)),
         Command::Explain(explain::args::Explain::Placement(args)) => {
             block_on_one(what_if::place::explain(&args))
         }

@@ -225,7 +225,7 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     controller.wait_until(|_| told()).unwrap();
 
     // And in full to whoever asks.
-    let told = get(controller.port(), "/explain/bindings/default/own-large");
+    let told = get(controller.port(), "/debug/explain/bindings/default/own-large");
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["decision"]["targets"], json!([{"name": "b", "replicas": 1}]), "{told}");
     let feasible = told["decision"]["feasible"].as_array().unwrap();

@@ -28,6 +28,32 @@ pub enum Explain {
     /// another one. All that decides is in the hub, so whoever publishes, the answer is the same. Nothing is changed.
     #[command(after_help = PLACEMENT_EXAMPLES)]
     Placement(Placement),
+    /// Say which clusters a binding of Karmada gets, how many replicas each, and why
+    ///
+    /// Asks a running `loadline fleet --api karmada`: what was last decided, who was filtered by what, what every estimator
+    /// said and how long ago, and what would be decided now.
+    #[command(after_help = BINDING_EXAMPLES)]
+    Binding(Binding),
+}
+
+const BINDING_EXAMPLES: &str = "\
+Examples:
+  loadline explain binding shop/web-deployment --controller http://127.0.0.1:8095
+      asks a running `loadline fleet --api karmada --http-bind-address 127.0.0.1:8095`
+
+Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or when there is no such binding.";
+
+#[derive(Debug, Args)]
+pub struct Binding {
+    /// The binding, NAMESPACE/NAME; NAME alone for a `ClusterResourceBinding`
+    #[arg(value_name = "BINDING")]
+    pub name: String,
+    /// Where the controller serves /metrics
+    #[arg(long, value_name = "URL")]
+    pub controller: String,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
 }
 
 const PLACEMENT_EXAMPLES: &str = "\

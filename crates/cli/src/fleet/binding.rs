@@ -236,11 +236,11 @@ fn router(asker: Asker) -> Router {
     let of_cluster = answer.clone();
     Router::new()
         .route(
-            "/explain/bindings/{namespace}/{name}",
+            "/debug/explain/bindings/{namespace}/{name}",
             get(move |Path((namespace, name)): Path<(String, String)>| answer(Key::new(namespace, name))),
         )
         .route(
-            "/explain/bindings/{name}",
+            "/debug/explain/bindings/{name}",
             get(move |Path(name): Path<String>| of_cluster(Key::new("", name))),
         )
 }

@@ -1,7 +1,7 @@
 //! How many replicas fit in each member? Estimators, asked in parallel over gRPC.
 //!
 //! Each cluster has its own estimator, its own connection and its own deadline: one that is dead, hangs or answers
-//! nonsense loses its own vote and nobody else's. After [`link::STRIKES`] failures in a row it is not waited for any more;
+//! nonsense loses its own vote and nobody else's. After three failures in a row it is not waited for any more;
 //! every now and then it is asked on the side, and counts again once it answers.
 //!
 //! The same question is not asked twice within [`Options::fresh`]. What is on its way to a cluster is a part of the
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | where does an estimator listen | [`address`] |
 //! | how is it reached | [`transport`] |
-//! | is it worth asking | [`link`] |
+//! | is it worth asking | `link` |
 
 pub mod address;
 mod link;
