@@ -6,12 +6,14 @@
 //! | `ManagedCluster`, its sets and their bindings, its scores | facts of a fleet | [`fleet`] |
 //! | how much of a member is taken, told to the hub | [`loadline_core::member::Summary`], written | [`published`] |
 //! | `PlacementDecision` | [`loadline_core::place::Slice`], both ways | [`decision`] |
+//! | what OCM's debug endpoint answers | made of a [`loadline_core::place::Report`] | [`debug`] |
 //! | expressions of predicates | answers of a [`loadline_core::place::Judge`] | [`cel`] |
 //!
 //! What a schema refuses ([`DEFINITIONS`]) is for whoever holds the object against it; here everything is read that can
 //! be, and the engine says what is wrong with the rest.
 
 pub mod cel;
+pub mod debug;
 pub mod decision;
 pub mod defaults;
 pub mod fleet;

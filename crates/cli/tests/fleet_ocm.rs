@@ -167,6 +167,8 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
         placement(ocm, &format!("theirs-{number:02}"), spec);
     }
     theirs.settle().unwrap();
+    let names: Vec<String> = said(ocm).into_keys().collect();
+    let tables: Vec<Value> = names.iter().map(|name| theirs.tables(TEAM, name).unwrap()).collect();
     drop(theirs);
     let (decisions, words) = (published(ocm), said(ocm));
     assert_eq!(words.len(), 2 * all.len());
@@ -175,6 +177,32 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
     // Ours leaves every object of theirs as it is, revisions included.
     same(&published(ocm), &decisions);
     same(&said(ocm), &words);
+    // Asked why, it tells what the other told, of all that have candidates. (Theirs asks clusters of other sets, too.)
+    let mut compared = 0;
+    for (name, theirs) in names.iter().zip(&tables) {
+        let answer = ours.get(&format!("/debug/placements/{TEAM}/{name}"));
+        let ours: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        if ours["clusters"].as_array().unwrap().is_empty() {
+            continue;
+        }
+        let by_name = |tables: &Value| -> BTreeMap<String, Value> {
+            let all = tables["prioritizeResults"].as_array().cloned().unwrap_or_default();
+            let counts = all.into_iter().filter(|table| table["weight"] != 0 && table["scores"] != json!({}));
+            counts.map(|table| (table["name"].as_str().unwrap().to_owned(), table)).collect()
+        };
+        same(&by_name(&ours), &by_name(theirs));
+        // This version of theirs does not add them up yet.
+        for total in ours["aggregatedScores"].as_array().unwrap() {
+            let points = |table: &Value| {
+                let points = table["scores"][total["clusterName"].as_str().unwrap()].as_i64();
+                points.unwrap_or(0) * table["weight"].as_i64().unwrap()
+            };
+            let sum: i64 = by_name(theirs).values().map(points).sum();
+            assert_eq!(total["score"], sum, "{name}: {total}");
+        }
+        compared += by_name(&ours).len();
+    }
+    assert!(compared > 40, "{compared} tables");
 }
 
 /// A kubeconfig for an account that may do what the shipped file says, and nothing else.
