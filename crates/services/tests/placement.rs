@@ -98,8 +98,9 @@ async fn what_no_placement_reads_changes_nothing_and_what_one_reads_changes_it()
     hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "16"}}})).await;
     hub.selected("web", &["c002"]).await;
     hub.quiet().await;
-    // The two changes, the decision that follows, and in the status when scores were published.
-    assert_eq!(hub.writes() - before, 4, "{:?}", &hub.log()[before..]);
+    // The two changes, the decision that follows, and in the status when scores were published, if that is another second.
+    let written = hub.writes() - before;
+    assert!((3..=4).contains(&written), "{:?}", &hub.log()[before..]);
     running.end().await;
 }
 
@@ -170,7 +171,7 @@ async fn a_score_that_expires_moves_the_decision() {
         hub.cluster(number, &json!({})).await;
     }
     let running = Running::start(&hub);
-    let until = Timestamp::now() + SignedDuration::from_secs(2);
+    let until = Timestamp::now() + SignedDuration::from_secs(8);
     for (cluster, value, until) in [("c000", 10, None), ("c001", 90, Some(until))] {
         hub.namespace(cluster).await;
         let object = json!({"metadata": {"name": "load"}});
@@ -199,12 +200,12 @@ async fn a_toleration_that_ends_moves_the_decision() {
     let running = Running::start(&hub);
     hub.placement(
         "web",
-        &json!({"tolerations": [{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 3}]}),
+        &json!({"tolerations": [{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 8}]}),
     )
     .await;
     hub.selected("web", &["c000", "c001"]).await;
     hub.selected("web", &["c001"]).await;
-    assert!(Timestamp::now() > added + SignedDuration::from_secs(3));
+    assert!(Timestamp::now() > added + SignedDuration::from_secs(8));
     running.end().await;
 }
 

@@ -109,7 +109,7 @@ async fn one_that_is_dead_hangs_or_talks_nonsense_loses_only_its_own_vote() {
         options.asked = Some(questions);
         options.estimators = Some(estimators::Options {
             addresses: Addresses { fixed, ..Addresses::default() },
-            timeout: Duration::from_millis(500),
+            timeout: Duration::from_secs(5),
             ..estimators::Options::default()
         });
     });
@@ -123,7 +123,7 @@ async fn one_that_is_dead_hangs_or_talks_nonsense_loses_only_its_own_vote() {
     for name in ["dead", "garbage", "hung"] {
         assert!(made.message.contains(&format!("{name}: ")), "{name} is named: {}", made.message);
     }
-    assert!(made.message.contains("hung: no answer within 500ms"), "{}", made.message);
+    assert!(made.message.contains("hung: no answer within 5s"), "{}", made.message);
 
     let key = loadline_core::object::Key::new("default", "large");
     let told = asker.explain(key).await.unwrap().unwrap();
@@ -152,7 +152,7 @@ async fn one_that_hangs_is_not_waited_for_again_and_again() {
         let fixed = [("hung".to_owned(), address.to_string())].into();
         let addresses =
             Addresses { fixed, shared: Some(serving.address.to_string()), ..Addresses::default() };
-        let timeout = Duration::from_millis(300);
+        let timeout = Duration::from_secs(2);
         options.estimators =
             Some(estimators::Options { addresses, timeout, ..estimators::Options::default() });
     });
@@ -169,7 +169,7 @@ async fn one_that_hangs_is_not_waited_for_again_and_again() {
     // Three in a row, and once in a while since.
     assert!(connections.load(Ordering::Relaxed) < 20, "{connections:?} of 40 asked it");
     let told = async {
-        while !running.status.readiness().progress.contains("estimator of hung: no answer within 300ms") {
+        while !running.status.readiness().progress.contains("estimator of hung: no answer within 2s") {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
