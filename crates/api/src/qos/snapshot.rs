@@ -313,7 +313,10 @@ fn state(at: &At<'_, '_>) -> State {
             container: at.get("container").needed().into(),
             original_us: us("originalQuotaUs"),
             written_us: us("writtenQuotaUs"),
-            unsure_us: at.get("unsureQuotaUs").int(),
+            unsure_us: {
+                let unsure = at.get("unsureQuotasUs");
+                unsure.items().filter_map(|at| at.int()).collect()
+            },
             rules: rules.items().map(|at| Arc::new(rule_name(&at))).collect(),
         }
     };
@@ -382,8 +385,8 @@ pub fn render_state(state: &State) -> Value {
         if !entry.uid.is_empty() {
             out["uid"] = json!(&*entry.uid);
         }
-        if let Some(us) = entry.unsure_us {
-            out["unsureQuotaUs"] = json!(us);
+        if !entry.unsure_us.is_empty() {
+            out["unsureQuotasUs"] = json!(entry.unsure_us);
         }
         out
     };

@@ -187,7 +187,7 @@ impl<'a> Stage<'a> {
         let journal = self.journal();
         let all = journal["state"]["throttled"].as_array()?;
         let of = all.iter().find(|one| one["pod"] == format!("default/{name}"))?;
-        Some((of["writtenQuotaUs"].as_i64()?, of["unsureQuotaUs"].as_i64()))
+        Some((of["writtenQuotaUs"].as_i64()?, of["unsureQuotasUs"][0].as_i64()))
     }
 
     /// The reasons of the events about an object.

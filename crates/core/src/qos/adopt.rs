@@ -20,7 +20,7 @@ pub fn adopt(pods: &[Pod]) -> Vec<Throttled> {
                 container: container.name.clone(),
                 original_us,
                 written_us,
-                unsure_us: None,
+                unsure_us: Vec::new(),
                 rules: Vec::new(),
             })
         });

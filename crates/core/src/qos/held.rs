@@ -7,6 +7,9 @@ use crate::object::Key;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// So many writes without an answer are remembered of a container.
+const MOST_UNSURE: usize = 8;
+
 /// A container that is slowed down.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -35,7 +38,13 @@ impl Entry {
         let after = if self.over { self.throttled.original_us } else { self.throttled.written_us };
         let before = self.before.as_ref();
         let written_us = before.map_or(self.throttled.original_us, |before| before.written_us);
-        Throttled { written_us, unsure_us: Some(after), ..self.throttled.clone() }
+        // One that did not arrive the last time may do so after this one.
+        let mut unsure_us = before.map_or_else(Vec::new, |before| before.unsure_us.clone());
+        unsure_us.retain(|us| *us != after);
+        unsure_us.push(after);
+        let oldest = unsure_us.len().saturating_sub(MOST_UNSURE);
+        unsure_us.drain(..oldest);
+        Throttled { written_us, unsure_us, ..self.throttled.clone() }
     }
 
     /// What is remembered of it after this cycle.
@@ -75,12 +84,13 @@ impl<'s> Held<'s> {
                 let entry = &mut self.entries[*at];
                 if !entry.throttled.is_of(pod) {
                     entry.over = true;
-                } else if let Some(us) = entry.throttled.unsure_us
-                    && container.quota.us() == Some(us)
+                } else if let Some(us) = container.quota.us()
+                    && entry.throttled.unsure_us.contains(&us)
                 {
-                    (entry.throttled.written_us, entry.throttled.unsure_us) = (us, None);
-                    // It turned out to have everything back.
-                    entry.over = us == entry.throttled.original_us;
+                    entry.throttled.written_us = us;
+                    entry.throttled.unsure_us.retain(|unsure| *unsure != us);
+                    // It turned out to have everything back, and nothing is on its way.
+                    entry.over = us == entry.throttled.original_us && entry.throttled.unsure_us.is_empty();
                 }
             }
         }
@@ -104,7 +114,7 @@ impl<'s> Held<'s> {
                 container: container.name.clone(),
                 original_us: live,
                 written_us: us,
-                unsure_us: None,
+                unsure_us: Vec::new(),
                 rules: rules.to_vec(),
             };
             self.entries.push(Entry { throttled, before: None, fresh: true, over: false });
@@ -119,7 +129,7 @@ impl<'s> Held<'s> {
         }
         (*fresh, *over) = (true, false);
         known.uid = pod.uid.clone();
-        (known.written_us, known.unsure_us) = (us, None);
+        (known.written_us, known.unsure_us) = (us, Vec::new());
         known.rules.extend(rules.iter().cloned());
         known.rules.sort();
         known.rules.dedup();
@@ -142,7 +152,7 @@ impl<'s> Held<'s> {
         let entry = &mut self.entries[*at];
         entry.before = Some(entry.throttled.clone());
         match quota.and_then(CpuQuota::us) {
-            Some(us) => (entry.throttled.written_us, entry.throttled.unsure_us) = (us, None),
+            Some(us) => (entry.throttled.written_us, entry.throttled.unsure_us) = (us, Vec::new()),
             None => entry.over = true,
         }
     }

@@ -80,7 +80,7 @@ impl Work<'_> {
             }
             let original = CpuQuota::from_us(entry.original_us);
             let room = Room { original, left, at_once };
-            let raised = if entry.unsure_us.is_some() && container.quota == original {
+            let raised = if !entry.unsure_us.is_empty() && container.quota == original {
                 // It has everything back, unless the write nobody knows of is still on its way: once more, after that one.
                 Some(Raised { quota: original, added: Level::ZERO, back: true })
             } else {
@@ -94,7 +94,7 @@ impl Work<'_> {
                 }
             }
             self.held.raise(pod, container, (!raised.back).then_some(raised.quota));
-            if raised.quota != container.quota || entry.unsure_us.is_some() {
+            if raised.quota != container.quota || !entry.unsure_us.is_empty() {
                 self.note_raise(container, &entry, raised, targets, by);
             }
         }

@@ -163,7 +163,7 @@ mod tests {
                 container: "main".into(),
                 original_us: -1,
                 written_us: 20_000,
-                unsure_us: Some(16_000),
+                unsure_us: vec![16_000],
                 rules: vec![rule],
             }],
             evictions: vec![Eviction {

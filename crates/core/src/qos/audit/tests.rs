@@ -224,7 +224,7 @@ fn what_is_given_back_is_measured_and_teaches_nothing() {
         container: "main".into(),
         original_us: -1,
         written_us: 50_000,
-        unsure_us: None,
+        unsure_us: Vec::new(),
         rules: vec![name],
     });
     let mut audit = noted(&policy, &now);

@@ -26,7 +26,7 @@ pub(super) fn held(used: f64, pods: &[(&str, f64, i64)]) -> NodeSnapshot {
             container: "main".into(),
             original_us: -1,
             written_us: *quota,
-            unsure_us: None,
+            unsure_us: Vec::new(),
             rules: vec![name("a")],
         });
         now.pods.push(one);

@@ -205,7 +205,7 @@ fn a_write_nobody_knows_the_outcome_of_is_found_in_the_quota_there_is() {
     assert_eq!(writes(&first), [("a", 160_000)]);
     let state = first.settle(&Results::unknown(&first));
     let entry = &state.throttled[0];
-    assert_eq!((entry.original_us, entry.written_us, entry.unsure_us), (-1, -1, Some(160_000)));
+    assert_eq!((entry.original_us, entry.written_us, &*entry.unsure_us), (-1, -1, &[160_000][..]));
     for (why, quota, written, warned) in [
         ("it was written: given back", CpuQuota::Us(160_000), &[("a", -1)][..], false),
         ("it was not, or not yet: what it had is written after it", CpuQuota::Unlimited, &[("a", -1)], false),
@@ -218,6 +218,32 @@ fn a_write_nobody_knows_the_outcome_of_is_found_in_the_quota_there_is() {
         assert_eq!(!then.steps.warnings.is_empty(), warned, "{why}: {:?}", then.steps.warnings);
         let kept = then.as_planned().throttled.len();
         assert_eq!(kept, usize::from(quota == CpuQuota::Unknown), "{why}");
+    }
+}
+
+#[test]
+fn of_several_writes_without_an_answer_whichever_arrives_last_is_ours() {
+    // A fifth less of 2 cores is 160 000 µs; in the next cycle it uses 1.5, and a fifth less of that is 120 000 µs.
+    let busy = snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 2.0)]);
+    let first = plan(&squeeze(), &busy);
+    let state = first.settle(&Results::unknown(&first));
+    let again = NodeSnapshot { state, ..snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 1.5)]) };
+    let second = plan(&squeeze(), &again);
+    assert_eq!(writes(&second), [("a", 120_000)]);
+    let state = second.settle(&Results::unknown(&second));
+    assert_eq!(
+        (state.throttled[0].written_us, &*state.throttled[0].unsure_us),
+        (-1, &[160_000, 120_000][..])
+    );
+    let no_rules = policy(vec![], vec![]);
+    for (late, other) in [(160_000, 120_000), (120_000, 160_000)] {
+        let then = plan(&no_rules, &calm_with(state.clone(), CpuQuota::Us(late)));
+        assert_eq!(writes(&then), [("a", -1)], "{late} was ours, and is given back");
+        // That, too, is not answered; the other arrives after all.
+        let unknown = then.settle(&Results::unknown(&then));
+        let last = plan(&no_rules, &calm_with(unknown, CpuQuota::Us(other)));
+        assert_eq!(writes(&last), [("a", -1)], "{other} was ours as well");
+        assert_eq!(last.as_planned().throttled, []);
     }
 }
 
