@@ -138,6 +138,11 @@ impl Service {
         String::from_utf8_lossy(&answer.stdout).into_owned()
     }
 
+    /// Everything it has said.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

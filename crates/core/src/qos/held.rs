@@ -126,10 +126,12 @@ impl<'s> Held<'s> {
             // Somebody else changed it since, or it is another pod: what is there now is what it had.
             known.original_us = live;
             known.rules.clear();
+            known.unsure_us.clear();
         }
         (*fresh, *over) = (true, false);
         known.uid = pod.uid.clone();
-        (known.written_us, known.unsure_us) = (us, Vec::new());
+        // What was not answered stays in mind: it may arrive after one that is.
+        known.written_us = us;
         known.rules.extend(rules.iter().cloned());
         known.rules.sort();
         known.rules.dedup();
@@ -152,7 +154,7 @@ impl<'s> Held<'s> {
         let entry = &mut self.entries[*at];
         entry.before = Some(entry.throttled.clone());
         match quota.and_then(CpuQuota::us) {
-            Some(us) => (entry.throttled.written_us, entry.throttled.unsure_us) = (us, Vec::new()),
+            Some(us) => entry.throttled.written_us = us,
             None => entry.over = true,
         }
     }

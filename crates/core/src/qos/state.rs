@@ -38,8 +38,8 @@ pub struct Throttled {
     pub original_us: i64,
     /// What it was given last, for certain.
     pub written_us: i64,
-    /// What it may have been given after that, the newest last: writes whose outcome nobody knows. Each may still arrive,
-    /// in any order.
+    /// What else it may have been given, the newest last: writes whose outcome nobody knows. Each may still arrive, in any
+    /// order, also after what was written for certain.
     pub unsure_us: Vec<i64>,
     /// Because of which rules.
     pub rules: Vec<Arc<RuleName>>,

@@ -248,6 +248,25 @@ fn of_several_writes_without_an_answer_whichever_arrives_last_is_ours() {
 }
 
 #[test]
+fn a_write_that_arrives_after_a_later_one_was_answered_is_ours() {
+    let busy = snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 2.0)]);
+    let first = plan(&squeeze(), &busy);
+    let state = first.settle(&Results::unknown(&first));
+    let again = NodeSnapshot { state, ..snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 1.5)]) };
+    let state = plan(&squeeze(), &again).as_planned();
+    assert_eq!((state.throttled[0].written_us, &*state.throttled[0].unsure_us), (120_000, &[160_000][..]));
+    let no_rules = policy(vec![], vec![]);
+    for (quota, written, warned) in
+        [(120_000, &[("a", -1)][..], false), (160_000, &[("a", -1)], false), (50_000, &[], true)]
+    {
+        let then = plan(&no_rules, &calm_with(state.clone(), CpuQuota::Us(quota)));
+        assert_eq!(writes(&then), written, "{quota}");
+        assert_eq!(!then.steps.warnings.is_empty(), warned, "{quota}: {:?}", then.steps.warnings);
+        assert_eq!(then.as_planned().throttled, [], "{quota}");
+    }
+}
+
+#[test]
 fn giving_back_that_was_cut_short_ends_with_everything_given_back() {
     let now = held(5000.0, &[("a", 1.6, 160_000)]);
     let mut gone = now.clone();
