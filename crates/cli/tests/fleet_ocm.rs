@@ -203,6 +203,14 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
         compared += by_name(&ours).len();
     }
     assert!(compared > 40, "{compared} tables");
+    let metrics = ours.get("/metrics");
+    for wanted in [
+        "scheduling_scheduling_duration_seconds_count{name=\"placement_scheduling\"} ",
+        "scheduling_bind_duration_seconds_count{name=\"placement_scheduling\"} ",
+        "loadline_placement_objects{resource=\"managedclusters\"} 40",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} is not in {metrics}");
+    }
 }
 
 /// A kubeconfig for an account that may do what the shipped file says, and nothing else.

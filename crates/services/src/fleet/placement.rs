@@ -48,6 +48,8 @@ const JOBS: usize = 32;
 const WAITING: usize = 1024;
 /// How long writes under way may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest without a look at the clock, which somebody may set.
 const LOOK: Duration = Duration::from_secs(30);
 /// Placements with a problem, and selected clusters, that are named.
@@ -96,8 +98,11 @@ impl Questions {
     /// What would be decided for a placement now, and why; none if it is not known, or nothing runs.
     pub async fn ask(&self, placement: Key) -> Option<Report> {
         let (answer, answered) = oneshot::channel();
-        self.0.get()?.send(Message::Asked(Question { placement, answer })).await.ok()?;
-        answered.await.ok()?
+        let asked = async {
+            self.0.get()?.send(Message::Asked(Question { placement, answer })).await.ok()?;
+            answered.await.ok()?
+        };
+        tokio::time::timeout(PATIENCE, asked).await.ok()?
     }
 }
 
@@ -168,6 +173,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             // Writes go out before the next are decided.
             tokio::task::yield_now().await;
         }
+        options.metrics.count(&state.kinds());
         options.status.set(readiness(&state, leads, in_flight.len()));
     }
     let _ = tokio::time::timeout(GOODBYE, async { while in_flight.join_next().await.is_some() {} }).await;

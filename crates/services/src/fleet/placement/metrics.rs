@@ -22,8 +22,8 @@ pub struct Metrics {
     cel: Named,
     pub decided: Counter,
     pub failures: Counter,
-    pub placements: Gauge,
-    pub clusters: Gauge,
+    /// How many there are of each kind.
+    objects: Family<[(&'static str, &'static str); 1], Gauge>,
 }
 
 /// From a microsecond to a quarter of an hour.
@@ -40,8 +40,7 @@ impl Default for Metrics {
             cel: named(),
             decided: Counter::default(),
             failures: Counter::default(),
-            placements: Gauge::default(),
-            clusters: Gauge::default(),
+            objects: Family::default(),
         }
     }
 }
@@ -67,8 +66,7 @@ impl Metrics {
             let own = registry.sub_registry_with_prefix("loadline_placement");
             own.register("decisions", "Placements decided", self.decided.clone());
             own.register("write_failures", "Placements that could not be written", self.failures.clone());
-            own.register("placements", "Placements there are", self.placements.clone());
-            own.register("clusters", "Clusters there are", self.clusters.clone());
+            own.register("objects", "Objects there are, by kind", self.objects.clone());
         });
     }
 
@@ -76,6 +74,14 @@ impl Metrics {
     pub(super) fn decided(&self, took: Duration) {
         self.decided.inc();
         self.scheduling.get_or_create(&NAME).observe(took.as_secs_f64());
+    }
+
+    /// So many there are of each kind.
+    pub(super) fn count(&self, kinds: &[(&'static str, usize, Option<&str>)]) {
+        for (kind, count, _) in kinds {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.objects.get_or_create(&[("resource", *kind)]).set(count);
+        }
     }
 
     /// What was decided was written in this time.
