@@ -56,7 +56,7 @@ fn json(value: &Value) -> Response {
 }
 
 /// `namespace/name`, or a name in `default`.
-fn key(text: &str) -> Result<Key> {
+pub fn key(text: &str) -> Result<Key> {
     let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
     if namespace.is_empty() || name.is_empty() || name.contains('/') {
         bail!("expected NAMESPACE/NAME, found {text:?}");

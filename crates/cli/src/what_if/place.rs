@@ -34,8 +34,7 @@ pub fn run(args: &Place) -> Result<()> {
 /// # Errors
 /// When the hub cannot be read, or has no such placement.
 pub async fn explain(args: &explain::Placement) -> Result<()> {
-    let key = Key::parse(&args.name);
-    let key = if key.namespace.is_empty() { Key::new("default", key.name) } else { key };
+    let key = crate::explain::key(&args.name)?;
     let input = PlaceInput::read(live::fleet(&args.hub).await?, args.rules.options())?;
     let mut answer = decide(input, Timestamp::now());
     answer.placements.retain(|one| one.placement.key == key);
