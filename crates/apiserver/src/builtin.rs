@@ -6,6 +6,7 @@
 //! their metadata.
 
 pub(crate) mod admission;
+mod certificate;
 mod convert;
 mod defaults;
 mod json;
@@ -61,6 +62,11 @@ pub(crate) fn prepare_update(kind: GroupVersionKind<'_>, new: &mut Value, old: &
 /// Carries over everything a write to the `status` subresource may not change.
 pub(crate) fn prepare_status_update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     prepare::status(kind, new, old);
+}
+
+/// Carries over everything but the conditions of a certificate signing request.
+pub(crate) fn prepare_approval(new: &mut Value, old: &Value) {
+    certificate::approval(new, old);
 }
 
 /// Problems of an object about to be created, metadata included.

@@ -80,6 +80,8 @@ impl Action {
 /// A failure in place of the server's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
+    /// 403: the account may not.
+    Forbidden,
     /// 409: somebody else changed the object.
     Conflict,
     /// 410: the revision asked for is gone.
@@ -98,6 +100,10 @@ pub enum Answer {
 impl Answer {
     fn status(self, call: &Call) -> Status {
         match self {
+            Self::Forbidden => {
+                let subject = Subject { group: &call.group, resource: &call.resource, kind: "" };
+                Status::forbidden(subject, &call.name, "the account may not")
+            }
             Self::Conflict => {
                 let subject = Subject { group: &call.group, resource: &call.resource, kind: "" };
                 Status::modified(subject, &call.name)

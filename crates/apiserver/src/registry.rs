@@ -105,6 +105,22 @@ impl Resource {
         self.subresources.iter().find(|s| s.name == name)
     }
 
+    /// Whether objects are kept in the form of this version. Events are kept in the core form, autoscalers in that of
+    /// their newer version, which can say more.
+    #[must_use]
+    pub(crate) fn is_stored_form(&self) -> bool {
+        match &self.custom {
+            Some(custom) => custom.storage,
+            None => self.group != "events.k8s.io" && !self.is_older_autoscaler(),
+        }
+    }
+
+    /// `autoscaling/v1`, the only built-in kind with two versions.
+    #[must_use]
+    pub(crate) fn is_older_autoscaler(&self) -> bool {
+        self.group == "autoscaling" && self.version == "v1" && self.plural == "horizontalpodautoscalers"
+    }
+
     /// Schema of its objects; `None` where there is none.
     #[must_use]
     pub(crate) fn schema(&self) -> Option<View<'_>> {
@@ -158,6 +174,8 @@ const FIELDS: &[(&str, &[&str])] = &[
     ),
     ("apps/replicasets", &["status.replicas"]),
     ("batch/jobs", &["status.successful"]),
+    ("certificates.k8s.io/certificatesigningrequests", &["spec.signerName"]),
+    ("resource.k8s.io/resourceslices", &["spec.nodeName", "spec.driver"]),
 ];
 
 static BUILT_IN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
@@ -224,17 +242,12 @@ impl Registry {
         self.by_path.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// Any version of the resource whose objects live in this table; built-in forms first.
+    /// The resource whose objects live in this table, at the version they are stored in.
     #[must_use]
     pub(crate) fn of_table(&self, table: &str) -> Option<&Arc<Resource>> {
         let mut found = self.by_path.values().filter(|r| r.table.as_ref() == table);
         let first = found.next()?;
-        Some(
-            std::iter::once(first)
-                .chain(found)
-                .find(|r| r.custom.as_ref().is_none_or(|c| c.storage))
-                .unwrap_or(first),
-        )
+        Some(std::iter::once(first).chain(found).find(|r| r.is_stored_form()).unwrap_or(first))
     }
 
     /// The resource that serves a kind.
@@ -281,6 +294,17 @@ mod tests {
             registry.find("apps", "v1", "deployments").expect("built in").list_kind(),
             "DeploymentList"
         );
+    }
+
+    #[test]
+    fn both_versions_of_autoscalers_share_one_table() {
+        let registry = Registry::default();
+        let older = registry.find("autoscaling", "v1", "horizontalpodautoscalers").expect("built in");
+        let newer = registry.find("autoscaling", "v2", "horizontalpodautoscalers").expect("built in");
+        assert_eq!(older.table, newer.table);
+        assert_eq!(registry.of_table(&older.table).expect("there").version, "v2");
+        let groups = registry.groups().iter().find(|group| group.name == "autoscaling").expect("there");
+        assert_eq!(groups.versions, ["v2", "v1"], "clients take the newer one");
     }
 
     #[test]

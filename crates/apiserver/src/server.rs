@@ -165,7 +165,7 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// A server with the namespaces and priority classes every cluster has.
+    /// A server with the namespaces, priority classes and few other objects every cluster has.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let now = (config.clock)();
@@ -237,6 +237,17 @@ impl ApiServer {
             });
             self.seed("/apis/scheduling.k8s.io/v1/priorityclasses", &object);
         }
+        // Whom servers beside this one may trust to have checked a client: nobody. They wait until it says so.
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {},
+            "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        });
+        self.seed("/api/v1/namespaces/kube-system/configmaps", &object);
+        let object = json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR", "metadata": {"name": "kubernetes"},
+            "spec": {"cidrs": [admit::SERVICES]},
+        });
+        self.seed("/apis/networking.k8s.io/v1/servicecidrs", &object);
     }
 
     /// Creates an object of the server's own; a failure here would be a defect a test shows.

@@ -104,7 +104,7 @@ async fn stopping_ends_open_watches() {
 #[tokio::test]
 async fn a_watcher_that_stops_reading_is_told_that_it_missed_something() {
     let served = Served::start(Config { log_capacity: 100, ..Config::default() }).await;
-    let path = "/api/v1/configmaps?watch=true";
+    let path = "/api/v1/namespaces/default/configmaps?watch=true";
     let mut watch = served.send(Method::GET, path, None, &Value::Null).await.into_body();
     // 400 events of 100 KB: more than any socket buffer holds, and four times what the log remembers.
     for i in 0..400 {

@@ -46,6 +46,7 @@ pub(crate) fn create(
         }
         ("", "PersistentVolume") => finalizer(obj, "kubernetes.io/pv-protection"),
         ("", "PersistentVolumeClaim") => finalizer(obj, "kubernetes.io/pvc-protection"),
+        ("storage.k8s.io", "VolumeAttributesClass") => finalizer(obj, "kubernetes.io/vac-protection"),
         _ => {}
     }
     Ok(())

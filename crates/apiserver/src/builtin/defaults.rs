@@ -56,9 +56,30 @@ pub(super) fn apply(ty: &str, map: &mut Object) {
             set_default(map, "volumeBindingMode", "Immediate");
         }
         "CSIDriverSpec" => csi_driver(map),
-        "HorizontalPodAutoscalerSpec" => {
-            set_default(map, "minReplicas", 1);
-            set_default(map, "targetCPUUtilizationPercentage", 80);
+        "autoscalingHorizontalPodAutoscalerSpec" => autoscaler(map),
+        "ExactDeviceRequest" | "DeviceSubRequest" => device_request(map),
+        "DeviceTaint" => {
+            let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            set_default(map, "timeAdded", now);
+        }
+        "NodeAllocatableResourceMapping" => set_default(map, "allocationMultiplier", "1"),
+        "ValidatingAdmissionPolicySpec" => set_default(map, "failurePolicy", "Fail"),
+        "MatchResources" => {
+            set_default(map, "matchPolicy", "Equivalent");
+            set_default(map, "namespaceSelector", json!({}));
+            set_default(map, "objectSelector", json!({}));
+        }
+        "NamedRuleWithOperations" => set_default(map, "scope", "*"),
+        "HorizontalPodAutoscaler" => {
+            let metadata = map.get("metadata").and_then(|metadata| metadata.get("annotations"));
+            let others =
+                metadata.is_some_and(|all| all.get("autoscaling.alpha.kubernetes.io/metrics").is_some());
+            spec(map, |s| {
+                set_default(s, "minReplicas", 1);
+                if !others {
+                    set_default(s, "targetCPUUtilizationPercentage", 80);
+                }
+            });
         }
         "NetworkPolicySpec" => {
             let egress = map.get("egress").and_then(Value::as_array).is_some_and(|e| !e.is_empty());
@@ -256,6 +277,40 @@ fn limit_range_item(map: &mut Object) {
                 set_default(target, &key, value);
             }
         }
+    }
+}
+
+/// Eighty percent of the CPU, and, where anything is said about how fast, everything about that.
+fn autoscaler(spec: &mut Object) {
+    set_default(spec, "minReplicas", 1);
+    set_default(
+        spec,
+        "metrics",
+        json!([{
+            "type": "Resource",
+            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+        }]),
+    );
+    if !spec.contains_key("behavior") {
+        return;
+    }
+    let Some(behavior) = child(spec, "behavior") else { return };
+    let policy = |kind: &str, value: i64| json!({"type": kind, "value": value, "periodSeconds": 15});
+    if let Some(up) = child(behavior, "scaleUp") {
+        set_default(up, "stabilizationWindowSeconds", 0);
+        set_default(up, "selectPolicy", "Max");
+        set_default(up, "policies", json!([policy("Pods", 4), policy("Percent", 100)]));
+    }
+    if let Some(down) = child(behavior, "scaleDown") {
+        set_default(down, "selectPolicy", "Max");
+        set_default(down, "policies", json!([policy("Percent", 100)]));
+    }
+}
+
+fn device_request(request: &mut Object) {
+    set_default(request, "allocationMode", "ExactCount");
+    if text_of(request, "allocationMode") == "ExactCount" {
+        set_default(request, "count", 1);
     }
 }
 

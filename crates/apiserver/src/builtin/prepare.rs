@@ -1,7 +1,7 @@
 //! What a client may not choose, kind by kind: status, generation and fields the server owns.
 
 use super::json::{child, child_of, copy, get, has, int, list, remove, set_default, text, text_of};
-use super::{GroupVersionKind, meta, pod};
+use super::{GroupVersionKind, certificate, meta, pod};
 use serde_json::{Value, json};
 
 /// What counts the generation up.
@@ -33,9 +33,12 @@ fn traits(kind: GroupVersionKind<'_>) -> Traits {
         | ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet")
         | ("batch" | "apiextensions.k8s.io", _)
         | ("policy", "PodDisruptionBudget")
-        | ("networking.k8s.io", "Ingress") => t(true, Counts::Spec, true),
+        | ("networking.k8s.io", "Ingress")
+        | ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => t(true, Counts::Spec, true),
         ("apps", "Deployment") => t(true, Counts::SpecAndAnnotations, true),
-        ("networking.k8s.io", "NetworkPolicy") => t(true, Counts::Spec, false),
+        ("networking.k8s.io", "NetworkPolicy")
+        | ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding")
+        | ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => t(true, Counts::Spec, false),
         ("", "PodTemplate") => t(true, Counts::Template, false),
         ("discovery.k8s.io", "EndpointSlice") => t(true, Counts::Everything, false),
         ("scheduling.k8s.io", "PriorityClass") => t(true, Counts::Nothing, false),
@@ -45,6 +48,9 @@ fn traits(kind: GroupVersionKind<'_>) -> Traits {
             "Node" | "Namespace" | "Service" | "PersistentVolume" | "PersistentVolumeClaim" | "ResourceQuota",
         )
         | ("autoscaling", "HorizontalPodAutoscaler")
+        | ("resource.k8s.io", "ResourceClaim")
+        | ("networking.k8s.io", "ServiceCIDR")
+        | ("certificates.k8s.io", _)
         | ("storage.k8s.io", "VolumeAttachment") => t(false, Counts::Nothing, true),
         _ => t(false, Counts::Nothing, false),
     }
@@ -87,6 +93,7 @@ pub(super) fn create(kind: GroupVersionKind<'_>, obj: &mut Value) {
             }
         }
         ("", "Service") => families(obj),
+        ("certificates.k8s.io", _) => certificate::create(obj),
         _ => {}
     }
 }
@@ -111,6 +118,7 @@ pub(super) fn update(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
         ("apps", "DaemonSet") => template_generation(new, old),
         ("coordination.k8s.io", "Lease") => drop_election(new, old),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => stored_version(new),
+        ("certificates.k8s.io", _) => copy(new, old, "spec"),
         _ => {}
     }
     if changed(traits.counts, new, old) {
@@ -142,6 +150,7 @@ pub(super) fn status(kind: GroupVersionKind<'_>, new: &mut Value, old: &Value) {
     copy(new, old, "spec");
     match (kind.group, kind.kind) {
         ("", "Pod") => pod::prepare::status(new, old),
+        ("certificates.k8s.io", _) => certificate::status(new, old),
         ("apps", "Deployment") => {
             if let Some(meta) = new.get_mut("metadata") {
                 copy(meta, get(old, "metadata"), "labels");

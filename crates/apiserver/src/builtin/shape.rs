@@ -88,11 +88,11 @@ impl Table {
     }
 
     fn root(&self, kind: GroupVersionKind<'_>) -> Option<usize> {
-        let version_of_group = if kind.group == "metrics.k8s.io" { "v1beta1" } else { "v1" };
-        if kind.version != version_of_group {
-            return None;
-        }
-        self.roots.get(format!("{}/{}", kind.group, kind.kind).as_str()).copied()
+        let usual = if kind.group == "metrics.k8s.io" { "v1beta1" } else { "v1" };
+        let GroupVersionKind { group, version, kind } = kind;
+        let key =
+            if version == usual { format!("{group}/{kind}") } else { format!("{group}/{version}/{kind}") };
+        self.roots.get(key.as_str()).copied()
     }
 }
 

@@ -26,8 +26,20 @@ fn traits(kind: GroupVersionKind<'_>) -> Traits {
     let namespaced = !matches!(
         (kind.group, kind.kind),
         ("", "Node" | "Namespace" | "PersistentVolume")
-            | ("scheduling.k8s.io" | "apiextensions.k8s.io" | "node.k8s.io", _)
-            | ("storage.k8s.io", "StorageClass" | "CSINode" | "CSIDriver" | "VolumeAttachment")
+            | (
+                "scheduling.k8s.io"
+                    | "apiextensions.k8s.io"
+                    | "node.k8s.io"
+                    | "certificates.k8s.io"
+                    | "admissionregistration.k8s.io",
+                _
+            )
+            | ("networking.k8s.io", "IngressClass" | "ServiceCIDR" | "IPAddress")
+            | ("resource.k8s.io", "DeviceClass" | "ResourceSlice")
+            | (
+                "storage.k8s.io",
+                "StorageClass" | "CSINode" | "CSIDriver" | "VolumeAttachment" | "VolumeAttributesClass"
+            )
             | ("rbac.authorization.k8s.io", "ClusterRole" | "ClusterRoleBinding")
     );
     let name = match (kind.group, kind.kind) {

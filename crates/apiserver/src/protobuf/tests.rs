@@ -1,65 +1,6 @@
 use super::*;
 use crate::registry::Registry;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use proptest::prelude::*;
-
-/// An object as its writer would have written it in JSON.
-fn to_json(body: &[u8]) -> Result<Value, Error> {
-    Envelope::read(body)?.to_json()
-}
-
-/// A recorded object: what it shows, its protobuf and its JSON.
-struct Vector {
-    name: &'static str,
-    body: Vec<u8>,
-    json: Value,
-}
-
-fn vectors() -> Vec<Vector> {
-    let read = |line: &'static str| {
-        let mut parts = line.split('\t');
-        let mut next = || parts.next().expect("three parts");
-        let (name, body, json) = (next(), next(), next());
-        let body = STANDARD.decode(body).expect("base64");
-        Vector { name, body, json: serde_json::from_str(json).expect("JSON") }
-    };
-    include_str!("../../recorded/protobuf.txt").lines().map(read).collect()
-}
-
-/// Without nulls: Go prints lists and times that are not there when it may not leave them out.
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, field| !field.is_null());
-            map.values_mut().for_each(without_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(without_nulls),
-        _ => {}
-    }
-}
-
-#[test]
-fn recorded_objects_are_read_as_their_writer_prints_them() {
-    let vectors = vectors();
-    assert!(vectors.len() > 100);
-    for Vector { name, body, mut json } in vectors {
-        let mut read = to_json(&body).unwrap_or_else(|error| panic!("{name}: {error}"));
-        without_nulls(&mut read);
-        without_nulls(&mut json);
-        assert_eq!(read, json, "{name}");
-    }
-}
-
-#[test]
-fn no_beginning_of_a_body_is_a_reason_to_panic() {
-    for Vector { name, body, .. } in vectors() {
-        // Long ones in steps, to end in time.
-        for end in (0..body.len()).step_by(body.len() / 500 + 1) {
-            assert!(to_json(&body[..end]).is_err() || end > MAGIC.len(), "{name} up to {end}");
-        }
-    }
-}
+use loadline_machinery::protobuf::{Kind, MAGIC};
 
 /// A body with a message that may be anything.
 fn wrapped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
@@ -73,7 +14,7 @@ fn wrapped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 fn put(into: &mut Vec<u8>, number: usize, bytes: &[u8]) {
-    put_number(into, number << 3 | usize::from(wire::BYTES));
+    put_number(into, number << 3 | 2);
     put_number(into, bytes.len());
     into.extend_from_slice(bytes);
 }
@@ -84,64 +25,6 @@ fn put_number(into: &mut Vec<u8>, mut number: usize) {
         number >>= 7;
     }
     into.push(number.to_le_bytes()[0]);
-}
-
-#[test]
-fn what_is_not_known_is_left_out() {
-    let mut raw = vec![0xf8, 0x07, 1, 0xfb, 0x07, 8, 1, 0xfc, 0x07, 0xfd, 0x07, 1, 2, 3, 4];
-    put(&mut raw, 1, b"\x0a\x01a");
-    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
-    assert_eq!(read, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}));
-}
-
-#[test]
-fn a_message_that_comes_in_parts_is_put_together() {
-    let mut raw = Vec::new();
-    put(&mut raw, 1, b"\x0a\x01a\x1a\x01b");
-    put(&mut raw, 1, b"\x0a\x01c");
-    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
-    assert_eq!(read["metadata"], json!({"name": "c", "namespace": "b"}));
-    put(&mut raw, 1, b"\x0a\x00");
-    let read = to_json(&wrapped("v1", "Pod", &raw)).unwrap();
-    assert_eq!(read["metadata"], json!({"namespace": "b"}), "the last name is empty");
-}
-
-#[test]
-fn numbers_of_a_list_may_be_packed_or_not() {
-    // SecurityContext of a pod: supplementalGroups is a list of numbers.
-    let pod = |groups: &[u8]| {
-        let (mut spec, mut raw) = (Vec::new(), Vec::new());
-        put(&mut spec, 14, groups);
-        put(&mut raw, 2, &spec);
-        to_json(&wrapped("v1", "Pod", &raw)).unwrap()["spec"]["securityContext"].clone()
-    };
-    assert_eq!(pod(&[0x20, 1, 0x20, 2]), json!({"supplementalGroups": [1, 2]}));
-    assert_eq!(pod(&[0x22, 2, 1, 2, 0x20, 3]), json!({"supplementalGroups": [1, 2, 3]}));
-}
-
-#[test]
-fn text_that_is_no_text_is_mended() {
-    let mut raw = Vec::new();
-    put(&mut raw, 1, b"\x0a\x01\xff");
-    assert_eq!(to_json(&wrapped("v1", "Pod", &raw)).unwrap()["metadata"]["name"], "\u{fffd}");
-}
-
-#[test]
-fn nesting_has_an_end() {
-    // A schema in a schema: `not` is field 25.
-    let mut schema = Vec::new();
-    for _ in 0..1000 {
-        let mut outer = Vec::new();
-        put(&mut outer, 25, &schema);
-        schema = outer;
-    }
-    let (mut version, mut validation, mut spec, mut raw) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    put(&mut validation, 1, &schema);
-    put(&mut version, 4, &validation);
-    put(&mut spec, 7, &version);
-    put(&mut raw, 2, &spec);
-    let body = wrapped("apiextensions.k8s.io/v1", "CustomResourceDefinition", &raw);
-    assert_eq!(to_json(&body), Err(Error::Depth));
 }
 
 #[test]
@@ -274,24 +157,17 @@ async fn requests_in_protobuf_are_answered_like_any_other() {
     }
 }
 
-proptest! {
-    #[test]
-    fn arbitrary_messages_are_read_or_refused(raw in prop::collection::vec(any::<u8>(), 0..200), root in 0..1000_usize) {
-        let roots: Vec<&str> = include_str!("../../recorded/messages.txt").lines().filter_map(|l| l.strip_prefix("root ")).collect();
-        let (version, kind) = roots[root % roots.len()].split(' ').next().unwrap().rsplit_once('/').unwrap();
-        let _ = to_json(&wrapped(version, kind, &raw));
-        let _ = to_json(&raw);
-        let _ = to_json(&[MAGIC, &raw].concat());
-    }
-
-    #[test]
-    fn a_changed_byte_is_no_reason_to_panic(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte: u8) {
-        let all = vectors();
-        let mut body = which.get(&all).body.clone();
-        let at = at.index(body.len());
-        body[at] = byte;
-        if let Ok(read) = to_json(&body) {
-            prop_assert!(read.is_object());
+#[test]
+fn every_kind_a_client_can_write_is_known() {
+    let known = |version: &str, kind: &str| assert!(Kind::find(version, kind).is_some(), "{version} {kind}");
+    for resource in Registry::default().all() {
+        if resource.allows("create") || resource.allows("update") {
+            known(&resource.api_version(), &resource.kind);
+        }
+        for sub in resource.subresources.iter().filter(|s| s.verbs.iter().any(|v| v != "get")) {
+            let group = if sub.version.is_empty() { &resource.group } else { &sub.group };
+            let version = if sub.version.is_empty() { &resource.version } else { &sub.version };
+            known(&group_version(group, version), &sub.kind);
         }
     }
 }

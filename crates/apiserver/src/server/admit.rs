@@ -7,6 +7,8 @@ use crate::status::Status;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
+/// Where addresses of services come from.
+pub(super) const SERVICES: &str = "10.96.0.0/12";
 /// First address and port given to services; both count up and are never given twice.
 const FIRST_ADDRESS: [u8; 4] = [10, 96, 0, 10];
 const FIRST_NODE_PORT: u32 = 30_000;

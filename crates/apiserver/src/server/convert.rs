@@ -1,7 +1,9 @@
 //! Between the version objects are stored in and the version a client speaks.
 //!
-//! Only two kinds of resources have several versions here: events (kept in the core form) and custom resources
-//! (strategy `None`: only `apiVersion` differs).
+//! Few kinds of resources have several versions here: events (kept in the core form), autoscalers (kept in the newer
+//! one) and custom resources (strategy `None`: only `apiVersion` differs).
+
+mod autoscaler;
 
 use crate::registry::Resource;
 use crate::schema::structural;
@@ -12,7 +14,7 @@ use serde_json::{Map, Value, json};
 pub(super) fn needed(resource: &Resource) -> bool {
     match &resource.custom {
         Some(custom) => !custom.storage || custom.defaults,
-        None => resource.group == "events.k8s.io",
+        None => !resource.is_stored_form(),
     }
 }
 
@@ -21,6 +23,9 @@ pub(super) fn needed(resource: &Resource) -> bool {
 pub(super) fn from_storage(resource: &Resource, mut value: Value) -> Value {
     if !needed(resource) {
         return value;
+    }
+    if resource.is_older_autoscaler() {
+        return autoscaler::older(value);
     }
     if resource.custom.is_none() {
         return rename(value, "events.k8s.io/v1", &EVENT_FIELDS);
@@ -38,6 +43,7 @@ pub(super) fn from_storage(resource: &Resource, mut value: Value) -> Value {
 pub(super) fn to_storage(resource: &Resource, mut value: Value) -> Value {
     match &resource.custom {
         _ if !needed(resource) => value,
+        None if resource.is_older_autoscaler() => autoscaler::newer(value),
         None => rename(value, "v1", &EVENT_FIELDS.map(|(core, newer)| (newer, core))),
         Some(custom) => {
             value["apiVersion"] = json!(custom.storage_api_version);

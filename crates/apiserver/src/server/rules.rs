@@ -26,6 +26,8 @@ pub(super) fn unconditional_update(resource: &Resource) -> bool {
                 | "csistoragecapacities"
                 | "volumeattachments"
                 | "customresourcedefinitions"
+                | "validatingadmissionpolicies"
+                | "validatingadmissionpolicybindings"
         )
 }
 
@@ -55,6 +57,9 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
         ("status", "pods") => &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
         ("status", "deployments" | "daemonsets") => &["spec", "metadata.labels"],
         ("status", "customresourcedefinitions") => &["spec", "metadata"],
+        ("", "certificatesigningrequests") => &["spec", "status"],
+        ("status", "certificatesigningrequests") => &["spec", "status.conditions"],
+        ("approval", "certificatesigningrequests") => &["spec", "status.certificate"],
         ("status", _) => &["spec"],
         ("", _) if has_status => &["status"],
         _ => &[],
@@ -87,6 +92,7 @@ pub(super) fn prepare_update(resource: &Resource, subresource: &str, new: &mut V
     match (&resource.custom, subresource) {
         (None, "status") => builtin::prepare_status_update(kind_of(resource), new, old),
         (None, "resize") => builtin::pod::resize::prepare(new, old),
+        (None, "approval") => builtin::prepare_approval(new, old),
         (None, "finalize") => {
             let finalizers = new["spec"]["finalizers"].take();
             let managed = new["metadata"]["managedFields"].take();
@@ -169,7 +175,7 @@ pub(super) fn validate_update(
     let kind = kind_of(resource);
     match (&resource.custom, subresource) {
         (None, "status") => builtin::validate_status_update(kind, new, old),
-        (None, "finalize") => Vec::new(),
+        (None, "finalize" | "approval") => Vec::new(),
         (None, "resize") => builtin::pod::resize::validate(new, old),
         (None, _) => {
             let mut errors = builtin::validate_update(kind, new, old);

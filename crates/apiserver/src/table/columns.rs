@@ -134,6 +134,8 @@ pub(super) fn printer(group: &str, resource: &str) -> Printer {
         ("networking.k8s.io", "ingresses") => network::INGRESS,
         ("networking.k8s.io", "ingressclasses") => network::INGRESS_CLASS,
         ("networking.k8s.io", "networkpolicies") => network::POLICY,
+        ("networking.k8s.io", "servicecidrs") => network::SERVICE_CIDR,
+        ("networking.k8s.io", "ipaddresses") => network::ADDRESS,
         ("", "persistentvolumes") => storage::VOLUME,
         ("", "persistentvolumeclaims") => storage::CLAIM,
         ("storage.k8s.io", "storageclasses") => storage::CLASS,
@@ -150,6 +152,9 @@ pub(super) fn printer(group: &str, resource: &str) -> Printer {
         ("scheduling.k8s.io", "priorityclasses") => meta::PRIORITY_CLASS,
         ("node.k8s.io", "runtimeclasses") => meta::RUNTIME_CLASS,
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => meta::ROLE_BINDING,
+        ("certificates.k8s.io", "certificatesigningrequests") => meta::SIGNING_REQUEST,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => meta::ADMISSION_POLICY,
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => meta::ADMISSION_BINDING,
         ("resource.k8s.io", "resourceclaims") => meta::RESOURCE_CLAIM,
         ("resource.k8s.io", "resourceslices") => meta::RESOURCE_SLICE,
         ("", "serviceaccounts") | ("resource.k8s.io", "deviceclasses" | "resourceclaimtemplates") => {

@@ -1,7 +1,9 @@
 //! What do the kinds show that describe the cluster rather than run in it?
 
 use super::age;
-use super::cells::{created, flag, has, int, len, list, map, name, quantity, text, text_or, time};
+use super::cells::{
+    NONE, UNSET, created, flag, has, int, len, list, map, name, quantity, text, text_or, time,
+};
 use super::columns::{AGE, Column, NAME, Printer};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -208,5 +210,73 @@ pub(super) const RESOURCE_SLICE: Printer = Printer::new(
             json!(text(object, "/spec/pool/name")),
             created(object, now),
         ]
+    },
+);
+
+/// Certificate signing requests.
+pub(super) const SIGNING_REQUEST: Printer = Printer::new(
+    &[
+        NAME,
+        AGE,
+        Column::text("SignerName", "Who is to sign."),
+        Column::text("Requestor", "Who asks."),
+        Column::text("RequestedDuration", "How long it is to last."),
+        Column::text("Condition", "How far it is."),
+    ],
+    |object, now| {
+        let has_condition = |kind: &str| {
+            list(object, "/status/conditions").iter().any(|condition| text(condition, "/type") == kind)
+        };
+        let decided = match (has_condition("Denied"), has_condition("Approved")) {
+            (true, _) => "Denied",
+            (_, true) => "Approved",
+            _ => "Pending",
+        };
+        let failed = if has_condition("Failed") { ",Failed" } else { "" };
+        let issued = if text(object, "/status/certificate").is_empty() { "" } else { ",Issued" };
+        let lasts = object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+        vec![
+            name(object),
+            created(object, now),
+            json!(text_or(object, "/spec/signerName", NONE)),
+            json!(text(object, "/spec/username")),
+            json!(lasts.map_or_else(|| NONE.to_owned(), age::human_duration)),
+            json!(format!("{decided}{failed}{issued}")),
+        ]
+    },
+);
+
+/// Validating admission policies.
+pub(super) const ADMISSION_POLICY: Printer = Printer::new(
+    &[
+        NAME,
+        Column::int("Validations", "How many rules it has."),
+        Column::text("ParamKind", "Kind of its parameters."),
+        AGE,
+    ],
+    |object, now| {
+        let kind = if has(object, "/spec/paramKind") {
+            format!("{}/{}", text(object, "/spec/paramKind/apiVersion"), text(object, "/spec/paramKind/kind"))
+        } else {
+            UNSET.to_owned()
+        };
+        vec![name(object), json!(list(object, "/spec/validations").len()), json!(kind), created(object, now)]
+    },
+);
+
+/// Bindings of validating admission policies.
+pub(super) const ADMISSION_BINDING: Printer = Printer::new(
+    &[
+        NAME,
+        Column::text("PolicyName", "Policy that is bound."),
+        Column::text("ParamRef", "Object with its parameters."),
+        AGE,
+    ],
+    |object, now| {
+        let parameters = match text(object, "/spec/paramRef/name") {
+            "" => UNSET.to_owned(),
+            name => format!("{}/{name}", text_or(object, "/spec/paramRef/namespace", "*")),
+        };
+        vec![name(object), json!(text(object, "/spec/policyName")), json!(parameters), created(object, now)]
     },
 );

@@ -224,3 +224,30 @@ pub(super) const POLICY: Printer = Printer::new(
         vec![name(object), selector_or_none(object.pointer("/spec/podSelector")), created(object, now)]
     },
 );
+
+/// Ranges that addresses of services come from.
+pub(super) const SERVICE_CIDR: Printer =
+    Printer::new(&[NAME, Column::text("CIDRs", "The ranges."), AGE], |object, now| {
+        let ranges: Vec<&str> = list(object, "/spec/cidrs").iter().filter_map(Value::as_str).collect();
+        vec![name(object), json!(ranges.join(",")), created(object, now)]
+    });
+
+/// Addresses of services. Upstream shows a cell more than it has columns, and so do we.
+pub(super) const ADDRESS: Printer =
+    Printer::new(&[NAME, Column::text("ParentRef", "Whose it is.")], |object, now| {
+        let part = |key: &str| text(object, &format!("/spec/parentRef/{key}"));
+        let of = if object.pointer("/spec/parentRef").is_some_and(Value::is_object) {
+            let kind = match part("group") {
+                "" => part("resource").to_owned(),
+                group => format!("{}.{group}", part("resource")),
+            };
+            [kind.to_lowercase().as_str(), part("namespace"), part("name")]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("/")
+        } else {
+            NONE.to_owned()
+        };
+        vec![name(object), json!(of), created(object, now)]
+    });

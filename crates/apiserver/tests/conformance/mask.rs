@@ -24,6 +24,8 @@ static REVISION: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// A patched object inside a message, whose fields come in the order of upstream's structs.
 static PATCHED: LazyLock<Regex> = LazyLock::new(|| regex(r#"Invalid value: "\{\\.*\}": "#));
+/// What a document is cached by.
+static HASH: LazyLock<Regex> = LazyLock::new(|| regex(r"\?hash=[0-9A-Fa-f]{16,}$"));
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| regex(r"\b10\.(96|0|9)\.\d+\.\d+\b"));
 
 /// Masks all answers of one case, which ran in `namespace`.
@@ -163,16 +165,26 @@ impl Mask<'_> {
             });
             format!("<uid {}>", at + 1)
         });
-        let text = TIME.replace_all(
-            &text,
-            |found: &Captures<'_>| {
-                if found.get(2).is_some() { "<precise time>" } else { "<time>" }
-            },
-        );
+        let text = TIME.replace_all(&text, |found: &Captures<'_>| {
+            match (is_now(&found[0]), found.get(2).is_some()) {
+                (true, true) => "<precise time>",
+                (true, false) => "<time>",
+                (false, _) => "<some other time>",
+            }
+        });
         let text = PATCHED.replace_all(&text, r#"Invalid value: "<the object>": "#);
+        let text = HASH.replace_all(&text, "?hash=<hash>");
         let text = REVISION.replace_all(&text, "$1<number>");
         ADDRESS.replace_all(&text, "<address>").replace(self.namespace, "<ns>")
     }
+}
+
+/// Did that happen while the case ran, or does it within the hour? Any other time is not what the real server tells.
+fn is_now(time: &str) -> bool {
+    time.parse::<jiff::Timestamp>().is_ok_and(|at| {
+        let ago = jiff::Timestamp::now().duration_since(at);
+        jiff::SignedDuration::from_mins(-61) < ago && ago < jiff::SignedDuration::from_mins(10)
+    })
 }
 
 /// An entry of `managedFields` on one line.

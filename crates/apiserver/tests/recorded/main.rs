@@ -4,8 +4,7 @@
 //! and what its own tests replay (objects, schemas and rules, with what became of them). Here the questions go to a
 //! real server. `LOADLINE_RECORD=1` writes its answers down; a new question is a line without an answer.
 //!
-//! Not asked here: `types.txt`, `messages.txt` and `protobuf.txt`, which come from Kubernetes' Go types
-//! (`cargo xtask codegen records`), and `tables.json`, whose objects no client can make in one step; the `table` cases
+//! Not asked here: `types.txt`, which comes from Kubernetes' Go types (`cargo xtask codegen records`), and `tables.json`, whose objects no client can make in one step; the `table` cases
 //! of the conformance suite hold tables to the real server.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails by panicking")]

@@ -1,20 +1,25 @@
-// Records what the protobuf decoder of the API server must know, and what it is held to.
+// Records what the reader of protobuf must know, and what it is held to.
 //
 //	go run ./protobuf table    field numbers and JSON names of every message
 //	go run ./protobuf vectors  objects encoded by the real serializers, both ways
+//	go run ./protobuf event F  the event of a pod that F holds in JSON
 //
-// `cargo xtask codegen records` runs it and writes crates/apiserver/recorded/{messages,protobuf}.txt.
+// `cargo xtask codegen records` runs it and writes crates/machinery/recorded/{messages,protobuf}.txt and
+// crates/api/tests/decode/pod.pb.
 package main
 
 import (
 	"fmt"
 	"os"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,6 +28,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,6 +74,14 @@ var roots = []struct {
 	{"authentication.k8s.io/v1", &authenticationv1.TokenReview{}},
 	{"authentication.k8s.io/v1", &authenticationv1.TokenRequest{}},
 	{"authentication.k8s.io/v1", &authenticationv1.SelfSubjectReview{}},
+	{"autoscaling/v2", &autoscalingv2.HorizontalPodAutoscaler{}},
+	{"networking.k8s.io/v1", &networkingv1.ServiceCIDR{}}, {"networking.k8s.io/v1", &networkingv1.IPAddress{}},
+	{"storage.k8s.io/v1", &storagev1.VolumeAttributesClass{}},
+	{"resource.k8s.io/v1", &resourcev1.ResourceClaim{}}, {"resource.k8s.io/v1", &resourcev1.ResourceClaimTemplate{}},
+	{"resource.k8s.io/v1", &resourcev1.ResourceSlice{}}, {"resource.k8s.io/v1", &resourcev1.DeviceClass{}},
+	{"certificates.k8s.io/v1", &certificatesv1.CertificateSigningRequest{}},
+	{"admissionregistration.k8s.io/v1", &admissionregistrationv1.ValidatingAdmissionPolicy{}},
+	{"admissionregistration.k8s.io/v1", &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}},
 	{anywhere, &metav1.DeleteOptions{}},
 }
 
@@ -80,6 +94,13 @@ func main() {
 		vectors(os.Stdout)
 		return
 	}
-	fmt.Fprintln(os.Stderr, "usage: go run . table|vectors")
+	if len(os.Args) == 3 && os.Args[1] == "event" {
+		if err := event(os.Stdout, os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	fmt.Fprintln(os.Stderr, "usage: go run . table|vectors|event FILE")
 	os.Exit(2)
 }

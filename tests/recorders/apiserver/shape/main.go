@@ -9,10 +9,13 @@ import (
 	"sort"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -21,6 +24,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -56,6 +60,14 @@ var roots = []struct {
 	{"networking.k8s.io", networkingv1.Ingress{}}, {"networking.k8s.io", networkingv1.NetworkPolicy{}},
 	{"apiextensions.k8s.io", apiextensionsv1.CustomResourceDefinition{}},
 	{"authorization.k8s.io", authorizationv1.SelfSubjectAccessReview{}},
+	{"autoscaling/v2", autoscalingv2.HorizontalPodAutoscaler{}},
+	{"networking.k8s.io", networkingv1.ServiceCIDR{}}, {"networking.k8s.io", networkingv1.IPAddress{}},
+	{"storage.k8s.io", storagev1.VolumeAttributesClass{}},
+	{"resource.k8s.io", resourcev1.ResourceClaim{}}, {"resource.k8s.io", resourcev1.ResourceClaimTemplate{}},
+	{"resource.k8s.io", resourcev1.ResourceSlice{}}, {"resource.k8s.io", resourcev1.DeviceClass{}},
+	{"certificates.k8s.io", certificatesv1.CertificateSigningRequest{}},
+	{"admissionregistration.k8s.io", admissionregistrationv1.ValidatingAdmissionPolicy{}},
+	{"admissionregistration.k8s.io", admissionregistrationv1.ValidatingAdmissionPolicyBinding{}},
 }
 
 // special are the types with an encoding of their own.

@@ -1,4 +1,4 @@
-//! How bytes become protobuf fields: tags, numbers, lengths, and what to skip.
+//! How bytes become protobuf fields: tags, numbers, lengths, and what to skip. And how a few fields become bytes.
 //!
 //! Limits and complaints are those of the code generated for Kubernetes' types, because clients see them.
 
@@ -62,6 +62,16 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(length).ok().filter(|l| isize::try_from(*l).is_ok()).ok_or(Error::Length)?)
     }
 
+    /// Is the next field the same once more? Then its tag has been read.
+    pub(super) fn goes_on(&mut self, number: u32, wire: u8) -> bool {
+        let mut ahead = *self;
+        let same = !self.is_empty() && ahead.tag("") == Ok((number, wire));
+        if same {
+            *self = ahead;
+        }
+        same
+    }
+
     /// Leaves out a field whose tag was read; groups with all that is in them.
     pub(super) fn skip(&mut self, kind: u8) -> Result<(), Error> {
         let mut kind = kind;
@@ -87,6 +97,48 @@ impl<'a> Reader<'a> {
         let (front, rest) = self.0.split_at_checked(count).ok_or(Error::Eof)?;
         self.0 = rest;
         Ok(front)
+    }
+}
+
+/// Writes a message, field by field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writer(Vec<u8>);
+
+impl Writer {
+    /// The body of a request: what kind it is, and its message.
+    #[must_use]
+    pub fn body(api_version: &str, kind: &str, message: &Self) -> Vec<u8> {
+        let about = Self::default().text(1, api_version).text(2, kind);
+        let mut body = super::MAGIC.to_vec();
+        body.extend(Self::default().message(1, &about).message(2, message).0);
+        body
+    }
+
+    /// A text, under that number.
+    #[must_use]
+    pub fn text(self, number: u8, text: &str) -> Self {
+        self.bytes(number, text.as_bytes())
+    }
+
+    /// A message within this one.
+    #[must_use]
+    pub fn message(self, number: u8, message: &Self) -> Self {
+        self.bytes(number, &message.0)
+    }
+
+    fn bytes(mut self, number: u8, bytes: &[u8]) -> Self {
+        self.varint(u64::from(number) << 3 | u64::from(BYTES));
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value.to_le_bytes()[0]);
     }
 }
 
