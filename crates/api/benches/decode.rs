@@ -6,7 +6,7 @@
 mod decode;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use decode::{EVENT, now, then, tree};
+use decode::{EVENT, FRAME, framed, now, then, tree};
 use loadline_api::{object, pod};
 use std::hint::black_box;
 
@@ -20,6 +20,7 @@ fn decoding(criterion: &mut Criterion) {
         b.iter(|| lean.as_ref().map(|lean| (object::meta(lean), pod::read(lean))));
     });
     group.bench_function("now: text to facts", |b| b.iter(|| now(black_box(EVENT))));
+    group.bench_function("now: protobuf to facts", |b| b.iter(|| framed(black_box(FRAME))));
     group.finish();
 }
 

@@ -287,6 +287,11 @@ impl Context {
         self.classes.get(name).cloned().or(built_in)
     }
 
+    /// The priority of pods that name that class, or none; `None` if there is no such class.
+    pub(crate) fn class_value(&self, name: Option<&str>) -> Option<i32> {
+        self.class(name).map(|class| class.value)
+    }
+
     /// The priority of pods that name that class, or none, as far as others may be evicted for them: `None` where
     /// that is not known or never happens.
     pub(crate) fn priority(&self, name: Option<&str>) -> Option<i32> {

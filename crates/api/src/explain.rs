@@ -2,6 +2,7 @@
 //!
 //! Amounts are quantities as Kubernetes writes them; what is unknown is `null`, never 0.
 
+use jiff::Timestamp;
 use loadline_core::cluster::{NodeReport, PendingPod, ResourceReport};
 use loadline_core::explain::Reason;
 use loadline_core::load::Metered;
@@ -9,7 +10,8 @@ use loadline_core::load::admit::Basis;
 use loadline_core::load::estimate::{self, Estimate};
 use loadline_core::load::policy::Figure;
 use loadline_core::load::ratio::Ratio;
-use loadline_core::load::score::LoadScore;
+use loadline_core::load::recommend::Recommendation;
+use loadline_core::load::score::{Hot, LoadScore};
 use loadline_core::load::term::{Source, Term, Unknown};
 use loadline_core::quantity::Quantity;
 use serde::Serialize;
@@ -28,11 +30,12 @@ pub struct NodeResult<'a> {
     /// 0 to 100; ranks among nodes that fit.
     score: i64,
     scores: Scores,
-    hot_value: Option<i64>,
+    /// `null` if one is written there that does not read.
+    hot_value: Option<Hot>,
     terms: Vec<TermResult<'a>>,
     load: Option<Loads>,
     /// What would have to be different for the pod to fit.
-    counterfactual: Option<&'a str>,
+    counterfactual: Option<String>,
     warnings: &'a [String],
 }
 
@@ -53,7 +56,7 @@ struct Scores {
 /// What is known of one metric of the policy.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct TermResult<'a> {
+pub struct TermResult<'a> {
     metric: &'a str,
     value: Option<f64>,
     limit: Option<f64>,
@@ -92,6 +95,44 @@ struct LoadResult {
     basis: Basis,
 }
 
+/// What says how much a pod is expected to use, where that is not its requests.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecommendationResult {
+    /// `namespace/name` of its object, or the workload that carries it.
+    name: String,
+    /// How its last run went: `Success`, or what went wrong. `null` if nobody says.
+    message: Option<String>,
+    /// When it was last renewed, or that was last tried.
+    updated: Option<Timestamp>,
+    age_seconds: Option<i64>,
+}
+
+/// What is known of a recommendation at a time.
+#[must_use]
+pub fn recommendation(advice: &Recommendation, now: Timestamp) -> RecommendationResult {
+    RecommendationResult {
+        name: advice.name.to_string(),
+        message: advice.message.as_deref().map(str::to_owned),
+        updated: advice.updated,
+        age_seconds: advice.updated.map(|at| now.duration_since(at).as_secs()),
+    }
+}
+
+/// What is odd about a recommendation that is used. One whose last run failed keeps the figures of an earlier one, and
+/// takes the time of the failure for its own.
+#[must_use]
+pub fn odd_recommendation(advice: &Recommendation, now: Timestamp) -> Option<String> {
+    let why = advice.message.as_deref().filter(|_| !advice.success)?;
+    let tried = advice
+        .updated
+        .map_or_else(String::new, |at| format!(" {} s ago", now.duration_since(at).as_secs().max(0)));
+    Some(format!(
+        "the recommendation {} is used though its last run{tried} failed ({why}): its figures are from an earlier one, nobody says which",
+        advice.name
+    ))
+}
+
 /// What was found about a node for a pod that is expected to use so much.
 #[must_use]
 pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
@@ -118,12 +159,14 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
         hot_value: node.hot,
         terms: node.terms.iter().map(term_result).collect(),
         load,
-        counterfactual: node.counterfactual.as_deref(),
+        counterfactual: node.counterfactual.as_ref().map(ToString::to_string),
         warnings: &node.warnings,
     }
 }
 
-fn term_result(term: &Term) -> TermResult<'_> {
+/// What is known of one metric, as programs read it.
+#[must_use]
+pub fn term_result(term: &Term) -> TermResult<'_> {
     TermResult {
         metric: &term.metric,
         value: term.value.and_then(finite),

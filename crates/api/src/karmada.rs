@@ -19,6 +19,7 @@ mod scheduling;
 pub use binding::{applied, binding, workload};
 pub use cluster::cluster;
 pub use policy::{Policy, policy};
+pub(crate) use scheduling::asks;
 pub use scheduling::{Asks, DEFAULT_SCHEDULER, Reported, Scheduling, decided, scheduling};
 
 /// What [`cluster`] reads.

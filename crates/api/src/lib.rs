@@ -27,20 +27,23 @@
 //! | who made whom | [`owners`] |
 //! | recommended requests | [`recommendation`] |
 //! | what quotas leave | [`quota`] |
+//! | what is moved, how much at most, and what was | [`rebalance`] |
 //! | what is to be counted, and what is on its way | [`workload`] |
+//! | what is looked at to find what is wrong | [`doctor`], [`certificate`] |
 //! | spans of time as Go writes them | [`duration`] |
 //! | which object it is | [`object`] |
-//! | the text of objects | [`json`] |
+//! | the text of objects, and what else they come as | [`json`], [`protobuf`] |
 
+pub mod certificate;
 pub mod cluster;
 pub mod context;
 pub mod cri;
+pub mod doctor;
 pub mod duration;
 pub mod estimator;
 pub mod event;
 pub mod explain;
 pub mod extender;
-pub mod json;
 pub mod karmada;
 pub mod learn;
 pub mod metrics;
@@ -54,6 +57,7 @@ pub mod prometheus;
 pub mod qos;
 pub mod quota;
 mod read;
+pub mod rebalance;
 pub mod recommendation;
 pub mod scheduler;
 #[cfg(feature = "schema")]
@@ -63,4 +67,5 @@ pub mod waiting;
 pub mod workload;
 
 pub use context::Context;
+pub use loadline_machinery::{json, protobuf};
 pub use read::{Error, Problem, Warning};

@@ -9,7 +9,7 @@
 //! [`rules`] does all of it: what is wrong with either document, at once.
 
 pub(crate) mod fields;
-mod settings;
+pub(crate) mod settings;
 
 use crate::json::Tree;
 use fields::Fields;
@@ -157,10 +157,10 @@ const SPEC: &[&str] = &["syncPolicy", "predicate", "priority", "hotValue"];
 fn read_spec(spec: &Fields<'_>, aliased: &mut Vec<usize>) -> Policy {
     let mut policy = Policy::empty();
     policy.sync = spec
-        .list("syncPolicy", &["name", "period"])
-        .map(|item| Sync { name: item.text("name").into(), period: item.duration("period") })
+        .objects("syncPolicy", &["name", "period"])
+        .map(|item| Sync { name: item.text("name").into(), period: item.duration_not_null("period") })
         .collect();
-    for (i, item) in spec.list("predicate", &["name", MISSPELT, RIGHT]).enumerate() {
+    for (i, item) in spec.objects("predicate", &["name", MISSPELT, RIGHT]).enumerate() {
         let limits = [MISSPELT, RIGHT].map(|field| (item.has(field), item.number(field)));
         let limit = match limits {
             [(true, _), (true, _)] => {
@@ -178,15 +178,15 @@ fn read_spec(spec: &Fields<'_>, aliased: &mut Vec<usize>) -> Policy {
             .push(Predicate { name: item.text("name").into(), limit: limit.unwrap_or_default() });
     }
     policy.priorities = spec
-        .list("priority", &["name", "weight"])
+        .objects("priority", &["name", "weight"])
         .map(|item| Priority {
             name: item.text("name").into(),
             weight: item.number("weight").unwrap_or_default(),
         })
         .collect();
     policy.hot = spec
-        .list("hotValue", &["timeRange", "count"])
-        .map(|item| Bucket { range: item.duration("timeRange"), count: item.whole("count") })
+        .objects("hotValue", &["timeRange", "count"])
+        .map(|item| Bucket { range: item.duration_not_null("timeRange"), count: item.whole("count") })
         .collect();
     policy
 }

@@ -3,6 +3,12 @@
 //! The answer says when a query was evaluated, not when its samples are from. For a [`Query::Rule`] every
 //! series comes twice: as its value and, marked by a label, as the time of its newest sample; both are put together here.
 
+mod range;
+mod setup;
+
+pub use range::{PodUse, RangeAnswer, read_range};
+pub use setup::{recording_rules, scrape_intervals};
+
 use jiff::Timestamp;
 use loadline_core::load::join::Series;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -61,15 +67,17 @@ pub enum Refused {
     Failed { kind: String, message: String },
     #[error("the answer is a {0}, expected an instant vector")]
     NoVector(&'static str),
+    #[error("the answer is a {0}, expected a matrix, as a range query has it")]
+    NoMatrix(&'static str),
     #[error("not an answer of Prometheus: {0}")]
     Other(String),
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct Body<'a, D> {
     #[serde(borrow)]
     status: Cow<'a, str>,
-    data: Option<Data<'a>>,
+    data: Option<D>,
     #[serde(rename = "errorType", default)]
     error_type: String,
     #[serde(default)]
@@ -143,31 +151,36 @@ struct Element<'a> {
     value: Option<(f64, Cow<'a, str>)>,
 }
 
+/// What an answer has, and what Prometheus says is odd about it.
+fn open<'a, D: Deserialize<'a>>(body: &'a [u8]) -> Result<(D, Vec<String>), Refused> {
+    let other = |error: &dyn fmt::Display| {
+        let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN)]);
+        let start: String = text.trim().chars().take(SHOWN).collect();
+        Refused::Other(if start.is_empty() { "it is empty".to_owned() } else { format!("{error}: {start}") })
+    };
+    let read: Body<'a, D> = serde_json::from_slice(body).map_err(|error| other(&error))?;
+    if read.status != "success" {
+        return Err(match &*read.error_type {
+            "bad_data" => Refused::Query(read.error),
+            _ => Refused::Failed { kind: read.error_type, message: read.error },
+        });
+    }
+    Ok((read.data.ok_or_else(|| other(&"no data"))?, read.warnings))
+}
+
 /// Reads an answer; `label` names nodes, or one of the usual does.
 ///
 /// # Errors
 /// When it is no instant vector, and what the server says of it.
 pub fn read(body: &[u8], label: Option<&str>) -> Result<Answer, Refused> {
-    let other = |error: &dyn std::fmt::Display| {
-        let text = String::from_utf8_lossy(&body[..body.len().min(4 * SHOWN)]);
-        let start: String = text.trim().chars().take(SHOWN).collect();
-        Refused::Other(if start.is_empty() { "it is empty".to_owned() } else { format!("{error}: {start}") })
+    let (data, warnings) = open::<Data<'_>>(body)?;
+    let elements = match data {
+        Data::Vector(elements) => elements,
+        Data::Matrix(_) => return Err(Refused::NoVector("matrix")),
+        Data::Scalar(_) => return Err(Refused::NoVector("scalar")),
+        Data::String(_) => return Err(Refused::NoVector("string")),
     };
-    let body: Body<'_> = serde_json::from_slice(body).map_err(|error| other(&error))?;
-    if body.status != "success" {
-        return Err(match &*body.error_type {
-            "bad_data" => Refused::Query(body.error),
-            _ => Refused::Failed { kind: body.error_type, message: body.error },
-        });
-    }
-    let elements = match body.data {
-        Some(Data::Vector(elements)) => elements,
-        Some(Data::Matrix(_)) => return Err(Refused::NoVector("matrix")),
-        Some(Data::Scalar(_)) => return Err(Refused::NoVector("scalar")),
-        Some(Data::String(_)) => return Err(Refused::NoVector("string")),
-        None => return Err(other(&"no data")),
-    };
-    let mut answer = Answer { warnings: body.warnings, ..Answer::default() };
+    let mut answer = Answer { warnings, ..Answer::default() };
     let mut stamps: HashMap<Labels<'_>, f64> = HashMap::new();
     let mut values = Vec::with_capacity(elements.len());
     for Element { mut metric, value } in elements {

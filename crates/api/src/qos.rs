@@ -32,7 +32,8 @@ pub const OPT_OUT: &str = "loadline.dev/evict";
 /// The same in the words of the cluster autoscaler, which people know.
 pub const OPT_OUT_OF_OTHERS: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 /// How the elastic share of CPU begins among the resources of a container.
-const ELASTIC_CPU: &str = "gocrane.io/cpu";
+/// CPU others leave, which pods may ask for.
+pub const ELASTIC_CPU: &str = "gocrane.io/cpu";
 /// And that of memory.
 const ELASTIC_MEMORY: &str = "gocrane.io/memory";
 

@@ -16,12 +16,15 @@ pub use binding::assumed;
 pub(crate) use binding::{ask as requirements, components};
 
 use crate::context::{Context, namespace};
+use crate::estimator::Replica;
 use crate::json::Tree;
+use crate::karmada::{self, Asks};
 use crate::pod::{self, Template};
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Component};
 use loadline_core::load::recommend::WorkloadRef;
 use loadline_core::object::Key;
+use loadline_core::select::node::NodeAffinity;
 use loadline_core::view::{Hold, Owner, PodFacts, Wants};
 
 /// Kinds a question can be about, with their API versions.
@@ -49,6 +52,8 @@ pub struct Question {
     pub of: Of,
     /// A pod as the template makes it, as far as load is foretold from it; bindings do not say.
     pub pod: Option<PodFacts>,
+    /// The same in the words of Kubernetes, for estimators.
+    pub asks: Asks,
 }
 
 /// What is to be counted.
@@ -66,7 +71,7 @@ pub enum Of {
 /// When the object is not what it should be, or its template asks for what no pod can have.
 pub fn read(value: &Tree<'_>, context: &Context) -> Result<(Question, Vec<Warning>), Error> {
     let kind = value["kind"].as_str().unwrap_or_default();
-    tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
+    let (mut question, warnings) = tolerant(if kind.is_empty() { "Object" } else { kind }, value, |root| {
         let metadata = root.get("metadata");
         let mut target = WorkloadRef {
             group: group(value["apiVersion"].as_str().unwrap_or_default()).into(),
@@ -83,7 +88,36 @@ pub fn read(value: &Tree<'_>, context: &Context) -> Result<(Question, Vec<Warnin
             at.fail("expected a pod template, found nothing");
         }
         of_template(root, &at, target, context)
-    })
+    })?;
+    question.asks = asks(value, kind, &question);
+    Ok((question, warnings))
+}
+
+/// What an estimator is asked. Nothing is wrong with it any more: that has been told.
+fn asks(value: &Tree<'_>, kind: &str, question: &Question) -> Asks {
+    let Of::Replicas(ask) = &question.of else { return karmada::asks(value) };
+    if binding::KINDS.contains(&kind) {
+        return karmada::asks(value);
+    }
+    let read = tolerant("", value, |root| {
+        let spec = root.get("spec");
+        let template = if kind == "PodTemplate" { root.get("template") } else { spec.get("template") };
+        let pod = template.get("spec");
+        let affinity: NodeAffinity = pod.get("affinity").get("nodeAffinity").parse().unwrap_or_default();
+        (pod.get("nodeSelector").texts(), affinity.required)
+    });
+    let (selector, affinity) = read.map(|(claim, _)| claim).unwrap_or_default();
+    let replica = Replica {
+        selector,
+        affinity,
+        tolerations: ask.tolerations.clone(),
+        requests: ask.requests.clone(),
+        limits: ask.limits.clone(),
+        namespace: ask.namespace.clone(),
+        priority_class: ask.priority_class.clone(),
+        priority: ask.priority,
+    };
+    Asks { namespace: question.namespace.clone(), replica: Some(replica), components: Vec::new() }
 }
 
 fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: WorkloadRef, context: &Context) -> Question {
@@ -118,7 +152,13 @@ fn of_template(root: &At<'_, '_>, at: &At<'_, '_>, target: WorkloadRef, context:
         priority,
         load: None,
     };
-    Question { target, namespace: space, of: Of::Replicas(Box::new(ask)), pod: Some(facts) }
+    Question {
+        target,
+        namespace: space,
+        of: Of::Replicas(Box::new(ask)),
+        pod: Some(facts),
+        asks: Asks::default(),
+    }
 }
 
 /// What bears on where pods may go and is not part of an estimate.

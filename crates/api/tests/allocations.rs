@@ -7,11 +7,13 @@
 mod decode;
 
 use allocation_counter::measure;
-use decode::{EVENT, now, then, tree};
+use decode::{EVENT, FRAME, framed, now, then, tree};
 use loadline_api::{object, pod};
 
 /// How often the event of a pod may ask for memory, all in all.
 const LIMIT: u64 = 210;
+/// And in protobuf, whose times are numbers that become texts.
+const FRAME_LIMIT: u64 = 220;
 /// How often to build the tree alone.
 const TREE_LIMIT: u64 = 80;
 
@@ -40,6 +42,17 @@ fn a_watched_pod_becomes_facts_with_few_allocations() {
     assert!(all <= LIMIT, "{all} allocations, expected at most {LIMIT}");
     assert!(borrowed <= TREE_LIMIT, "{borrowed} allocations, expected at most {TREE_LIMIT}");
     assert!(2 * all < before + facts, "less than half of what it was: {all}, {before} + {facts}");
+}
+
+#[test]
+fn a_pod_in_protobuf_becomes_the_same_facts_with_few_allocations() {
+    println!("a frame of {} bytes", FRAME.len());
+    // Which fields messages have is read once.
+    assert!(framed(FRAME).is_some());
+    let all = counted("protobuf to facts", || framed(FRAME).expect("a pod"));
+    let (text, frame) = (now(EVENT).expect("a pod"), framed(FRAME).expect("a pod"));
+    assert_eq!(format!("{:?}", (frame.meta, frame.pod)), format!("{:?}", (text.meta, text.pod)));
+    assert!(all <= FRAME_LIMIT, "{all} allocations, expected at most {FRAME_LIMIT}");
 }
 
 #[test]

@@ -44,6 +44,15 @@ fn the_message_is_read_word_by_word() {
 }
 
 #[test]
+fn words_of_a_message_may_be_any_white_space_apart() {
+    for message in ["Successfully  assigned shop/web-1 to n1", " Successfully assigned\nshop/web-1\tto n1\n"]
+    {
+        let binding = event::binding(&Tree::from(&scheduled(message))).unwrap();
+        assert_eq!((&*binding.pod_name, &*binding.node), ("web-1", "n1"), "{message:?}");
+    }
+}
+
+#[test]
 fn only_normal_scheduled_events_count() {
     for (key, value) in
         [("type", json!("Warning")), ("reason", json!("FailedScheduling")), ("message", json!(null))]

@@ -165,7 +165,7 @@ fn view(fleet: Fleet, nodes: u32) -> (&'static View, &'static Ask) {
     (view, ask)
 }
 
-// What is not different costs nothing: the limit is the same at a thousand nodes and at twenty thousand.
+// What is not different costs nothing: the limit is the same at a thousand nodes and at five thousand.
 #[library_benchmark(setup = view)]
 #[bench::alike_1000(args = (Fleet::Alike, 1000), config = limit(15_500))]
 #[bench::alike_5000(args = (Fleet::Alike, 5000), config = limit(15_500))]

@@ -7,6 +7,8 @@
 //! Time comes in through [`Cluster::advance`] alone. What expires by time (annotations, samples, reservations, hot
 //! values) is looked at again exactly then.
 
+mod awaited;
+mod counterfactual;
 mod decided;
 mod least_bad;
 mod loads;
@@ -15,7 +17,9 @@ mod report;
 mod rooms;
 mod tentative;
 mod volumes;
+mod what_if;
 
+pub use counterfactual::{Change, Counterfactual};
 pub use decided::Decided;
 pub use least_bad::LeastBad;
 pub use loads::NodeLoad;
@@ -55,8 +59,8 @@ pub struct Options {
     pub pods: PodMetrics,
 }
 
-/// Everything known of a cluster.
-#[derive(Debug)]
+/// Everything known of a cluster. A clone goes its own way: what if?
+#[derive(Clone, Debug)]
 pub struct Cluster {
     /// By which rules it is asked; at least one.
     judges: Vec<Judge>,
@@ -73,6 +77,8 @@ pub struct Cluster {
     assumed: FxHashMap<Arc<str>, NodeId>,
     /// Pods another scheduler is placing by our answers.
     tentative: tentative::Tentative,
+    /// Moved pods, the successors of which are waited for.
+    awaited: Vec<awaited::Awaited>,
     /// Pods on nodes by key, for measurements, which know no uid.
     uids: FxHashMap<Key, Arc<str>>,
     /// Samples from the future, one per node at most, by when they will be believed.
@@ -81,6 +87,8 @@ pub struct Cluster {
     due: BTreeSet<(Timestamp, NodeId)>,
     changes: Changes,
     now: Timestamp,
+    /// As of when the ages of all that is known are right.
+    aged: Timestamp,
 }
 
 /// What a question rests on, and the memory it may use.
@@ -112,12 +120,14 @@ impl Cluster {
             budgets: Vec::new(),
             assumed: FxHashMap::default(),
             tentative: tentative::Tentative::default(),
+            awaited: Vec::new(),
             uids: FxHashMap::default(),
             ahead: BTreeMap::new(),
             stale: Vec::new(),
             due: BTreeSet::new(),
             changes: Changes::default(),
             now,
+            aged: now,
         }
     }
 
@@ -136,6 +146,7 @@ impl Cluster {
             self.expire();
         }
         self.expire_tentative();
+        self.advance_awaited();
         if self.now.duration_since(self.pruned) >= PRUNE {
             self.pruned = self.now;
             let buckets: Vec<_> = self.judges.iter().flat_map(|judge| &judge.rules.policy().hot).collect();
@@ -213,6 +224,7 @@ impl Cluster {
             Some(node) => {
                 self.name(&moved.pod);
                 self.arrived(&moved.pod.uid, node);
+                self.claim(&moved.pod);
             }
             None => self.unname(&moved.pod),
         }
@@ -410,7 +422,7 @@ impl Cluster {
         Asked { input, memo: &mut judge.memo, ledger, budgets }
     }
 
-    /// Charges a pod to a node; for [`Decided::reserve`] only.
+    /// Charges a pod to a node; for [`Decided::reserve`] and [what-if](what_if) only.
     fn reserve(&mut self, pod: &Arc<PodView>, node: NodeId) {
         self.assume_volumes(pod, node);
         self.live.assume(pod, node);

@@ -43,6 +43,7 @@ mod volumes;
 pub use decide::{Decision, Input, candidates, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
+pub(crate) use message::{message_with, words};
 pub use preempt::{Preemption, Releases, preempt};
 pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};

@@ -44,6 +44,7 @@ use crate::object::Key;
 use crate::select::{Taint, Toleration};
 use estimates::Candidate;
 use jiff::Timestamp;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -211,7 +212,7 @@ pub struct Given<'a> {
     /// Numbers that stand for all estimates of a cluster.
     pub replaced: BTreeMap<String, i32>,
     /// What is on its way to clusters, by cluster.
-    pub assumed: BTreeMap<String, Vec<Assumed>>,
+    pub assumed: Cow<'a, BTreeMap<String, Vec<Assumed>>>,
     /// How.
     pub options: Options,
 }
@@ -398,12 +399,22 @@ impl<'a> Case<'a> {
             }
         }
         let mut warnings = Vec::new();
-        let (candidates, said) = self.candidates(&passed, &mut warnings);
+        let (mut candidates, said) = self.candidates(&passed, &mut warnings);
+        let roomless = self.without_room(&mut candidates);
+        // Where there would be one with more room, that is what is missing.
+        let short = !roomless.is_empty();
+        if short {
+            filtered.extend(roomless);
+            filtered.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         let candidates = ordered(&candidates);
         let mut answer = Answer { filtered, warnings, said, ..Answer::default() };
         if candidates.is_empty() {
             let all = members.len();
-            answer.failure = Some(Failure::no_fit(all, answer.filtered.iter().map(|f| &f.reason)));
+            let refusals = answer.filtered.iter().map(|f| &f.reason);
+            let failure =
+                if short { Failure::Short { available: 0 } } else { Failure::no_fit(all, refusals) };
+            answer.failure = Some(failure);
             answer.shortfall = self.wanted();
             return answer;
         }
@@ -425,6 +436,14 @@ impl<'a> Case<'a> {
         answer.feasible = candidates.iter().map(Candidate::told).collect();
         answer.upstream = self.given.options.upstream;
         answer
+    }
+
+    /// Takes out clusters no complete set fits into, for a workload of several templates: part of it does not run. One
+    /// that has it already keeps it.
+    fn without_room(&self, candidates: &mut Vec<Candidate<'a>>) -> Vec<Filtered> {
+        let full = |one: &mut Candidate<'_>| self.sets && one.allocatable <= 0 && one.score == 0;
+        let refused = |one: Candidate<'_>| Filtered { name: one.member.name.clone(), reason: Refusal::NoSet };
+        candidates.extract_if(.., full).map(refused).collect()
     }
 
     /// How many replicas are to be assigned in all, where they are divided.

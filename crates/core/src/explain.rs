@@ -4,6 +4,7 @@
 //! a report ([`crate::cluster::Report`]), made only when somebody asks.
 
 use crate::load::admit::Basis;
+use crate::load::policy::Figure;
 use crate::load::ratio::Ratio;
 use crate::load::term::Source;
 use crate::quantity::Quantity;
@@ -57,6 +58,17 @@ pub enum Reason {
         age_seconds: i64,
         /// Where it comes from.
         source: Source,
+    },
+    /// The same in upstream mode, in crane's own words.
+    LoadTooHigh {
+        metric: String,
+        node: String,
+        /// How much it is; `null` for an infinite one.
+        value: Figure,
+        /// How much it may be.
+        limit: Figure,
+        /// How old the value is.
+        age_seconds: i64,
     },
     /// The load would pass the line: `measured + pending − departed + incoming > allocatable × target`.
     OverLine {
@@ -189,6 +201,9 @@ impl fmt::Display for Reason {
                 f,
                 "{metric} of the node is {value}, above its limit {limit} (from {source}, {age_seconds} s old)"
             ),
+            Self::LoadTooHigh { metric, node, .. } => {
+                write!(f, "Load[{metric}] of node[{node}] is too high")
+            }
             Self::OverLine { .. } => self.over_line(f),
             Self::NoHeadroom { resource, asked, free } => {
                 let show = |amount: i64| match resource.as_str() {
@@ -314,6 +329,16 @@ mod tests {
                     source: Source::Annotation,
                 },
                 "cpu_usage_avg_5m of the node is 0.71, above its limit 0.65 (from annotation, 12 s old)",
+            ),
+            (
+                Reason::LoadTooHigh {
+                    metric: "mem_usage_avg_5m".into(),
+                    node: "n1".into(),
+                    value: Figure::Float(f64::INFINITY),
+                    limit: Figure::Float(0.65),
+                    age_seconds: 12,
+                },
+                "Load[mem_usage_avg_5m] of node[n1] is too high",
             ),
             (
                 Reason::OverLine {

@@ -40,8 +40,10 @@
 //! | Which clusters of a fleet? | [`place`] |
 //! | How much of a member of a fleet is taken, and what is the hub told? | [`member`] |
 //! | Whose load is taken off a node that has too much, and how much? | [`qos`] |
+//! | Which pods should leave which nodes, and where would they go? | [`rebalance`] |
 //! | All of it as one account, to decide and charge on | [`cluster`] |
 //! | Who of several candidates leads? | [`lease`] |
+//! | What is wrong with a cluster, and what is to be done? | [`doctor`] |
 //! | Why was it decided so? | [`explain`] |
 //!
 //! # Agreement with Kubernetes
@@ -68,6 +70,7 @@
 pub mod cluster;
 pub mod cycle;
 pub mod divide;
+pub mod doctor;
 pub mod estimate;
 pub mod explain;
 #[cfg(any(test, feature = "test-util"))]
@@ -80,6 +83,7 @@ pub mod member;
 pub mod object;
 pub mod place;
 pub mod qos;
+pub mod rebalance;
 pub mod requests;
 pub mod resources;
 pub mod select;

@@ -4,6 +4,7 @@
 //! rules compare is one, in whole numbers.
 
 use crate::quantity::Quantity;
+use serde::Serialize;
 use std::fmt;
 
 pub mod admit;
@@ -23,7 +24,8 @@ pub mod taints;
 pub mod term;
 
 /// A resource whose use is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Metered {
     Cpu,
     Memory,

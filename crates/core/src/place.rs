@@ -37,6 +37,7 @@
 
 mod amount;
 mod choose;
+mod cohort;
 mod condition;
 mod decide;
 mod facts;
@@ -44,11 +45,13 @@ mod filter;
 mod fleet;
 mod group;
 mod index;
+mod known;
 mod pick;
 mod prepare;
 mod publish;
 mod report;
 mod score;
+mod selected;
 mod spec;
 mod spread;
 #[cfg(test)]
@@ -59,7 +62,7 @@ mod write;
 
 pub use amount::{Amount, Resources};
 pub use condition::{Code, Condition, Event, MISCONFIGURED, SATISFIED};
-pub use decide::{Chosen, Outcome};
+pub use decide::Outcome;
 pub use facts::{
     ClusterFacts, ClusterLoad, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Members, PLACEMENT_LABEL,
     SET_LABEL, Scores, Slice, Taint,
@@ -69,6 +72,7 @@ pub use fleet::{Fleet, OnMisconfigured, Options};
 pub use group::Group;
 pub use prepare::{Prioritizer, Problem};
 pub use report::{ClusterReport, LoadUsed, Report, Score};
+pub use selected::{Chosen, Selected};
 pub use spec::{
     Configuration, Constraint, Coordinate, Extra, GroupRule, GroupSize, Missing, Placement, Predicate,
     SortBy, Source, Status, Toleration, TopologyKind,
@@ -90,6 +94,20 @@ pub trait Judge {
 
     /// Do all these expressions hold?
     fn judge(&self, expressions: &[String], cluster: &ClusterFacts, scores: &Book<'_>) -> Ruling;
+
+    /// A filter or prioritizer gets to work. Told to whoever takes the time; nothing is decided by it.
+    fn begins(&self) {}
+
+    /// It is done.
+    fn ended(&self, _plugin: Plugin<'_>) {}
+}
+
+/// What works on a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugin<'a> {
+    /// By name.
+    Filter(&'static str),
+    Prioritizer(&'a Prioritizer),
 }
 
 /// The answer of a [`Judge`].

@@ -22,10 +22,10 @@ fn every_documented_test_exists() {
     let page = fs::read_to_string(root.join("docs/load-rules.md")).expect("the page");
     let rows: Vec<Vec<&str>> = page
         .lines()
-        .filter(|l| l.starts_with("| D") || l.starts_with("| A"))
+        .filter(|l| l.starts_with("| D") || l.starts_with("| A") || l.starts_with("| U"))
         .map(|l| l.trim_matches('|').split('|').map(str::trim).collect())
         .collect();
-    assert_eq!(rows.len(), 18 + 18);
+    assert_eq!(rows.len(), 18 + 18 + 8);
     for row in rows {
         let [id, _, _, tests] = row[..] else { unreachable!("four columns: {row:?}") };
         let named: Vec<&str> =

@@ -43,13 +43,29 @@ impl Definitions {
         // That none of several is there is told again, for the first of them, with its path.
         let told = errors.iter().filter(|error| error.field != "<nil>");
         Findings {
-            problems: told.map(|error| (error.field.clone(), words(error))).collect(),
+            problems: told
+                .map(|error| twice(error).unwrap_or_else(|| (error.field.clone(), words(error))))
+                .collect(),
             warnings: unknown
                 .into_iter()
                 .map(|path| (path, "unknown field, overlooked".to_owned()))
                 .collect(),
         }
     }
+}
+
+/// Of something that is there a second time: where, and what. Items of a list are told apart by one of their fields.
+fn twice(error: &FieldError) -> Option<(String, String)> {
+    (error.mistake == Mistake::Duplicate).then_some(())?;
+    let found = error.value.as_deref().unwrap_or_default();
+    let keys: Option<serde_json::Map<String, Value>> = serde_json::from_str(found).ok();
+    let only = keys.filter(|keys| keys.len() == 1).and_then(|keys| keys.into_iter().next());
+    Some(match only {
+        Some((key, value)) => {
+            (format!("{}.{key}", error.field), format!("expected each {key} once, found {value} again"))
+        }
+        None => (error.field.clone(), format!("expected each item once, found {found} again")),
+    })
 }
 
 /// What was expected and what was found, in the words used everywhere else.

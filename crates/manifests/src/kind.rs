@@ -1,7 +1,7 @@
 //! Which kinds of objects are there? Each is declared here once; what a command reads is a list of these.
 
 use loadline_api::qos::{VERSION as CRANE, snapshot};
-use loadline_api::{karmada, policy, scheduler, workload};
+use loadline_api::{karmada, policy, rebalance, scheduler, workload};
 
 /// A kind of object, and the API versions of it that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,12 @@ impl Kind {
     pub const CSI_DRIVER: Self = Self::new("CSIDriver", &["storage.k8s.io/v1"]);
     pub const CSI_NODE: Self = Self::new("CSINode", &["storage.k8s.io/v1"]);
     pub const CSI_STORAGE_CAPACITY: Self = Self::new("CSIStorageCapacity", &["storage.k8s.io/v1"]);
+    pub const DEFINITION: Self = Self::observed("CustomResourceDefinition", &["apiextensions.k8s.io/v1"]);
     pub const DAEMON_SET: Self = Self::new("DaemonSet", &["apps/v1"]);
     pub const DEPLOYMENT: Self = Self::new("Deployment", &["apps/v1"]);
     pub const EVENT: Self = Self::observed("Event", &["v1", "events.k8s.io/v1"]);
     pub const JOB: Self = Self::new("Job", &["batch/v1"]);
+    pub const LEASE: Self = Self::observed("Lease", &["coordination.k8s.io/v1"]);
     pub const NAMESPACE: Self = Self::new("Namespace", &["v1"]);
     pub const NODE: Self = Self::new("Node", &["v1"]);
     pub const NODE_METRICS: Self = Self::observed("NodeMetrics", &["metrics.k8s.io/v1beta1"]);
@@ -78,6 +80,7 @@ impl Kind {
     pub const ASSUMED_WORKLOAD: Self = Self::new(workload::ASSUMED.1, &[workload::ASSUMED.0]);
     pub const LOAD_POLICY: Self = Self::new(policy::POLICY.1, &[policy::POLICY.0]);
     pub const LOAD_SETTINGS: Self = Self::new(policy::SETTINGS.1, &[policy::SETTINGS.0]);
+    pub const REBALANCE_SETTINGS: Self = Self::new(rebalance::SETTINGS.1, &[rebalance::SETTINGS.0]);
     pub const SCHEDULER_CONFIGURATION: Self =
         Self::new(scheduler::CONFIGURATION.1, &[scheduler::CONFIGURATION.0]);
     pub const NODE_SNAPSHOT: Self = Self::new(snapshot::SNAPSHOT.1, &[snapshot::SNAPSHOT.0]);
@@ -94,14 +97,50 @@ impl Kind {
 /// The one of these kinds an object says it is, or what is wrong with what it says: a path and a sentence.
 pub(crate) fn find(kinds: &[Kind], version: &str, name: &str) -> Result<Kind, (&'static str, String)> {
     let Some(kind) = kinds.iter().find(|kind| kind.name == name) else {
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
-        return Err(("kind", format!("unknown kind {name}, expected one of {}", names.join(", "))));
+        return Err(("kind", format!("unknown kind {name}, expected {}", meant(kinds, version, name))));
     };
     if kind.versions.contains(&version) {
         return Ok(*kind);
     }
     let versions = kind.versions.join(" or ");
     Err(("apiVersion", format!("unknown API version {version:?} of {name}, expected {versions}")))
+}
+
+/// Is it certainly none of these kinds, and not one of them misspelt? One of the same name in another API group is another.
+pub(crate) fn is_another(kinds: &[Kind], version: &str, name: &str) -> bool {
+    let near = |kind: &&Kind| kind.in_group_of(version) && is_near(kind.name, name);
+    !name.ends_with("List") && !kinds.iter().any(|kind| near(&kind))
+}
+
+/// What may have been meant.
+fn meant(kinds: &[Kind], version: &str, name: &str) -> String {
+    let near = kinds.iter().find(|kind| kind.in_group_of(version) && is_near(kind.name, name));
+    near.map_or_else(|| format!("one of {}", names(kinds)), |kind| kind.name.to_owned())
+}
+
+pub(crate) fn names(kinds: &[Kind]) -> String {
+    kinds.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Kind {
+    fn in_group_of(&self, version: &str) -> bool {
+        let group = |version: &str| version.split_once('/').map(|(group, _)| group.to_owned());
+        self.versions.iter().any(|known| group(known) == group(version))
+    }
+}
+
+/// The same but for capitals, or but for one letter: one too many, one too few, another one, or two exchanged.
+fn is_near(one: &str, other: &str) -> bool {
+    let (one, other) = (one.to_ascii_lowercase(), other.to_ascii_lowercase());
+    let (a, b) = (one.as_bytes(), other.as_bytes());
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    match (&a[..a.len() - end], &b[..b.len() - end]) {
+        ([] | [_], [] | [_]) => true,
+        ([a, b], [c, d]) => a == d && b == c,
+        _ => false,
+    }
 }
 
 /// Lists of kinds as one; `N` is how many there are.
@@ -122,18 +161,21 @@ pub(crate) const fn concat<const N: usize>(lists: &[&[Kind]]) -> [Kind; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DivideInput, EstimateInput, PlaceInput, PolicyInput, ProtectInput, ScheduleInput};
+    use crate::{
+        DivideInput, EstimateInput, PlaceInput, PolicyInput, ProtectInput, RebalanceInput, ScheduleInput,
+    };
     use loadline_api::{ocm, qos};
     use loadline_apiserver::validation::builtin_kind;
     use std::collections::BTreeMap;
 
-    const INPUTS: [&[Kind]; 6] = [
+    const INPUTS: [&[Kind]; 7] = [
         ScheduleInput::KINDS,
         EstimateInput::KINDS,
         DivideInput::KINDS,
         PlaceInput::KINDS,
         ProtectInput::KINDS,
         PolicyInput::KINDS,
+        RebalanceInput::KINDS,
     ];
 
     #[test]
@@ -179,11 +221,37 @@ mod tests {
                 "NodeSnapshot",
                 "PodQOSEnsurancePolicy",
                 "PropagationPolicy",
+                "RebalanceSettings",
                 "Recommendation",
                 "ResourceBinding",
                 "ServicePolicy",
             ]
         );
+    }
+
+    #[test]
+    fn a_kind_is_another_unless_it_is_one_of_these_misspelt() {
+        let kinds = [Kind::NODE, Kind::POD, Kind::DEPLOYMENT, Kind::CLUSTER];
+        for (version, name, another) in [
+            ("v1", "Secret", true),
+            ("v1", "Node", false),
+            ("v2", "Node", false),
+            ("v1", "node", false),
+            ("v1", "Nodee", false),
+            ("v1", "Noed", false),
+            ("v1", "Nde", false),
+            ("v1", "List", false),
+            ("apps/v1", "Deploymant", false),
+            ("apps/v1beta1", "Deployment", false),
+            ("apps/v1", "DaemonSet", true),
+            ("cluster.x-k8s.io/v1beta1", "Cluster", true),
+            ("cluster.karmada.io/v1alpha1", "Cluster", false),
+            ("example.com/v1", "Node", true),
+        ] {
+            assert_eq!(is_another(&kinds, version, name), another, "{version} {name}");
+        }
+        let (path, text) = find(&kinds, "v1", "Nodee").unwrap_err();
+        assert_eq!((path, &*text), ("kind", "unknown kind Nodee, expected Node"));
     }
 
     #[test]

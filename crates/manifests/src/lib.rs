@@ -16,7 +16,7 @@
 //! | text | which documents are there, and what do they say? | `text` |
 //! | objects | of which kind is each, does it have the shape of its kind? | [`Manifests`], [`Kind`] |
 //! | definitions | would the API server take it, and with which defaults? | `definition` |
-//! | input | what do all of them describe together? | [`ScheduleInput`], [`EstimateInput`], [`DivideInput`], [`PlaceInput`], [`ProtectInput`], [`PolicyInput`], [`ConfigurationInput`] |
+//! | input | what do all of them describe together? | [`ScheduleInput`], [`EstimateInput`], [`DivideInput`], [`PlaceInput`], [`ProtectInput`], [`RebalanceInput`], [`PolicyInput`], [`ConfigurationInput`], [`DoctorInput`] |
 //!
 //! # Example
 //!
@@ -56,6 +56,7 @@ mod check;
 mod cluster;
 mod definition;
 mod divide;
+mod doctor;
 mod estimate;
 #[cfg(feature = "test-util")]
 pub mod fuzz;
@@ -66,6 +67,7 @@ mod place;
 mod policy;
 mod problem;
 mod protect;
+mod rebalance;
 #[cfg(feature = "test-util")]
 pub mod sample;
 mod schedule;
@@ -77,6 +79,7 @@ mod workload;
 pub use check::CheckInput;
 pub use cluster::UnscheduledPod;
 pub use divide::DivideInput;
+pub use doctor::DoctorInput;
 pub use estimate::EstimateInput;
 pub use kind::Kind;
 pub use manifest::{Manifest, Manifests};
@@ -84,5 +87,6 @@ pub use place::PlaceInput;
 pub use policy::PolicyInput;
 pub use problem::{Location, Problem, Problems};
 pub use protect::ProtectInput;
+pub use rebalance::{RebalanceInput, RebalanceSettingsInput, Steady};
 pub use schedule::ScheduleInput;
 pub use scheduler::ConfigurationInput;

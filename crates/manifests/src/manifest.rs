@@ -1,6 +1,7 @@
 //! Which objects are in these files, and what is wrong with them?
 
 mod decode;
+mod folder;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use crate::{parallel, text};
 use loadline_api::json::Tree;
 use loadline_core::object::Key;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +44,12 @@ impl Manifest {
         let part = |key: &str| metadata[key].as_str().unwrap_or_default();
         Key::new(part("namespace"), part("name"))
     }
+
+    /// The same, with the namespace that is meant where none is given.
+    pub(crate) fn full_key(&self) -> Key {
+        let key = self.key();
+        if key.namespace.is_empty() { Key::new("default", key.name) } else { key }
+    }
 }
 
 /// Everything that was read: objects that can be used, and what is wrong with the others.
@@ -61,16 +69,25 @@ impl Manifests {
     #[must_use]
     pub fn read(files: &[PathBuf], kinds: &[Kind]) -> Self {
         let mut reader = Reader::new(kinds);
-        for file in files {
-            let name = if is_stdin(file) { "stdin".into() } else { file.to_string_lossy() };
-            let location = Location::file(name);
-            match contents(file) {
-                Ok(text) => reader.file(&location, &text),
-                Err(message) => reader.problems.push(Problem::at(location, message)),
+        reader.files(files);
+        reader.finish(Some(first(files)))
+    }
+
+    /// Reads files and folders as people have them, such as all of a cluster: objects of kinds that do not matter are
+    /// skipped, with one line that says so. An input without any that does is a problem.
+    #[must_use]
+    pub fn gather(paths: &[PathBuf], kinds: &[Kind]) -> Self {
+        let mut reader = Reader { skips: true, ..Reader::new(kinds) };
+        for path in paths {
+            match folder::files(path) {
+                Ok(files) => reader.files(&files),
+                Err(message) => {
+                    let location = Location::file(path.to_string_lossy());
+                    reader.problems.push(Problem::at(location, message));
+                }
             }
         }
-        let first = files.first().map_or_else(String::new, |file| file.to_string_lossy().into_owned());
-        reader.finish(Some(first))
+        reader.finish(Some(first(paths)))
     }
 
     /// Reads a text as if it were the file of that name.
@@ -120,6 +137,14 @@ impl Manifests {
         self.warnings.extend(more.warnings);
     }
 
+    /// Adds what was read elsewhere, but for objects that are here already: these are what somebody asks about.
+    pub fn supplement(&mut self, mut more: Self) {
+        let here: BTreeSet<(&str, Key)> =
+            self.objects.iter().map(|object| (object.kind.name, object.full_key())).collect();
+        more.objects.retain(|object| !here.contains(&(object.kind.name, object.full_key())));
+        self.extend(more);
+    }
+
     /// Notes what is worth knowing.
     pub fn warn(&mut self, warning: Problem) {
         self.warnings.push(warning);
@@ -155,6 +180,10 @@ impl Manifests {
     }
 }
 
+fn first(paths: &[PathBuf]) -> String {
+    paths.first().map_or_else(String::new, |path| path.to_string_lossy().into_owned())
+}
+
 fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
@@ -182,11 +211,33 @@ struct Reader<'a> {
     problems: Vec<Problem>,
     /// Was there any document?
     found: bool,
+    /// May there be objects of other kinds?
+    skips: bool,
+    /// How many there were, by kind.
+    skipped: BTreeMap<String, usize>,
 }
 
 impl<'a> Reader<'a> {
     fn new(kinds: &'a [Kind]) -> Self {
-        Self { kinds, objects: Vec::new(), problems: Vec::new(), found: false }
+        Self {
+            kinds,
+            objects: Vec::new(),
+            problems: Vec::new(),
+            found: false,
+            skips: false,
+            skipped: BTreeMap::new(),
+        }
+    }
+
+    fn files(&mut self, files: &[PathBuf]) {
+        for file in files {
+            let name = if is_stdin(file) { "stdin".into() } else { file.to_string_lossy() };
+            let location = Location::file(name);
+            match contents(file) {
+                Ok(text) => self.file(&location, &text),
+                Err(message) => self.problems.push(Problem::at(location, message)),
+            }
+        }
     }
 
     fn file(&mut self, file: &Location, text: &str) {
@@ -232,8 +283,16 @@ impl<'a> Reader<'a> {
     }
 
     fn object(&mut self, location: Location, value: Value) {
-        match identify(&value, self.kinds) {
-            Ok(kind) => self.objects.push(Manifest { location, kind, value }),
+        let found = identify(&value).and_then(|(version, name)| {
+            if self.skips && kind::is_another(self.kinds, version, name) {
+                *self.skipped.entry(name.to_owned()).or_default() += 1;
+                return Ok(None);
+            }
+            kind::find(self.kinds, version, name).map(Some)
+        });
+        match found {
+            Ok(Some(kind)) => self.objects.push(Manifest { location, kind, value }),
+            Ok(None) => {}
             Err((path, message)) => {
                 let path = path.to_owned();
                 self.problems.push(Problem { path, ..Problem::at(location, message) });
@@ -241,25 +300,40 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The one line about objects that do not matter. Where there is nothing else, that is a problem of the file that is
+    /// named.
+    fn tell_skipped(&mut self, file: Option<String>) -> Option<Problem> {
+        let all: Vec<String> = self.skipped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        let all = Some(all.join(", ")).filter(|all| !all.is_empty())?;
+        if !self.objects.is_empty() || !self.problems.is_empty() {
+            return Some(Problem::general(format!("skipped, as they do not matter here: {all}")));
+        }
+        let message = format!("expected objects of the kinds {}, found only {all}", kind::names(self.kinds));
+        self.problems.push(Problem::at(Location::file(file.unwrap_or_default()), message));
+        None
+    }
+
     /// Checks every object. An input without any document is a problem of the file that is named.
     fn finish(mut self, file: Option<String>) -> Manifests {
-        if let (false, true, Some(file)) = (self.found, self.problems.is_empty(), file) {
+        if let (false, true, Some(file)) = (self.found, self.problems.is_empty(), &file) {
             let message = "expected Kubernetes objects, found nothing";
-            self.problems.push(Problem::at(Location::file(file), message));
+            self.problems.push(Problem::at(Location::file(file.as_str()), message));
         }
+        let warning = self.tell_skipped(file);
         let shapes = Shapes::of(self.kinds);
         let checked = parallel::map(self.objects, |mut object| {
             let findings = shapes.check(object.kind, &mut object.value);
             (object, findings)
         });
-        let mut all = Manifests { problems: self.problems, ..Manifests::default() };
+        let warnings = warning.into_iter().collect();
+        let mut all = Manifests { problems: self.problems, warnings, ..Manifests::default() };
         all.keep_fine(checked);
         all
     }
 }
 
-/// Of which kind an object is, or what is wrong with what it says: a path and a sentence.
-fn identify(value: &Value, kinds: &[Kind]) -> Result<Kind, (&'static str, String)> {
+/// The API version and kind of an object, or what is wrong with what it says: a path and a sentence.
+fn identify(value: &Value) -> Result<(&str, &str), (&'static str, String)> {
     if !value.is_object() {
         return Err(("", format!("expected a Kubernetes object, found {}", found(value))));
     }
@@ -270,5 +344,5 @@ fn identify(value: &Value, kinds: &[Kind]) -> Result<Kind, (&'static str, String
     };
     let name = text("kind", "a kind such as Pod")?;
     let version = text("apiVersion", "an API version such as v1")?;
-    kind::find(kinds, version, name)
+    Ok((version, name))
 }

@@ -1,12 +1,14 @@
 //! Which node do the objects describe, and what was asked for?
 
+mod measured;
+
 use crate::definition::Definitions;
 use crate::kind::Kind;
 use crate::manifest::{Manifest, Manifests};
 use crate::problem::{Problem, Problems};
 use jiff::Timestamp;
-use loadline_api::cluster;
 use loadline_api::qos::{DEFINITIONS, older, pod, rules, snapshot};
+use loadline_api::{Context, cluster};
 use loadline_core::qos::NodeSnapshot;
 use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::policy::Policy;
@@ -26,6 +28,9 @@ impl ProtectInput {
     pub const KINDS: &[Kind] = &[
         Kind::NODE,
         Kind::POD,
+        Kind::PRIORITY_CLASS,
+        Kind::NODE_METRICS,
+        Kind::POD_METRICS,
         Kind::POD_DISRUPTION_BUDGET,
         Kind::NODE_QOS,
         Kind::POD_QOS,
@@ -36,15 +41,20 @@ impl ProtectInput {
         Kind::NODE_SNAPSHOT,
     ];
 
-    /// Makes of the objects the moment they describe: that of the snapshot, or the one that is given.
+    /// Makes of the objects the moment they describe: that of the snapshot, or the one that is given. Without a snapshot
+    /// the measurements of a node stand in: of the one that is named, or of the only one.
     ///
     /// # Errors
     /// All problems at once.
-    pub fn read(mut manifests: Manifests, now: Option<Timestamp>) -> Result<Self, Problems> {
+    pub fn read(
+        mut manifests: Manifests,
+        node: Option<&str>,
+        now: Option<Timestamp>,
+    ) -> Result<Self, Problems> {
         let catalogue = Catalogue::default();
-        manifests.require(Kind::NODE_SNAPSHOT, "expected one NodeSnapshot, found none");
         bring_up_to_date(&mut manifests);
         validate(&mut manifests, &catalogue);
+        measured::stand_in(&mut manifests, node);
         let known = known(&mut manifests);
         let policy = asked_for(&mut manifests, catalogue);
         let snapshot = one_snapshot(&mut manifests, known, now);
@@ -104,8 +114,12 @@ fn plainer(problem: Problem, unknown: &[Problem]) -> Option<Problem> {
 
 /// What is known beside the snapshot: the node's labels, the pods and who may be disturbed.
 fn known(manifests: &mut Manifests) -> snapshot::Known {
+    let mut context = Context::new();
+    for class in manifests.take(Kind::PRIORITY_CLASS) {
+        manifests.must(&class, |tree| context.priority_class(tree));
+    }
     let nodes = manifests.tolerant_all(Kind::NODE, snapshot::node);
-    let pods = manifests.tolerant_all(Kind::POD, pod::read);
+    let pods = manifests.tolerant_all(Kind::POD, |tree| pod::read_with(tree, &context));
     snapshot::Known {
         nodes: nodes.into_iter().map(|node| (node.name.clone(), node)).collect(),
         pods: pods.into_iter().map(|(pod, node)| (pod.key.clone(), (pod, node))).collect(),

@@ -71,7 +71,7 @@ impl Shapes {
     pub fn check(&self, kind: Kind, object: &mut Value) -> Findings {
         let mut findings = Findings::default();
         let Some(root) = self.kinds.get(kind.name) else { return findings };
-        let mut walk = Walk { shapes: &self.shapes, observed: false, found: &mut findings };
+        let mut walk = Walk { shapes: &self.shapes, kind, observed: false, found: &mut findings };
         walk.value(&self.shapes[*root], None, object);
         let name = object.pointer("/metadata/name").and_then(Value::as_str);
         let named = name.is_some_and(|name| !name.is_empty());
@@ -165,6 +165,7 @@ impl Trail<'_> {
 
 struct Walk<'a> {
     shapes: &'a [Shape],
+    kind: Kind,
     observed: bool,
     found: &'a mut Findings,
 }
@@ -218,8 +219,9 @@ impl Walk<'_> {
                 }
                 continue;
             };
-            // Nobody asks for a status.
+            // Nobody asks for a status; but what a node has for pods is what everything is decided by.
             self.observed |= trail.is_none() && name == "status";
+            self.observed &= !(self.kind == Kind::NODE && is_allocatable(&trail_here));
             if !self.value(&self.shapes[field], Some(&trail_here), value) {
                 wrong.push(name.clone());
             }
@@ -239,6 +241,12 @@ impl Walk<'_> {
             self.value(item, Some(&here), value)
         });
     }
+}
+
+fn is_allocatable(trail: &Trail<'_>) -> bool {
+    let field = |trail: &Trail<'_>, name: &str| matches!(trail.step, Step::Field(field) if field == name);
+    let status = |from: &Trail<'_>| field(from, "status") && from.from.is_none();
+    field(trail, "allocatable") && trail.from.is_some_and(status)
 }
 
 fn expected(rule: Rule) -> &'static str {

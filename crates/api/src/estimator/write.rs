@@ -69,6 +69,7 @@ pub fn replicas_request(
         replica_requirements: replica.map(Into::into),
         assumed_workloads: assumed.to_vec(),
         details: false,
+        nodes: false,
     }
 }
 

@@ -136,7 +136,7 @@ fn reported(list: &Tree<'_>) -> BTreeMap<String, Reported> {
 }
 
 /// What cannot be read is told by [`binding`]; nobody is asked about it then.
-fn asks(value: &Tree<'_>) -> Asks {
+pub(crate) fn asks(value: &Tree<'_>) -> Asks {
     let read = tolerant("", value, |root| {
         let spec = root.get("spec");
         let wanted = spec.get("replicaRequirements");

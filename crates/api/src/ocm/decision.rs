@@ -109,7 +109,7 @@ pub fn groups(groups: &[Group]) -> Value {
             "decisionGroupIndex": index,
             "decisionGroupName": group.name,
             "decisions": group.slices.iter().map(|name| &**name).collect::<Vec<_>>(),
-            "clusterCount": group.entries.len(),
+            "clusterCount": group.clusters,
         })
     };
     Value::Array(groups.iter().enumerate().map(one).collect())
@@ -142,7 +142,7 @@ pub fn events(outcome: &Outcome) -> Vec<Value> {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
             "action": event.action,
-            "note": event.note,
+            "note": &*event.note,
             "reportingController": "placement-controller",
             "regarding": refer("Placement", &key.name),
         });

@@ -145,14 +145,22 @@ impl<'a> Fields<'a> {
     /// A list of objects with the only fields they may have.
     pub(crate) fn list(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
         let (path, notes) = (self.at(name), self.notes);
-        let items = self.read(name, "a list", Tree::as_array).into_iter().flatten().enumerate();
-        items.map(move |(i, item)| {
-            let path = format!("{path}[{i}]");
-            if item.is_null() {
-                notes.problems.borrow_mut().push(notes.problem(path.clone(), expected("an object", item)));
-            }
-            Self::new(Some(item), path, notes, known)
-        })
+        for (i, _) in self.items(name).filter(|(_, item)| item.is_null()) {
+            let problem = notes.problem(format!("{path}[{i}]"), expected("an object", &Tree::Null));
+            notes.problems.borrow_mut().push(problem);
+        }
+        self.objects(name, known)
+    }
+
+    /// The same where nothing stands for an object without fields, as Go reads it: who uses it says whether that will do.
+    pub(crate) fn objects(&self, name: &str, known: &[&str]) -> impl Iterator<Item = Self> {
+        let (path, notes) = (self.at(name), self.notes);
+        let _ = self.read(name, "a list", Tree::as_array);
+        self.items(name).map(move |(i, item)| Self::new(Some(item), format!("{path}[{i}]"), notes, known))
+    }
+
+    fn items(&self, name: &str) -> impl Iterator<Item = (usize, &'a Tree<'a>)> + use<'a> {
+        self.value(name).and_then(Tree::as_array).into_iter().flatten().enumerate()
     }
 
     /// A list of texts.
@@ -208,12 +216,21 @@ impl<'a> Fields<'a> {
         self.read(name, "a whole number", Tree::as_i64).unwrap_or_default()
     }
 
+    /// The same of a field that Go refuses to be `null`.
+    pub(crate) fn duration_not_null(&self, name: &str) -> SignedDuration {
+        if self.map.and_then(|map| map.get(name)).is_some_and(Tree::is_null) {
+            self.wrong(name, &expected(TIME, &Tree::Null));
+        }
+        self.duration(name)
+    }
+
     /// A time, or none at all.
     pub(crate) fn duration(&self, name: &str) -> SignedDuration {
-        let want = "a time such as \"3m\" or \"1h30m\"";
-        self.read(name, want, |value| value.as_str().and_then(duration::parse)).unwrap_or_default()
+        self.read(name, TIME, |value| value.as_str().and_then(duration::parse)).unwrap_or_default()
     }
 }
+
+const TIME: &str = "a time such as \"3m\" or \"1h30m\"";
 
 /// What was expected and what was found; short values as they are.
 fn expected(want: &str, found: &Tree<'_>) -> String {

@@ -52,7 +52,7 @@ fn zone(spec: &Fields<'_>) -> Option<TimeZone> {
     zone
 }
 
-fn targets(of: &Fields<'_>) -> Both<Option<Ratio>> {
+pub(crate) fn targets(of: &Fields<'_>) -> Both<Option<Ratio>> {
     let given = of.object("targets", &["cpu", "memory"]);
     let mut out = Both::default();
     for resource in Metered::ALL {
@@ -74,7 +74,7 @@ fn node(item: &Fields<'_>) -> NodeRule {
     }
 }
 
-fn exempt(spec: &Fields<'_>) -> Exempt {
+pub(crate) fn exempt(spec: &Fields<'_>) -> Exempt {
     let given = spec.object("exempt", &["namespaces", "podSelector"]);
     let mut pod_selector = selector(&given, "podSelector");
     // Elsewhere an empty selector matches everything. Here that would switch all load rules off, which nobody

@@ -62,6 +62,25 @@ fn the_limit_may_be_spelt_right_but_not_in_both_ways() {
     );
 }
 
+// Go reads nothing as an item without fields, and refuses it for a time.
+#[test]
+fn nothing_in_a_list_is_refused_by_default_and_taken_in_upstream_mode() {
+    let upstream = settings_of(&json!({"mode": "upstream", "timeZone": "Asia/Shanghai"}));
+    for list in ["syncPolicy", "predicate", "priority", "hotValue"] {
+        let mut document = shipped();
+        document["spec"][list].as_array_mut().unwrap().push(Value::Null);
+        assert!(rules(Some(&Tree::from(&document)), None).is_err(), "{list}");
+        let (_, warnings) = rules(Some(&Tree::from(&document)), Some(&Tree::from(&upstream))).unwrap();
+        assert!(!warnings.is_empty(), "{list}");
+    }
+    for (list, field) in [("syncPolicy", "period"), ("hotValue", "timeRange")] {
+        let mut document = shipped();
+        document["spec"][list][0][field] = Value::Null;
+        let refused = rules(Some(&Tree::from(&document)), Some(&Tree::from(&upstream))).unwrap_err();
+        assert_eq!(refused[0].path, format!("spec.{list}[0].{field}"));
+    }
+}
+
 // D13
 #[test]
 fn everything_that_does_not_read_is_told_at_once() {
@@ -72,7 +91,7 @@ fn everything_that_does_not_read_is_told_at_once() {
                 {"name": "cpu_usage_avg_5m", "period": 180},
                 {"name": "cpu_usage_avg_5m", "period": "1d"},
                 {"name": 7, "period": "3m"},
-                null,
+                {"name": "cpu_usage_max_avg_1h", "period": null},
             ],
             "predicate": {"name": "cpu_usage_avg_5m"},
             "priority": [{"name": "cpu_usage_avg_5m", "Weight": 1, "weight": "0.2"}, "cpu"],
@@ -88,7 +107,7 @@ fn everything_that_does_not_read_is_told_at_once() {
             "Policy spec.syncPolicy[0].period: expected a time such as \"3m\" or \"1h30m\", found 180",
             "Policy spec.syncPolicy[1].period: expected a time such as \"3m\" or \"1h30m\", found \"1d\"",
             "Policy spec.syncPolicy[2].name: expected a string, found 7",
-            "Policy spec.syncPolicy[3]: expected an object, found nothing",
+            "Policy spec.syncPolicy[3].period: expected a time such as \"3m\" or \"1h30m\", found nothing",
             "Policy spec.predicate: expected a list, found an object",
             "Policy spec.priority[0].Weight: unknown field, expected name, weight",
             "Policy spec.priority[0].weight: expected a number, found \"0.2\"",

@@ -1,10 +1,10 @@
 //! What is known of a pod on a node? The `Pod`, and what the agent measured of it.
 
 use super::{ELASTIC_CPU, ELASTIC_MEMORY, OPT_OUT, OPT_OUT_OF_OTHERS};
-use crate::context::namespace;
+use crate::context::{Context, namespace};
 use crate::json::{Skip, Tree};
 use crate::pod::CONTAINERS;
-use crate::read::{At, Error, Warning, controller, tolerant};
+use crate::read::{At, Error, Problem, Warning, controller, tolerant};
 use loadline_core::object::Key;
 use loadline_core::qos::{Class, Container, CpuQuota, Level, Origin, PERIOD_US, Pod};
 use loadline_core::quantity::Quantity;
@@ -84,6 +84,32 @@ pub fn read(value: &Tree<'_>) -> Result<(Found, Vec<Warning>), Error> {
         identified(&mut pod, &status);
         (pod, spec.get("nodeName").text().map(str::to_owned))
     })
+}
+
+/// The same, with the priority its class gives it where the `Pod` does not say, as one that was never created does not.
+///
+/// # Errors
+/// When the object is not what it should be.
+pub fn read_with(value: &Tree<'_>, context: &Context) -> Result<(Found, Vec<Warning>), Error> {
+    let ((mut pod, node), mut warnings) = read(value)?;
+    let spec = &value["spec"];
+    if spec["priority"].is_null() {
+        let name = Some(&*pod.priority_class).filter(|name| !name.is_empty());
+        match context.class_value(name) {
+            Some(priority) => pod.priority = priority,
+            None if name.is_some() => {
+                let path = "spec.priorityClassName".to_owned();
+                let problem = format!(
+                    "there is no PriorityClass {:?}, its priority is taken to be 0",
+                    pod.priority_class
+                );
+                warnings
+                    .push(Warning { object: format!("Pod {}", pod.key), problem: Problem { path, problem } });
+            }
+            None => {}
+        }
+    }
+    Ok(((pod, node), warnings))
 }
 
 pub(super) fn named(given: Option<&str>, name: &str) -> Pod {

@@ -38,8 +38,14 @@ fn rule(at: &At<'_, '_>) -> Rule {
             None
         }
     };
+    let name = at.get("name").needed();
+    if !name.is_empty() && !is_dns_label(&name) {
+        at.get("name").warn(format!(
+            "crane's webhook takes lower-case letters, digits and '-' only, found {name:?}; it is taken as it is"
+        ));
+    }
     Rule {
-        name: at.get("name").needed().into(),
+        name: name.into(),
         metric: metric.get("name").needed().into(),
         selector: metric.get("selector").some().and_then(|at| at.parse()),
         value: level,
@@ -51,6 +57,11 @@ fn rule(at: &At<'_, '_>) -> Rule {
             _ => Strategy::Act,
         },
     }
+}
+
+fn is_dns_label(name: &str) -> bool {
+    let inside = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    inside && !name.starts_with('-') && !name.ends_with('-')
 }
 
 /// Reads an `AvoidanceAction`. A step or a rest that is not said is a tenth; one that is 0 stays 0.
@@ -137,6 +148,24 @@ mod tests {
             let object = json!({"metadata": {"name": "a"}, "spec": {"throttle": throttle}});
             let (action, _) = action(&Tree::from(&object)).unwrap();
             assert_eq!((action.throttle.is_some(), action.reclaim), (slows, reclaims), "{throttle}");
+        }
+    }
+
+    #[test]
+    fn a_rule_whose_name_only_cranes_webhook_refuses_is_taken_with_a_warning() {
+        for (name, odd) in [
+            ("cpu-line", false),
+            ("ext_cpu_total_distribute", true),
+            ("CpuLine", true),
+            ("cpu.line", true),
+            ("cpu-", true),
+        ] {
+            let rule = json!({"name": name, "metricRule": {"name": "cpu_total_usage", "value": 6000}, "actionName": "a"});
+            let object = json!({"metadata": {"name": "n"}, "spec": {"rules": [rule]}});
+            let (read, warnings) = node_qos(&Tree::from(&object)).unwrap();
+            assert_eq!(&*read.rules[0].name, name);
+            let paths: Vec<&str> = warnings.iter().map(|one| &*one.problem.path).collect();
+            assert_eq!(paths, if odd { vec!["spec.rules[0].name"] } else { vec![] }, "{name}");
         }
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// API version and kind.
 pub const SNAPSHOT: (&str, &str) = ("loadline.dev/v1alpha1", "NodeSnapshot");
 
-/// What [`node`] does not read. Annotations stay: some say what an agent may do.
+/// What [`node()`] does not read. Annotations stay: some say what an agent may do.
 pub const SKIP_NODE: Skip = crate::node::SKIP;
 
 /// The node of a `Node`.
@@ -318,6 +318,7 @@ fn state(at: &At<'_, '_>) -> State {
                 unsure.items().filter_map(|at| at.int()).collect()
             },
             rules: rules.items().map(|at| Arc::new(rule_name(&at))).collect(),
+            back_since: at.get("givenBackTime").time(),
         }
     };
     let eviction = |at: At<'_, '_>| {
@@ -387,6 +388,9 @@ pub fn render_state(state: &State) -> Value {
         }
         if !entry.unsure_us.is_empty() {
             out["unsureQuotasUs"] = json!(entry.unsure_us);
+        }
+        if let Some(since) = entry.back_since {
+            out["givenBackTime"] = json!(since.to_string());
         }
         out
     };

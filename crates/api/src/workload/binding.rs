@@ -3,6 +3,7 @@
 use super::{Of, Question};
 use crate::context::{Context, namespace};
 use crate::json::Tree;
+use crate::karmada::Asks;
 use crate::read::{At, Error, Warning, group, tolerant};
 use loadline_core::estimate::{Ask, Assumed, Component};
 use loadline_core::load::recommend::WorkloadRef;
@@ -34,7 +35,7 @@ pub(super) fn read(root: &At<'_, '_>, target: WorkloadRef, context: &Context) ->
     } else {
         Of::Sets(components)
     };
-    Question { target, namespace: space, of, pod: None }
+    Question { target, namespace: space, of, pod: None, asks: Asks::default() }
 }
 
 /// Reads an `AssumedWorkload`.

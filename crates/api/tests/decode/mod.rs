@@ -6,13 +6,16 @@ pub mod before;
 use kube::api::WatchEvent;
 use loadline_api::json::{Skip, Tree};
 use loadline_api::pod::{self, Pod};
-use loadline_api::{Error, object};
+use loadline_api::{Error, object, protobuf};
 use loadline_core::object::Meta;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer};
 use serde_json::Value;
 
 /// As the API server sends it.
 pub const EVENT: &[u8] = include_bytes!("pod.json");
+
+/// The same in protobuf (`cargo xtask codegen records`).
+pub const FRAME: &[u8] = include_bytes!("pod.pb");
 
 /// What a watch keeps of the pod.
 #[derive(Clone)]
@@ -34,6 +37,13 @@ pub fn now(event: &[u8]) -> Option<Kept> {
         Ok(WatchEvent::Modified(kept)) => Some(kept),
         _ => None,
     }
+}
+
+/// Protobuf to facts.
+pub fn framed(frame: &[u8]) -> Option<Kept> {
+    let event = protobuf::Event::read(frame).ok()?;
+    let object = event.object.object(pod::SKIP).ok()?;
+    Some(Kept { meta: object::meta(&object), pod: pod::read(&object).map(|(pod, _)| pod) })
 }
 
 /// A tree of owned values, as it was.

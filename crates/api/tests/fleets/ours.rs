@@ -1,11 +1,12 @@
 //! What we say to the same question, in the same words.
 
 use crate::generate::CLUSTERS;
+use crate::oracle;
 use loadline_api::json::Tree;
 use loadline_api::{Context, karmada};
 use loadline_core::divide::due::{Applied, due};
 use loadline_core::divide::{
-    Answer, Apis, Binding, Estimator, Failure, Given, Group, Member, Mode, Opinion, Options, divide,
+    Answer, Apis, Binding, Estimator, Failure, Given, Group, Member, Mode, Opinion, Options, divide, general,
 };
 use loadline_testkit::karmada::Decision;
 use serde_json::Value;
@@ -91,6 +92,43 @@ impl Question {
             _ => condition.reason,
         };
         sorted(Decision { clusters, reason: reason.into(), message: condition.message })
+    }
+
+    /// What the documents say should stand there, by a division that shares no code with ours.
+    pub fn documented(&self) -> Decision {
+        let leaving = |name: &str| self.members.iter().any(|member| member.deleting && *member.name == *name);
+        if due(&self.binding, &self.applied, leaving).is_none() {
+            return self.decision(self.own());
+        }
+        let sum = |member: &Member| {
+            let (binding, assumed) = (&self.binding, &[]);
+            let said = if binding.components.is_empty() {
+                general::replicas(member, binding.ask.as_ref(), assumed, false)
+            } else {
+                general::sets(member, &binding.components, assumed, false)
+            };
+            (member.name.to_string(), said.count)
+        };
+        let expected = oracle::expected(&oracle::Question {
+            members: &self.members,
+            binding: &self.binding,
+            sums: self.members.iter().map(sum).collect(),
+            estimators: &self.estimators,
+            replaced: self.replaced.clone(),
+            options: self.own(),
+        });
+        let clusters = match expected.reason {
+            "Success" | "NoClusterFit" => {
+                expected.clusters.into_iter().map(|(name, replicas)| (name, replicas.unwrap_or(0))).collect()
+            }
+            _ => self
+                .binding
+                .clusters
+                .iter()
+                .map(|known| (known.name.clone(), known.replicas.into()))
+                .collect(),
+        };
+        sorted(Decision { clusters, reason: expected.reason.into(), message: expected.message })
     }
 
     /// By cluster, every reason for which a filter would refuse it: each filter for itself.

@@ -117,6 +117,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     WANTED.iter().map(|(name, _)| *name).chain(ALWAYS)
 }
 
+/// How often a row must come up at least.
+pub fn least(row: &str) -> usize {
+    match row {
+        "accurate-first" | "spread-room" => 30,
+        "no-maximum" | "every-field" => 15,
+        _ => 2,
+    }
+}
+
 fn spread(question: &mut Question) -> &mut Vec<Spread> {
     &mut question.binding.placement.as_mut().expect("every binding has one").spread
 }

@@ -1,8 +1,8 @@
 //! Where we decide differently from Open Cluster Management's controller on purpose, as
 //! `docs/placement-differences.md` lists it: what of that random placements meet, recognised.
 
-use super::Result;
 use super::ours::Ours;
+use super::{Result, Said};
 use loadline_core::place::{Code, GroupSize, Placement, Why};
 
 /// What everybody says when nobody is selected.
@@ -44,9 +44,10 @@ pub fn theirs_for(ours: &Ours, placement: &Placement, theirs: &Result) -> (Resul
         if told.is_some() && *said != expected.misconfigured.message {
             rows.push("at-once");
         }
-        expected.misconfigured = theirs.misconfigured.clone();
+        // Of what they say only the words are theirs: status and reason must be ours.
+        expected.misconfigured.message.clone_from(said);
     } else if unreached(ours, placement) {
-        expected.misconfigured = theirs.misconfigured.clone();
+        expected.misconfigured = fine();
         rows.push("at-once");
     }
     if problems.iter().all(|one| group(&one.message)) {
@@ -59,10 +60,28 @@ pub fn theirs_for(ours: &Ours, placement: &Placement, theirs: &Result) -> (Resul
             NONE.clone_into(&mut expected.satisfied.message);
         }
         expected.selected = without.selected;
-        (expected.slices, expected.groups) = (theirs.slices.clone(), theirs.groups.clone());
+        // All clusters are counted, and of them only those in groups before the malformed one are published.
+        let number = |message: &str| message.strip_prefix("decisionGroups[")?.split(']').next()?.parse().ok();
+        let before: usize = problems.iter().filter_map(|one| number(&one.message)).min().unwrap_or(0);
+        let groups = placement.groups[..before].to_vec();
+        let named: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
+        let mut other = ours.clone();
+        other.set(Placement { groups, ..placement.clone() });
+        other.settle();
+        let published = other.result(&key);
+        expected.groups = published.groups;
+        expected.groups.retain(|group| named.contains(&group.name));
+        let kept: Vec<&String> = expected.groups.iter().flat_map(|group| &group.slices).collect();
+        expected.slices = published.slices.into_iter().filter(|slice| kept.contains(&&slice.name)).collect();
         rows.push("bad-group");
     }
     (expected, rows)
+}
+
+/// What is said of a placement that makes sense.
+fn fine() -> Said {
+    let message = "Placement configurations check pass".to_owned();
+    Said { status: false, reason: "Succeedconfigured".to_owned(), message }
 }
 
 /// Does no cluster come as far as the mistake?

@@ -116,7 +116,7 @@ impl Ours {
             for write in writes {
                 match write.action {
                     Action::None => continue,
-                    Action::Create | Action::Patch => self.fleet.set_slice((*write.slice).clone()),
+                    Action::Create | Action::Patch => self.fleet.set_slice(write.slice.clone()),
                     Action::Delete => {
                         self.fleet.remove_slice(&write.slice.key);
                     }
@@ -160,7 +160,7 @@ impl Ours {
             index: count(index),
             name: group.name.clone(),
             slices: group.slices.iter().map(ToString::to_string).collect(),
-            clusters: count(group.entries.len()),
+            clusters: count(group.clusters),
         };
         let mut said = outcome.conditions.iter().map(|one| Said {
             status: one.status,

@@ -5,7 +5,7 @@
 
 use super::dice::Dice;
 use super::generate::{Maker, Theme};
-use super::{Budget, Pod, World};
+use super::{Budget, Pod, State, World};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,20 @@ pub fn world(seed: u64, number: usize) -> World {
     maker.crowd(&mut world);
     have_ports_of_their_own(&mut world.pods);
     share_no_exclusive_claim(&mut world);
+    none_leaves_where_pods_are_spread(&mut world);
     world
+}
+
+/// Where a pod must be spread, none of the others is leaving: kube-scheduler does not count those, and takes them off all the
+/// same, see `differences.md`.
+fn none_leaves_where_pods_are_spread(world: &mut World) {
+    let constraints = world.pod.spec.get("topologySpreadConstraints").and_then(Value::as_array);
+    let is_hard = |constraint: &Value| constraint["whenUnsatisfiable"] == "DoNotSchedule";
+    if constraints.is_some_and(|all| all.iter().any(is_hard)) {
+        for pod in world.pods.iter_mut().filter(|pod| pod.state == State::Leaving) {
+            pod.state = State::There;
+        }
+    }
 }
 
 /// Of pods that use a claim meant for one pod alone only the first keeps its volumes: kube-scheduler takes the claim for

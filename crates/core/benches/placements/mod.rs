@@ -112,7 +112,7 @@ pub fn fleet(clusters: usize, placements: usize) -> Fleet {
 pub fn settle(fleet: &mut Fleet) {
     for outcome in fleet.decide(&NoCel, noon()) {
         for write in outcome.writes.iter().filter(|write| write.action != Action::None) {
-            fleet.set_slice((*write.slice).clone());
+            fleet.set_slice(write.slice.clone());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Asked, Cluster, Report};
 use crate::cycle::{self, Decision, Preemption};
+use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::Load;
 use crate::view::volumes::Planned;
@@ -100,10 +101,17 @@ impl Decided<'_> {
         self.cluster.report(self.profile, self.pod, self.decision.clone())
     }
 
-    /// Why no node would do, in the words of kube-scheduler.
+    /// Why no node would do, in the words of kube-scheduler; in upstream mode of crane's plugin in it.
     #[must_use]
     pub fn message(&mut self) -> String {
-        cycle::message(&self.cluster.ask(self.profile, self.pod).input, self.pod, &self.decision)
+        self.cluster.refresh();
+        let loads = self.cluster.judges[self.profile].loads.iter().enumerate();
+        let over = loads.filter_map(|(at, load)| match load.filtered.reasons.first()? {
+            reason @ Reason::LoadTooHigh { .. } => Some((NodeId::at(at), reason.to_string())),
+            _ => None,
+        });
+        let over = over.collect();
+        cycle::message_with(&self.cluster.ask(self.profile, self.pod).input, self.pod, &self.decision, &over)
     }
 
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.

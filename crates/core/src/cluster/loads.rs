@@ -12,7 +12,7 @@ use crate::load::policy::{NodeRules, Rules};
 use crate::load::ratio::Ratio;
 use crate::load::score::{Hot, LoadScore, score};
 use crate::load::settings::{Missing, Mode};
-use crate::load::term::{self, Derived, Seen, Source, Terms};
+use crate::load::term::{self, Derived, Seen, Source, Terms, Unknown};
 use crate::load::{Both, Load, Metered};
 use crate::view::{NodeId, NodeView};
 use jiff::{SignedDuration, Timestamp};
@@ -31,10 +31,14 @@ pub struct NodeLoad {
     /// The limits.
     pub filtered: Filtered,
     pub score: LoadScore,
-    /// The hot value.
-    pub hot: i64,
+    /// The hot value; `None` where one is written that cannot be used.
+    pub hot: Option<Hot>,
+    /// Why the written one cannot be used.
+    pub hot_unknown: Option<Unknown>,
     /// Each resource, held against its line.
     pub lines: Both<Line>,
+    /// Is it not to be used because nothing is known of its load?
+    pub unknown: bool,
     /// Until when it is left alone.
     pub cooling_until: Option<Timestamp>,
     valid_until: Option<Timestamp>,
@@ -49,8 +53,10 @@ impl NodeLoad {
             terms: Terms { terms: Vec::new(), valid_until: None },
             filtered: Filtered::default(),
             score: LoadScore { base: 0, hot_penalty: 0, r#final: 0 },
-            hot: 0,
+            hot: None,
+            hot_unknown: None,
             lines: Both::default(),
+            unknown: false,
             cooling_until: None,
             valid_until: None,
         }
@@ -92,6 +98,18 @@ impl Cluster {
             self.changes.note(id);
         }
         self.stale = stale;
+    }
+
+    /// Works out anew what is said of every node: what holds until something changes holds, but how old it is has changed.
+    pub(super) fn look_again(&mut self) {
+        self.refresh();
+        if std::mem::replace(&mut self.aged, self.now) == self.now {
+            return;
+        }
+        let ids: Vec<NodeId> = self.live.snapshot().nodes().map(|node| node.id).collect();
+        for id in ids {
+            self.judge(id);
+        }
     }
 
     fn judge(&mut self, id: NodeId) {
@@ -152,22 +170,18 @@ impl Judge {
         load.seen.derived = history
             .map(|h| Derived::new(h, Both { cpu: node.capacity_load[0], memory: node.capacity_load[1] }));
         load.terms = term::evaluate(&self.rules, &load.rules, &load.seen, now);
-        load.filtered = filter(&self.rules, &load.rules, &load.terms);
+        load.filtered = filter(&self.rules, &node.name, &load.rules, &load.terms);
 
         let buckets = &self.rules.policy().hot;
         let counted = bindings.hot(id, now, buckets);
-        let (written, written_until) =
-            if known.told_bindings { (None, None) } else { term::written_hot(&self.rules, &load.seen, now) };
-        let hot = match written {
-            None => Hot::Count(counted),
-            Some(Hot::Count(before)) => Hot::Count(before.saturating_add(counted)),
-            Some(Hot::Written(before)) if counted == 0 => Hot::Written(before),
-            Some(Hot::Written(before)) => Hot::Written(before + small(counted)),
-        };
-        load.hot = match hot {
-            Hot::Count(count) => count,
-            Hot::Written(float) => whole(float),
-        };
+        let written = (!known.told_bindings).then(|| term::written_hot(&self.rules, &load.seen, now));
+        let written_until = written.and_then(|written| written.changes);
+        // One that is absent or over says that nothing was bound of late; one that does not read says nothing.
+        load.hot_unknown = written
+            .and_then(|written| written.value.err())
+            .filter(|why| !matches!(why, Unknown::Missing | Unknown::Expired));
+        let hot = written.and_then(|written| written.value.ok()).unwrap_or(Hot::Count(0)).plus(counted);
+        load.hot = (load.hot_unknown.is_none() || counted > 0).then_some(hot);
         load.score = score(&self.rules, &load.terms, hot);
 
         let (lines, line_until) = lines(&self.rules, load, node, figures, now);
@@ -186,7 +200,7 @@ impl Judge {
         .filter(|at| *at > now)
         .min();
 
-        let unknown = self.rules.settings().missing == Missing::Deny
+        load.unknown = self.rules.settings().missing == Missing::Deny
             && self.rules.mode() == Mode::Default
             && Metered::ALL.iter().any(|r| {
                 let line = lines.get(*r);
@@ -195,9 +209,9 @@ impl Judge {
         let at = id.index();
         self.board.closed[at] = if load.cooling_until.is_some() {
             Closed::Cooling
-        } else if load.filtered.reason.is_some() {
+        } else if !load.filtered.reasons.is_empty() {
             Closed::Threshold
-        } else if unknown {
+        } else if load.unknown {
             Closed::Unknown
         } else {
             Closed::No
@@ -270,21 +284,8 @@ fn started_after(node: &NodeView, at: Timestamp, settle: SignedDuration) -> Load
 }
 
 /// A share of a whole, rounded up.
-fn ceil_of(ratio: Ratio, whole: i64) -> i64 {
+pub(super) fn ceil_of(ratio: Ratio, whole: i64) -> i64 {
     let exact = i128::from(whole) * i128::from(ratio.nano());
     let one = i128::from(Ratio::ONE.nano());
     i64::try_from(exact.div_euclid(one) + i128::from(exact.rem_euclid(one) != 0)).unwrap_or(i64::MAX)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a few bindings")]
-fn small(count: i64) -> f64 {
-    count as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "saturates; a hot value that large is shown as the largest"
-)]
-fn whole(float: f64) -> i64 {
-    float as i64
 }

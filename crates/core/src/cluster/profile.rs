@@ -26,7 +26,7 @@ impl Profile {
 }
 
 /// A profile, and what follows from it for every node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Judge {
     pub profile: Profile,
     /// The rules of the profile; where it has none, crane's, for who asks all the same.

@@ -1,17 +1,20 @@
 //! Why there? Everything that was known and found for one pod, node by node.
 
 use super::Cluster;
+use super::counterfactual::{Counterfactual, counterfactual};
+use super::loads::NodeLoad;
 use super::profile::Judge;
 use crate::cycle::{self, Decision, Filter, Parts};
 use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::admit::{Basis, Line};
-use crate::load::ratio::Ratio;
-use crate::load::score::LoadScore;
+use crate::load::annotation::HOT_VALUE;
+use crate::load::score::{Hot, LoadScore};
 use crate::load::settings::Mode;
-use crate::load::term::Term;
+use crate::load::term::{Term, Unknown};
 use crate::load::{Both, Load, Metered};
 use crate::object::Key;
+use crate::select::Lookup;
 use crate::view::{NodeId, PodView, Snapshot};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -51,8 +54,8 @@ pub struct NodeReport {
     pub parts: Parts,
     /// The load score and its parts; `None` when load is left out.
     pub load_score: Option<LoadScore>,
-    /// The hot value; `None` when load is left out.
-    pub hot: Option<i64>,
+    /// The hot value; `None` when load is left out, or when one is written there that cannot be used.
+    pub hot: Option<Hot>,
     /// Every metric of the policy.
     pub terms: Vec<Term>,
     /// Each resource against its line; `None` when there are no lines.
@@ -60,7 +63,7 @@ pub struct NodeReport {
     /// Pods on their way there.
     pub pending: Vec<PendingPod>,
     /// What would have to be different for the pod to fit; `None` if it fits, or if that is not about amounts.
-    pub counterfactual: Option<String>,
+    pub counterfactual: Option<Counterfactual>,
     /// What is odd about the node's data.
     pub warnings: Vec<String>,
 }
@@ -77,6 +80,7 @@ pub struct Report {
 impl Cluster {
     /// Everything known and found about a pod for which this was decided just now.
     pub(super) fn report(&mut self, profile: usize, pod: &PodView, decision: Decision) -> Report {
+        self.look_again();
         let examined = cycle::examine(&self.ask(profile, pod).input, pod);
         let at = self.live.snapshot().clone();
         let judge = &self.judges[profile];
@@ -87,6 +91,7 @@ impl Cluster {
     fn node_report(&self, judge: &Judge, at: &Snapshot, pod: &PodView, found: cycle::Examined) -> NodeReport {
         let weights = judge.profile.weights;
         let name = at[found.node].name.clone();
+        let mut others = [0, 0];
         let mut out = NodeReport {
             node: found.node,
             name,
@@ -111,9 +116,10 @@ impl Cluster {
             && let Some(load) = judge.loads.get(found.node.index())
         {
             out.load_score = Some(load.score);
-            out.hot = Some(load.hot);
+            out.hot = load.hot;
             out.terms.clone_from(&load.terms.terms);
             out.warnings.clone_from(&load.warnings);
+            out.warnings.extend(odd_hot(load, at[found.node].annotations.value(HOT_VALUE)));
             if judge.rules.mode() == Mode::Default {
                 let resource =
                     |r: Metered| Resource { line: load.lines.get(r), incoming: pod.estimate.get(r) };
@@ -123,10 +129,10 @@ impl Cluster {
                 out.pending = self.pending(at, found.node);
             }
             if !judge.is_exempt(pod) {
-                judge.load_reasons(&mut out, load.filtered.reason.clone(), load.cooling_until);
+                others = judge.load_reasons(&mut out, load, found.promised);
             }
         }
-        out.counterfactual = counterfactual(&out);
+        out.counterfactual = counterfactual(&out, others);
         out
     }
 
@@ -145,28 +151,29 @@ impl Cluster {
 }
 
 impl Judge {
-    fn load_reasons(
-        &self,
-        out: &mut NodeReport,
-        threshold: Option<Reason>,
-        cooling_until: Option<jiff::Timestamp>,
-    ) {
-        out.reasons.extend(threshold);
-        if let Some(until) = cooling_until {
+    /// Everything load has against a node. So much is promised there to pods that go first; gives what counts per
+    /// resource beside the line and the pod: that, and what may be about to arrive by another scheduler's choice.
+    fn load_reasons(&self, out: &mut NodeReport, load: &NodeLoad, promised: Load) -> [i64; 2] {
+        out.reasons.extend(load.filtered.reasons.iter().cloned());
+        if let Some(until) = load.cooling_until {
             out.reasons.push(Reason::Cooling { until });
         }
-        if self.board.closed[out.node.index()] == crate::load::board::Closed::Unknown {
+        let mut others = [0, 0];
+        if load.unknown {
             out.reasons.push(Reason::UnknownLoad);
         }
         for (i, resource) in Metered::ALL.into_iter().enumerate() {
             let Some(Resource { line, incoming }) = out.lines.map(|l| l.get(resource)) else { continue };
+            let promised = promised.get(resource);
+            let free = self.board.head[i][out.node.index()];
+            others[i] = promised.saturating_add(line.head().saturating_sub(free));
             if let (Some(target), Some(allocatable)) = (line.target, line.allocatable)
-                && incoming > line.head()
+                && incoming.saturating_add(promised) > line.head()
             {
                 out.reasons.push(Reason::OverLine {
                     resource: resource.name().to_owned(),
                     measured: line.measured,
-                    pending: line.pending,
+                    pending: line.pending.saturating_add(promised),
                     departed: line.departed,
                     incoming,
                     allocatable,
@@ -176,7 +183,7 @@ impl Judge {
                 continue;
             }
             // What may be about to arrive by another scheduler's choice is not in the line.
-            let free = self.board.head[i][out.node.index()];
+            let free = free.saturating_sub(promised);
             if incoming > free {
                 out.reasons.push(Reason::NoHeadroom {
                     resource: resource.name().to_owned(),
@@ -185,6 +192,24 @@ impl Judge {
                 });
             }
         }
+        others
+    }
+}
+
+/// What is odd about the hot value written on a node, if something is.
+fn odd_hot(load: &NodeLoad, text: Option<&str>) -> Option<String> {
+    let text = text.unwrap_or_default();
+    let ignored = |why: &str| Some(format!("annotation {HOT_VALUE} is ignored: {text:?}, {why}"));
+    match (load.hot_unknown, load.hot) {
+        (Some(Unknown::Malformed), _) => {
+            ignored("expected a number and a time, such as 3,2026-01-31T12:00:00Z")
+        }
+        (Some(Unknown::Negative), _) => ignored("expected 0 or more"),
+        (Some(Unknown::Future), _) => ignored("its time is yet to come"),
+        (None, Some(Hot::Float(float))) if !float.is_finite() => {
+            Some(format!("annotation {HOT_VALUE} is {text:?} and counts as crane counts it"))
+        }
+        _ => None,
     }
 }
 
@@ -215,43 +240,4 @@ fn odd(lines: &Both<Resource>) -> Vec<String> {
         });
     }
     out
-}
-
-fn counterfactual(report: &NodeReport) -> Option<String> {
-    if report.fits || report.reasons.is_empty() {
-        return None;
-    }
-    let mut parts = Vec::new();
-    for reason in &report.reasons {
-        parts.push(match reason {
-            Reason::OverLine { resource, .. } => {
-                let r = Metered::ALL.into_iter().find(|r| r.name() == resource)?;
-                let Resource { line, incoming } = report.lines?.get(r);
-                format!("the {resource} target were {}", hundredths(line.target_for(incoming)?))
-            }
-            Reason::OverThreshold { metric, value, .. } => {
-                format!("the limit of {metric} were {value}")
-            }
-            Reason::DoesNotFit { resource, .. } if resource == "pods" => {
-                "one pod fewer were there".to_owned()
-            }
-            Reason::DoesNotFit { resource, asked, free } => {
-                let lacking = crate::resources::quantity(resource, asked.saturating_sub(*free));
-                format!("{lacking} more {resource} were free")
-            }
-            Reason::UnknownLoad => "its load were known".to_owned(),
-            Reason::Cooling { until } => format!("it were {until}"),
-            Reason::Cordoned => "it were not cordoned".to_owned(),
-            Reason::Untolerated { taint } => format!("the pod tolerated {taint}"),
-            // Nothing one would change just for this.
-            _ => return None,
-        });
-    }
-    Some(format!("would fit if {}", parts.join(" and ")))
-}
-
-/// A ratio with two decimals: 0.70, not 0.7.
-fn hundredths(ratio: Ratio) -> String {
-    let exact = ratio.nano() / 10_000_000;
-    format!("{}.{:02}", exact / 100, exact % 100)
 }

@@ -46,7 +46,7 @@ impl Cluster {
         let (at, load) = (id.index(), judge.loads.get(id.index())?);
         let closed = match judge.board.closed[at] {
             Closed::No => None,
-            Closed::Threshold => load.filtered.reason.clone(),
+            Closed::Threshold => load.filtered.reasons.first().cloned(),
             Closed::Unknown => Some(Reason::UnknownLoad),
             Closed::Cooling => load.cooling_until.map(|until| Reason::Cooling { until }),
         };

@@ -77,6 +77,11 @@ impl Tentative {
         less(head, self.load[resource].get(node).copied().unwrap_or(0))
     }
 
+    /// May that pod be about to arrive?
+    pub fn is_expected(&self, uid: &str) -> bool {
+        self.pods.contains_key(uid)
+    }
+
     /// When the first is no longer waited for.
     pub fn next_end(&self) -> Option<Timestamp> {
         self.ends.first().map(|(at, _)| *at)
@@ -229,7 +234,7 @@ impl Cluster {
         }
     }
 
-    fn expect(&mut self, asked: Question<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) {
+    pub(super) fn expect(&mut self, asked: Question<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) {
         // Without an identity nothing would ever be heard of it.
         let is_settled = asked.pod.uid.is_empty() || self.live.place(&asked.pod.uid).is_some();
         if nodes.is_empty() || is_settled {

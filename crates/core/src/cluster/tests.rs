@@ -1,7 +1,10 @@
+mod written;
+
 use super::*;
 use crate::cycle::Filter;
 use crate::load::policy::Policy;
 use crate::load::ratio::Ratio;
+use crate::load::score::Hot;
 use crate::load::settings::{Missing, Settings};
 use crate::load::{Both, Metered};
 use crate::view::build::{Node, Pod, node, pod};
@@ -42,6 +45,14 @@ fn place(cluster: &mut Cluster, pod: Pod) -> Option<String> {
     let view = cluster.view(&pod.facts());
     let node = cluster.decide(&view).reserve().node?;
     Some(cluster.snapshot()[node].name.to_string())
+}
+
+/// The hot value of a node, which is known and a whole number.
+fn hot(cluster: &mut Cluster, id: NodeId) -> i64 {
+    match cluster.load(id).unwrap().hot {
+        Some(Hot::Count(count)) => count,
+        other => panic!("{other:?}"),
+    }
 }
 
 // Promise 2, D6, A2: the incident of the real-time proposal.
@@ -188,11 +199,11 @@ fn recent_bindings_make_a_node_hot_and_it_cools_by_itself() {
     for i in 0..5 {
         place(&mut cluster, pod(&format!("p{i}")).cpu("10m").memory("10Mi")).unwrap();
     }
-    assert_eq!(cluster.load(id).unwrap().hot, 3, "5 ÷ 5 in five minutes + 5 ÷ 2 in one");
+    assert_eq!(hot(&mut cluster, id), 3, "5 ÷ 5 in five minutes + 5 ÷ 2 in one");
     cluster.advance(at(60));
-    assert_eq!(cluster.load(id).unwrap().hot, 1, "one minute is over");
+    assert_eq!(hot(&mut cluster, id), 1, "one minute is over");
     cluster.advance(at(300));
-    assert_eq!(cluster.load(id).unwrap().hot, 0);
+    assert_eq!(hot(&mut cluster, id), 0);
 }
 
 #[test]
@@ -205,7 +216,7 @@ fn bindings_that_make_no_node_hot_any_more_are_forgotten() {
         cluster.bound(&format!("p{i}"), "n1", at(10 * i));
     }
     let id = cluster.live.id("n1").unwrap();
-    assert!(cluster.load(id).unwrap().hot > 0, "those of the last minutes count");
+    assert!(hot(&mut cluster, id) > 0, "those of the last minutes count");
     let kept = cluster.bindings.len();
     assert!(
         (30..=36).contains(&kept),
@@ -226,7 +237,7 @@ fn a_report_gives_every_term_and_what_would_have_to_change() {
         n1.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["cpu would pass the line: 6 measured + 0 pending + 1 incoming is over 6500m (0.65 of 10)"]
     );
-    assert_eq!(n1.counterfactual.as_deref(), Some("would fit if the cpu target were 0.70"));
+    assert_eq!(n1.counterfactual.as_ref().unwrap().to_string(), "would fit if the cpu target were 0.70");
     assert_eq!(n1.terms.len(), 6);
     assert_eq!(report.decision.node, None);
 }
@@ -299,14 +310,14 @@ fn a_new_node_is_not_hot_because_of_one_that_is_gone() {
         place(&mut cluster, pod(&format!("p{i}")).cpu("10m").memory("10Mi")).unwrap();
     }
     let id = cluster.live.id("old").unwrap();
-    assert!(cluster.load(id).unwrap().hot > 0);
+    assert!(hot(&mut cluster, id) > 0);
     cluster.remove_node("old");
     for i in 0..4 {
         cluster.remove_pod(&format!("uid-p{i}"));
     }
     cluster.set_node(&big("new").facts());
     assert_eq!(cluster.live.id("new"), Some(id), "it has the number of the one that is gone");
-    assert_eq!(cluster.load(id).unwrap().hot, 0);
+    assert_eq!(hot(&mut cluster, id), 0);
 }
 
 // D3: a clock that runs ahead does not shut out what is right.
@@ -321,6 +332,11 @@ fn a_sample_from_the_future_waits_until_its_time_has_come() {
     cluster.sample("n1", sample(0, 4900));
     let line = cluster.load(id).unwrap().lines.get(Metered::Cpu);
     assert_eq!(line.measured, Some(4_900_000_000), "the right one is used");
+    // Time that passes does not bring it in before its own has come: right ones go on being newer.
+    cluster.advance(at(15));
+    assert_eq!(cluster.sample("n1", sample(15, 3100)), Some(Taken::Newest));
+    let line = cluster.load(id).unwrap().lines.get(Metered::Cpu);
+    assert_eq!(line.measured, Some(3_100_000_000), "and the next right one, too");
     cluster.advance(at(3569));
     assert_eq!(cluster.load(id).unwrap().lines.get(Metered::Cpu).measured, None, "too old by now");
     cluster.advance(at(3570));
@@ -483,4 +499,20 @@ fn unknown_load_is_taken_last_of_all() {
         (Ratio::from_f64(0.5), "b"),
         "9 + 1 − 5"
     );
+}
+
+// A node that measures 0.33333 of 10 cores and a billionth uses 3.3333 cores and a third of a billionth: one billionth more.
+#[test]
+fn a_share_that_is_not_whole_counts_as_one_more() {
+    for (share, whole, want, why) in [
+        (0.5, 10, 5, "exactly"),
+        (0.5, 11, 6, "5.5"),
+        (0.33333, 10_000_000_000, 3_333_300_000, "exactly, in billionths of a core"),
+        (0.33333, 10_000_000_001, 3_333_300_001, "and a third"),
+        (0.0, 7, 0, "nothing"),
+        (1.0, i64::MAX, i64::MAX, "everything there can be"),
+        (2.0, i64::MAX, i64::MAX, "no more than can be said"),
+    ] {
+        assert_eq!(loads::ceil_of(Ratio::from_f64(share).unwrap(), whole), want, "{why}");
+    }
 }

@@ -82,7 +82,7 @@ pub(super) struct Shape {
     exempt: bool,
     with_load: bool,
     /// What the answers rest on beside the nodes in the list of changes.
-    statics: (u64, u64, usize, usize),
+    statics: (u64, u64, u64, usize),
     pub seen: u64,
     used: u64,
     pub ready: Prepared,
@@ -169,8 +169,8 @@ pub(super) struct Look<'a> {
     pub with_load: bool,
 }
 
-fn statics(at: &Snapshot) -> (u64, u64, usize, usize) {
-    (at.labels().version(), at.nominations(), at.taints().len(), at.width())
+fn statics(at: &Snapshot) -> (u64, u64, u64, usize) {
+    (at.labels().version(), at.nominations(), at.taints_version(), at.width())
 }
 
 impl Shape {

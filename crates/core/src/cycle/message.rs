@@ -4,12 +4,22 @@ use super::decide::{Decision, Input};
 use super::local;
 use super::prepare::prepare;
 use super::{Filter, apart, spread};
-use crate::view::{Hold, PodView};
+use crate::view::{Hold, NodeId, PodView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The text of a `FailedScheduling` event: how many nodes fail for which reason.
 #[must_use]
 pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String {
+    message_with(input, pod, decision, &BTreeMap::new())
+}
+
+/// The same where of some nodes with a load over its threshold something of their own is said.
+pub(crate) fn message_with(
+    input: &Input<'_>,
+    pod: &PodView,
+    decision: &Decision,
+    over: &BTreeMap<NodeId, String>,
+) -> String {
     match &decision.hold {
         Some(Hold::Gate(name)) => return format!("held back by the scheduling gate {name:?}"),
         Some(Hold::Unsupported(what)) => {
@@ -61,6 +71,8 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
             for rule in [Some(rule), more].into_iter().flatten() {
                 *counts.entry(words(rule).to_owned()).or_default() += 1;
             }
+        } else if let (Filter::Threshold, Some(text)) = (rule, over.get(&node.id)) {
+            *counts.entry(text.clone()).or_default() += 1;
         } else {
             *counts.entry(words(rule).to_owned()).or_default() += 1;
         }
@@ -70,7 +82,7 @@ pub fn message(input: &Input<'_>, pod: &PodView, decision: &Decision) -> String 
     format!("0/{all} nodes are available: {}.", reasons.join(", "))
 }
 
-pub(super) fn words(rule: Filter) -> &'static str {
+pub(crate) fn words(rule: Filter) -> &'static str {
     match rule {
         Filter::Cordon => "node(s) were unschedulable",
         Filter::Taints => "node(s) had untolerated taint(s)",

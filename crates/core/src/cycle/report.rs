@@ -6,7 +6,8 @@ use super::memo::Places;
 use super::prepare::{Prepared, prepare};
 use super::{Filter, Parts, apart, local, spread, volumes};
 use crate::explain::Reason;
-use crate::select::taint::{Compare, repelling};
+use crate::load::Load;
+use crate::select::taint::{Compare, all_repelling};
 use crate::view::{NodeId, NodeView, PodView};
 
 /// What was found out about one node, the load rules left out.
@@ -21,6 +22,8 @@ pub struct Examined {
     pub parts: Parts,
     /// What it is compared by.
     pub total: i64,
+    /// What pods that others were evicted for, and that go first, will use there.
+    pub promised: Load,
 }
 
 /// Looks at every node, by name, and leaves nothing out.
@@ -55,7 +58,15 @@ pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
         parts.images = images.score(at);
         let mut reasons = by_itself(input, pod, &ready, node);
         reasons.extend(among_others(pod, &spread, &apart, at));
-        Examined { node: node.id, rule: first(at), reasons, total: parts.total(&input.weights), parts }
+        let promised = ready.promised(node.id).map_or(Load::ZERO, |promised| promised.load);
+        Examined {
+            node: node.id,
+            rule: first(at),
+            reasons,
+            total: parts.total(&input.weights),
+            parts,
+            promised,
+        }
     };
     input.cluster.nodes().map(look).collect()
 }
@@ -66,7 +77,7 @@ fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: &NodeView
     if node.unschedulable && !ready.ignores_cordon {
         out.push(Reason::Cordoned);
     }
-    if let Some(taint) = repelling(&node.taints, &wants.tolerations, Compare::Off) {
+    for taint in all_repelling(&node.taints, &wants.tolerations, Compare::Off) {
         out.push(Reason::Untolerated { taint: taint.clone() });
     }
     if !wants.required.matches_selector(&node.labels) {

@@ -89,3 +89,66 @@ fn what_is_promised_to_a_pod_that_goes_first_is_lacking() {
         "3 of 4 - 2 CPUs are too many, 6 of 8 - 2 Gi are not"
     );
 }
+
+fn spread_over(key: &str, max_skew: i64) -> crate::view::build::Pod {
+    use crate::select::LabelSelector;
+    let match_labels = [("app".to_owned(), "web".to_owned())].into();
+    let selector = LabelSelector { match_labels, ..LabelSelector::default() }.selector().unwrap();
+    let mut facts = pod("p").cpu("1").label("app", "web").facts();
+    Arc::make_mut(&mut facts.wants).spread.push(crate::view::Spread {
+        max_skew,
+        topology_key: key.into(),
+        hard: true,
+        selector,
+        min_domains: None,
+        honor_affinity: true,
+        honor_taints: false,
+    });
+    crate::view::build::Pod::of(facts)
+}
+
+#[test]
+fn how_uneven_it_would_be_is_told_in_numbers() {
+    let on = |name: &str, node: &str| pod(name).label("app", "web").on(node);
+    let world = || {
+        let zoned = |name: &str, zone: &str| node(name).cpu("8").label("zone", zone);
+        let nodes = world().node(zoned("a", "one")).node(zoned("b", "two")).node(zoned("c", "three"));
+        // 4 in one, 2 in two, 1 in three.
+        let pods =
+            [("p1", "a"), ("p2", "a"), ("p3", "a"), ("p4", "a"), ("p5", "b"), ("p6", "b"), ("p7", "c")];
+        pods.into_iter().fold(nodes, |world, (name, node)| world.pod(on(name, node)))
+    };
+    let found = |max_skew: i64| {
+        let (mut live, facts) = (world().0, spread_over("zone", max_skew).facts());
+        let view = live.view(&facts, facts.asks.effective);
+        let examined = examine(&Input::new(live.snapshot()), &view);
+        let uneven = |one: &Examined| match one.reasons.first() {
+            Some(crate::explain::Reason::Uneven { topology_key, here, least, max_skew }) => {
+                Some((topology_key.clone(), *here, *least, *max_skew))
+            }
+            _ => None,
+        };
+        examined.iter().map(uneven).collect::<Vec<_>>()
+    };
+    let told = |here, max_skew| Some(("zone".to_owned(), here, 1, max_skew));
+    // With the new one 5 − 1 = 4, 3 − 1 = 2 and 2 − 1 = 1 more than in the emptiest.
+    assert_eq!(found(1), [told(4, 1), told(2, 1), None]);
+    assert_eq!(found(2), [told(4, 2), None, None]);
+    assert_eq!(found(3), [told(4, 3), None, None]);
+    assert_eq!(found(4), [None, None, None]);
+}
+
+// 100 × (most + least − pods) ÷ most, as kube-scheduler rounds it.
+#[test]
+fn pods_spread_evenly_are_worth_a_hundred_and_none_where_there_is_no_place() {
+    for (raw, least, most, want, why) in [
+        (Some(2), 2, 5, 100, "the emptiest: 100 × 5 ÷ 5"),
+        (Some(5), 2, 5, 40, "the fullest: 100 × 2 ÷ 5"),
+        (Some(4), 2, 5, 60, "between: 100 × 3 ÷ 5"),
+        (Some(3), 1, 3, 33, "100 × 1 ÷ 3 is 33.3"),
+        (Some(0), 0, 0, 100, "nobody anywhere"),
+        (None, 2, 5, 0, "no place at all"),
+    ] {
+        assert_eq!(spread::normal(raw, least, most), want, "{why}");
+    }
+}

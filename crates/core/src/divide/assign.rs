@@ -36,7 +36,7 @@ impl Case<'_> {
         let parts = self.binding.components.len();
         let divided = !self.sets && parts <= 1 && (self.binding.replicas > 0 || self.binding.ask.is_some());
         if !divided {
-            return Ok(Decided { targets: self.whole(chosen, warnings), lacking: None });
+            return Ok(Decided { targets: self.whole(chosen), lacking: None });
         }
         let Shares { replicas, lacking } = if overflow {
             self.tiers(chosen, warnings)?
@@ -57,15 +57,9 @@ impl Case<'_> {
     }
 
     /// What is not divided goes to every cluster chosen, with all its components if it has any.
-    fn whole(&self, chosen: &[&Candidate<'_>], warnings: &mut Vec<String>) -> Vec<Target> {
+    fn whole(&self, chosen: &[&Candidate<'_>]) -> Vec<Target> {
         let parts = self.binding.components.iter().filter(|_| self.sets);
         let components: Vec<_> = parts.map(|c| (c.name.clone(), c.replicas)).collect();
-        if self.sets {
-            let full = |candidate: &&&Candidate<'_>| candidate.allocatable == 0 && candidate.score == 0;
-            for candidate in chosen.iter().filter(full) {
-                warnings.push(format!("cluster {}: no complete set fits there", candidate.member.name));
-            }
-        }
         let target = |at: usize| Target {
             name: chosen[at].member.name.clone(),
             replicas: None,

@@ -27,6 +27,8 @@ pub enum Refusal {
     NoZones,
     /// It is to be spread by a label the cluster does not have.
     NoLabel(String),
+    /// It is a workload of several templates, and no complete set of them fits there.
+    NoSet,
 }
 
 impl fmt::Display for Refusal {
@@ -41,6 +43,7 @@ impl fmt::Display for Refusal {
             Self::NoProvider => f.write_str("cluster(s) did not have provider property"),
             Self::NoRegion => f.write_str("cluster(s) did not have region property"),
             Self::NoZones => f.write_str("cluster(s) did not have zones property"),
+            Self::NoSet => f.write_str("cluster(s) did not have room for a complete set of components"),
             Self::NoLabel(key) => write!(f, "cluster(s) did not have the label {key}"),
         }
     }

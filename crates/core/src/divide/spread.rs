@@ -55,10 +55,16 @@ impl Case<'_> {
             roomless: None,
             problem: None,
             plain: false,
+            cut: false,
         };
         let found = search.within(0, &(0..candidates.len()).collect::<Vec<_>>(), &mut Vec::new());
         if search.plain {
             warnings.push("too many groups to weigh every combination: the highest scores are taken".into());
+        }
+        if search.cut && found.is_none() {
+            warnings.push(format!(
+                "{TRIES} combinations of groups were tried and have no room for all replicas; there are more, which were not tried"
+            ));
         }
         match found.or(search.roomless).filter(|found| !found.is_empty()) {
             Some(found) => Ok(found),
@@ -195,7 +201,10 @@ struct Search<'s, 'a> {
     /// The first choice that kept the constraints but has not enough room.
     roomless: Option<Vec<usize>>,
     problem: Option<String>,
+    /// There were too many groups to weigh combinations.
     plain: bool,
+    /// There were combinations left when no more were tried.
+    cut: bool,
 }
 
 impl<'s> Search<'s, '_> {
@@ -250,10 +259,11 @@ impl<'s> Search<'s, '_> {
                 return found;
             }
             self.tries = self.tries.saturating_sub(1);
-            if self.tries == 0 {
+            next = choices.as_mut().and_then(Iterator::next);
+            if self.tries == 0 && next.is_some() {
+                self.cut = true;
                 return None;
             }
-            next = choices.as_mut().and_then(Iterator::next);
         }
         None
     }

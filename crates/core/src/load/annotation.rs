@@ -5,6 +5,11 @@
 //!
 //! By default a value is a decimal, taken exactly (finer than a billionth rounds up), never negative; anything
 //! else is unreadable, which is not the same as idle. [`read_upstream`] reads what crane reads, float and all.
+//!
+//! Both read in crane's order: two fields, a time, then (the caller asks whether that is recent) a number that is not
+//! negative. What fails first is what is told.
+
+mod go_float;
 
 use super::policy::Figure;
 use super::ratio::Ratio;
@@ -19,13 +24,13 @@ pub const HOT_VALUE: &str = "node_hot_value";
 /// How long a written hot value is good.
 pub const HOT_WINDOW: SignedDuration = SignedDuration::from_mins(5);
 
-/// A value and its time.
+/// A time, and the value that matters only if the time is recent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// How much.
-    pub value: Figure,
     /// When.
     pub at: Timestamp,
+    /// How much; as crane reads it, possibly NaN or infinite.
+    pub value: Result<Figure, Unreadable>,
 }
 
 /// Why an annotation says nothing.
@@ -40,49 +45,37 @@ pub enum Unreadable {
 /// Reads an annotation: two fields, an exact decimal and `YYYY-MM-DDTHH:MM:SSZ`, fractions of a second allowed.
 /// The time is UTC, or the clock of `zone`. Where clocks went back and a reading means two instants, it is the
 /// later one: stamps of the first pass then lie ahead and are not used, those of the second are right. A reading
-/// that never was, where clocks went forward, moves on by the gap.
-///
-/// # Errors
-/// When it says nothing.
-pub fn read(text: &str, zone: Option<&TimeZone>) -> Result<Reading, Unreadable> {
-    let (number, stamp) = fields(text).ok_or(Unreadable::Malformed)?;
-    let value = decimal(number).ok_or(Unreadable::Malformed)?;
-    let at = clock(stamp, Hours::Two).and_then(|local| match zone {
-        None => TimeZone::UTC.to_timestamp(local).ok(),
-        Some(zone) => zone.to_ambiguous_timestamp(local).later().ok(),
-    });
-    let at = at.ok_or(Unreadable::Malformed)?;
-    if value < Ratio::ZERO {
-        Err(Unreadable::Negative)
-    } else {
-        Ok(Reading { value: Figure::Exact(value), at })
-    }
-}
-
-/// What crane's scheduler reads: the time first, the value only once the time is known to be recent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Late {
-    /// When.
-    pub at: Timestamp,
-    /// How much, possibly NaN or infinite.
-    pub value: Result<f64, Unreadable>,
-}
-
-/// Reads as crane's scheduler does, in its order: two fields; a time in its layout (hours may have one digit); the
-/// caller then asks whether it is recent; a float as Go reads it; not negative. Hexadecimal floats, which Go
-/// reads too, are malformed: nobody writes them.
+/// that never was, where clocks went forward, moves on by the gap. One past the end of our time is that end: it is
+/// from the future, not malformed.
 ///
 /// # Errors
 /// When there are not two fields, or the second is no time.
-pub fn read_upstream(text: &str, zone: Option<&TimeZone>) -> Result<Late, Unreadable> {
+pub fn read(text: &str, zone: Option<&TimeZone>) -> Result<Reading, Unreadable> {
     let (number, stamp) = fields(text).ok_or(Unreadable::Malformed)?;
-    let at = clock(stamp, Hours::OneOrTwo).and_then(|local| go_instant(local, zone));
-    let value = match go_float(number) {
+    let local = clock(stamp, Hours::Two).ok_or(Unreadable::Malformed)?;
+    let utc = TimeZone::UTC;
+    let at = zone.unwrap_or(&utc).to_ambiguous_timestamp(local).later().unwrap_or_else(|_| beyond(local));
+    let value = match decimal(number) {
+        None => Err(Unreadable::Malformed),
+        Some(value) if value < Ratio::ZERO => Err(Unreadable::Negative),
+        Some(value) => Ok(Figure::Exact(value)),
+    };
+    Ok(Reading { at, value })
+}
+
+/// Reads as crane's scheduler does: a time in its layout (hours may have one digit), a float as Go reads it.
+///
+/// # Errors
+/// When there are not two fields, or the second is no time.
+pub fn read_upstream(text: &str, zone: Option<&TimeZone>) -> Result<Reading, Unreadable> {
+    let (number, stamp) = fields(text).ok_or(Unreadable::Malformed)?;
+    let local = clock(stamp, Hours::OneOrTwo).ok_or(Unreadable::Malformed)?;
+    let value = match go_float::parse(number) {
         None => Err(Unreadable::Malformed),
         Some(float) if float < 0.0 => Err(Unreadable::Negative),
-        Some(float) => Ok(float),
+        Some(float) => Ok(Figure::Float(float)),
     };
-    Ok(Late { at: at.ok_or(Unreadable::Malformed)?, value })
+    Ok(Reading { at: go_instant(local, zone).unwrap_or_else(|| beyond(local)), value })
 }
 
 /// Writes a load: five decimals, rounded up, and the time in whole seconds of UTC, or of the clock of `zone` for
@@ -134,13 +127,10 @@ pub(super) fn decimal(text: &str) -> Option<Ratio> {
     Some(Ratio::from_nano(nano))
 }
 
-/// A float as Go reads one: unlike Rust, no sign before `nan`, and what is too large is refused.
-fn go_float(text: &str) -> Option<f64> {
-    let float: f64 = text.parse().ok()?;
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let spelt = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
-    let refused = (float.is_nan() && unsigned.len() < text.len()) || (float.is_infinite() && !spelt);
-    (!refused).then_some(float)
+/// The end of our time that a reading past it stands for: clocks are read up to the last second of the year 9999,
+/// instants end a day before.
+fn beyond(local: DateTime) -> Timestamp {
+    if local.year() > 0 { Timestamp::MAX } else { Timestamp::MIN }
 }
 
 /// The instant Go gives a clock reading: it guesses the offset by taking the reading for UTC, then asks again for

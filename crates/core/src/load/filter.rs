@@ -1,27 +1,27 @@
-//! Is the node too busy for any more? The first metric above its limit keeps pods away.
+//! Is the node too busy for any more? One metric above its limit keeps pods away; all that are, are told.
 //!
 //! A limit that is reached exactly is kept. What is not known never rejects by itself, here; how many limits could
 //! not be checked is part of the answer, and the admission rule, which does not need these metrics, stands beside.
 //! Scores and limits are about the node alone: which pod comes plays no part, except that some are exempt.
 
-use super::policy::Rules;
+use super::policy::{Figure, Rules};
 use super::ratio::Ratio;
-use super::term::Terms;
+use super::term::{Term, Terms};
 use crate::explain::Reason;
 use crate::select::Lookup;
 
 /// What the limits say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filtered {
-    /// The first metric above its limit, if one is.
-    pub reason: Option<Reason>,
+    /// Every metric above its limit, in the order of the policy.
+    pub reasons: Vec<Reason>,
     /// How many limits could not be checked because the value is not known.
     pub unknown: usize,
 }
 
-/// Compares every metric with its limit on the node, in the order of the policy.
+/// Compares every metric with its limit on the node of that name, in the order of the policy.
 #[must_use]
-pub fn filter(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> Filtered {
+pub fn filter(rules: &Rules, name: &str, node: &super::policy::NodeRules, terms: &Terms) -> Filtered {
     let mut answer = Filtered::default();
     for (i, predicate) in rules.predicates().iter().enumerate() {
         let (Some(Some(limit)), Some(term)) = (node.limits.get(i), terms.terms.get(predicate.metric)) else {
@@ -29,23 +29,22 @@ pub fn filter(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> 
         };
         match term.value {
             None => answer.unknown += 1,
-            Some(value) if answer.reason.is_none() && value.exceeds(*limit) => {
-                let (Some(value), Some(limit), Some(source)) = (value.ratio(), limit.ratio(), term.source)
-                else {
-                    continue;
-                };
-                answer.reason = Some(Reason::OverThreshold {
-                    metric: term.metric.to_string(),
-                    value,
-                    limit,
-                    age_seconds: term.age_seconds.unwrap_or_default(),
-                    source,
-                });
-            }
+            Some(value) if value.exceeds(*limit) => answer.reasons.extend(over(name, term, value, *limit)),
             Some(_) => {}
         }
     }
     answer
+}
+
+/// Why a metric above its limit keeps pods away; in upstream mode, where figures are floats, as crane says it.
+fn over(node: &str, term: &Term, value: Figure, limit: Figure) -> Option<Reason> {
+    let (metric, age_seconds) = (term.metric.to_string(), term.age_seconds.unwrap_or_default());
+    Some(match (value, limit) {
+        (Figure::Exact(value), Figure::Exact(limit)) => {
+            Reason::OverThreshold { metric, value, limit, age_seconds, source: term.source? }
+        }
+        _ => Reason::LoadTooHigh { metric, node: node.to_owned(), value, limit, age_seconds },
+    })
 }
 
 /// How far the metric furthest above its limit is above it, as a share of the node; `None` if none is.
@@ -56,12 +55,6 @@ pub fn excess(rules: &Rules, node: &super::policy::NodeRules, terms: &Terms) -> 
         (value > limit).then(|| Ratio::from_nano(value.nano().saturating_sub(limit.nano())))
     });
     over.max()
-}
-
-/// What crane's scheduler says of a metric above its limit.
-#[must_use]
-pub fn upstream_text(metric: &str, node: &str) -> String {
-    format!("Load[{metric}] of node[{node}] is too high")
 }
 
 /// A pod, as far as exemptions go.

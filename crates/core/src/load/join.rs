@@ -100,12 +100,12 @@ impl Names {
 }
 
 /// An address in the one way it is written; any other text as it is.
-fn canonical(text: &str) -> Arc<str> {
+pub(crate) fn canonical(text: &str) -> Arc<str> {
     text.parse::<IpAddr>().map_or_else(|_| text.into(), |address| address.to_canonical().to_string().into())
 }
 
 /// `host` of `host:port`, `::1` of `[::1]:port` and of `[::1]`; an address without port stays whole.
-fn without_port(text: &str) -> &str {
+pub(crate) fn without_port(text: &str) -> &str {
     let inner = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     if let Some((address, port)) = inner
         && (port.is_empty() || port.starts_with(':'))

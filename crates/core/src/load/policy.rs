@@ -14,6 +14,7 @@ pub use rules::{Metric, NodeRules, Rules};
 use super::Metered;
 use super::ratio::Ratio;
 use jiff::SignedDuration;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,10 +83,11 @@ impl Policy {
         self.sync.iter().find(|s| &*s.name == metric && !s.period.is_zero()).map(|s| s.period)
     }
 
-    /// How long an annotation of a metric is good: its period and [`GRACE`].
+    /// How long an annotation of a metric is good: its period and [`GRACE`]. A negative period, which only crane takes,
+    /// may leave exactly nothing: then it says nothing, as there.
     #[must_use]
     pub fn window(&self, metric: &str) -> Option<SignedDuration> {
-        self.period(metric).map(|period| period.saturating_add(GRACE))
+        self.period(metric).map(|period| period.saturating_add(GRACE)).filter(|window| !window.is_zero())
     }
 }
 
@@ -170,11 +172,49 @@ impl Derivable {
 }
 
 /// A number as the mode keeps it: an exact decimal by default, the very float in upstream mode.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Figure {
     Exact(Ratio),
     /// A float, possibly not finite.
     Float(f64),
+}
+
+/// Floats are the same if their bits are: NaN is NaN.
+impl PartialEq for Figure {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(one), Self::Exact(other)) => one == other,
+            (Self::Float(one), Self::Float(other)) => one.to_bits() == other.to_bits(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Figure {}
+
+/// As a number; `null` for what JSON has no number for.
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Some(self.to_f64()).filter(|float| float.is_finite()).serialize(to)
+    }
+}
+
+/// The very float; `null` stands for an infinite load, the only one that is above a limit and no number.
+impl<'de> Deserialize<'de> for Figure {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::Float(Option::<f64>::deserialize(from)?.unwrap_or(f64::INFINITY)))
+    }
+}
+
+/// As people read it: `0.65`, `NaN`, `+Inf`.
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_f64() {
+            f64::INFINITY => f.write_str("+Inf"),
+            f64::NEG_INFINITY => f.write_str("-Inf"),
+            float => float.fmt(f),
+        }
+    }
 }
 
 impl Figure {

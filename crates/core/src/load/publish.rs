@@ -233,7 +233,7 @@ pub fn fingerprint(rules: &Rules) -> String {
 /// What a reader finds under a key; `None` if it cannot use it at any time.
 fn held<A: Lookup + ?Sized>(rules: &Rules, annotations: &A, key: &str) -> Option<Value> {
     let reading = annotation::read(annotations.value(key)?, rules.settings().time_zone.as_ref()).ok()?;
-    Some(Value { share: reading.value.ratio()?, at: reading.at })
+    Some(Value { share: reading.value.ok()?.ratio()?, at: reading.at })
 }
 
 /// A value that is newer than what is there, and good for a while.

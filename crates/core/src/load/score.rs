@@ -16,7 +16,8 @@ use super::policy::{Figure, Rules};
 use super::ratio::Ratio;
 use super::settings::Mode;
 use super::term::Terms;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// The base score of a node of which nothing is known.
 pub const NEUTRAL: i64 = 50;
@@ -32,8 +33,69 @@ pub const HOT_COST: i64 = 10;
 pub enum Hot {
     /// Counted, by [`super::hot`] or by who wrote a whole number.
     Count(i64),
+    /// Written, and not a whole number.
+    Fraction(Ratio),
     /// As an annotation has it in upstream mode, where it may be any float.
-    Written(f64),
+    Float(f64),
+}
+
+impl Hot {
+    /// From what is written.
+    #[must_use]
+    pub fn exact(ratio: Ratio) -> Self {
+        let one = Ratio::ONE.nano();
+        if ratio.nano() % one == 0 { Self::Count(ratio.nano() / one) } else { Self::Fraction(ratio) }
+    }
+
+    /// With so many more.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a few bindings")]
+    pub fn plus(self, count: i64) -> Self {
+        match self {
+            _ if count == 0 => self,
+            Self::Count(before) => Self::Count(before.saturating_add(count)),
+            Self::Fraction(before) => {
+                let more = count.saturating_mul(Ratio::ONE.nano());
+                Self::exact(Ratio::from_nano(before.nano().saturating_add(more)))
+            }
+            Self::Float(before) => Self::Float(before + count as f64),
+        }
+    }
+
+    /// What it takes off the score: ten times as much, cut to a whole number.
+    fn penalty(self) -> i64 {
+        match self {
+            Self::Count(count) => count.saturating_mul(HOT_COST),
+            Self::Fraction(ratio) => {
+                let exact = i128::from(ratio.nano()) * i128::from(HOT_COST) / i128::from(Ratio::ONE.nano());
+                i64::try_from(exact).unwrap_or(i64::MAX)
+            }
+            Self::Float(float) => trunc(float * 10.0),
+        }
+    }
+}
+
+/// As people read it: `3`, `2.55`, `+Inf`.
+impl fmt::Display for Hot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Count(count) => count.fmt(f),
+            Self::Fraction(ratio) => ratio.fmt(f),
+            Self::Float(float) => Figure::Float(float).fmt(f),
+        }
+    }
+}
+
+/// As a number, a whole one where it is; `null` for what JSON has no number for.
+impl Serialize for Hot {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Count(count) => count.serialize(to),
+            Self::Fraction(ratio) => ratio.serialize(to),
+            Self::Float(float) if float.fract() == 0.0 && float.abs() < 1e15 => trunc(float).serialize(to),
+            Self::Float(float) => Figure::Float(float).serialize(to),
+        }
+    }
 }
 
 /// A score and its parts.
@@ -53,21 +115,12 @@ pub struct LoadScore {
 pub fn score(rules: &Rules, terms: &Terms, hot: Hot) -> LoadScore {
     match rules.mode() {
         Mode::Default => {
-            let base = exact(rules, terms);
-            let hot_penalty = match hot {
-                Hot::Count(count) => count.saturating_mul(HOT_COST),
-                Hot::Written(float) => trunc(float * 10.0),
-            };
+            let (base, hot_penalty) = (exact(rules, terms), hot.penalty());
             LoadScore { base, hot_penalty, r#final: base.saturating_sub(hot_penalty).clamp(0, BEST) }
         }
         Mode::Upstream => {
-            let base = upstream(rules, terms);
-            #[expect(clippy::cast_precision_loss, reason = "crane keeps the hot value as a float")]
-            let hot = match hot {
-                Hot::Count(count) => count as f64,
-                Hot::Written(float) => float,
-            };
-            let hot_penalty = trunc(hot * 10.0);
+            // A count is far below where floats end being exact, so counting in either is the same.
+            let (base, hot_penalty) = (upstream(rules, terms), hot.penalty());
             LoadScore { base, hot_penalty, r#final: base.wrapping_sub(hot_penalty).clamp(0, BEST) }
         }
     }

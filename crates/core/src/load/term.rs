@@ -12,6 +12,7 @@
 use super::annotation::{self, Unreadable};
 use super::policy::{Derivable, Figure, Metric, NodeRules, Range, Rules};
 use super::ratio::Ratio;
+use super::score::Hot;
 use super::settings::Mode;
 use super::{Both, Load, Metered};
 use crate::ledger::History;
@@ -76,9 +77,9 @@ impl Derived {
 pub enum Read {
     /// There is none.
     Absent,
-    /// It is no value and time, or (by default) its value is negative.
+    /// It is no value and time.
     Unreadable(Unreadable),
-    /// It has a time. Upstream looks at the value only if that is recent.
+    /// It has a time. Whether the value reads matters only if that is recent.
     At(Timestamp, Result<Figure, Unreadable>),
 }
 
@@ -88,12 +89,11 @@ impl Read {
     pub fn new(rules: &Rules, text: Option<&str>) -> Self {
         let zone = rules.settings().time_zone.as_ref();
         let Some(text) = text else { return Self::Absent };
-        match rules.mode() {
-            Mode::Default => annotation::read(text, zone)
-                .map_or_else(Self::Unreadable, |reading| Self::At(reading.at, Ok(reading.value))),
-            Mode::Upstream => annotation::read_upstream(text, zone)
-                .map_or_else(Self::Unreadable, |late| Self::At(late.at, late.value.map(Figure::Float))),
-        }
+        let read = match rules.mode() {
+            Mode::Default => annotation::read(text, zone),
+            Mode::Upstream => annotation::read_upstream(text, zone),
+        };
+        read.map_or_else(Self::Unreadable, |reading| Self::At(reading.at, reading.value))
     }
 }
 
@@ -183,7 +183,7 @@ pub struct Term {
     pub window_seconds: Option<i64>,
     /// Who says so.
     pub source: Option<Source>,
-    /// Why it is not known, if it is not.
+    /// Why it is not known, if it is not; also of a value that is no number, which only upstream mode counts.
     pub reason: Option<Unknown>,
     /// What else there is to say.
     pub note: Option<&'static str>,
@@ -202,6 +202,14 @@ pub struct Terms {
 pub const SHORT_HISTORY: &str = "short history";
 /// Said of an annotation that cannot be judged.
 pub const NOT_FETCHED: &str = "no syncPolicy entry";
+
+fn not_finite(value: Figure) -> &'static str {
+    if value.to_f64().is_nan() {
+        "NaN, counted as crane counts it"
+    } else {
+        "+Inf, counted as crane counts it"
+    }
+}
 
 /// What is known of every metric of the policy at a time.
 #[must_use]
@@ -222,9 +230,13 @@ pub fn evaluate(rules: &Rules, node: &NodeRules, seen: &Seen, now: Timestamp) ->
                 _ => annotated,
             };
             valid_until = earlier(valid_until, best.changes);
-            let (value, reason) = match best.value {
-                Ok(value) => (Some(value), None),
-                Err(why) => (None, Some(why)),
+            let (value, reason, remark) = match best.value {
+                // Crane counts what is no number, and what comes of it is hard to believe without a word.
+                Ok(value) if !value.to_f64().is_finite() => {
+                    (Some(value), Some(Unknown::Malformed), Some(not_finite(value)))
+                }
+                Ok(value) => (Some(value), None, best.note),
+                Err(why) => (None, Some(why), best.note),
             };
             let limit = metric.predicate.and_then(|i| node.limits.get(i).copied().flatten());
             Term {
@@ -237,31 +249,31 @@ pub fn evaluate(rules: &Rules, node: &NodeRules, seen: &Seen, now: Timestamp) ->
                 window_seconds: best.window.map(|window| window.as_secs()),
                 source: value.map(|_| best.source),
                 reason,
-                note: best.note,
+                note: remark,
             }
         })
         .collect();
     Terms { terms, valid_until }
 }
 
-/// The hot value written on a node, if it can be used, and when that changes by itself.
+/// The hot value written on a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WrittenHot {
+    /// What it is, or why that is not known.
+    pub value: Result<Hot, Unknown>,
+    /// When that changes by itself.
+    pub changes: Option<Timestamp>,
+}
+
+/// The hot value written on a node at a time.
 #[must_use]
-pub fn written_hot(
-    rules: &Rules,
-    seen: &Seen,
-    now: Timestamp,
-) -> (Option<super::score::Hot>, Option<Timestamp>) {
-    use super::score::Hot;
+pub fn written_hot(rules: &Rules, seen: &Seen, now: Timestamp) -> WrittenHot {
     let found = aged(rules.mode(), Some(annotation::HOT_WINDOW), seen.hot, now);
-    let hot = found.value.ok().and_then(|value| match value {
-        Figure::Float(float) => Some(Hot::Written(float)),
-        // By default a hot value is a whole number or malformed.
-        Figure::Exact(ratio) => {
-            let one = Ratio::ONE.nano();
-            (ratio.nano() % one == 0).then_some(Hot::Count(ratio.nano() / one))
-        }
-    });
-    (hot, found.changes)
+    let hot = |value| match value {
+        Figure::Float(float) => Hot::Float(float),
+        Figure::Exact(ratio) => Hot::exact(ratio),
+    };
+    WrittenHot { value: found.value.map(hot), changes: found.changes }
 }
 
 /// What one source knows of a metric, and when that changes by itself.

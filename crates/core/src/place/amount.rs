@@ -132,4 +132,24 @@ mod tests {
         }
         assert!("many".parse::<Amount>().is_err());
     }
+
+    // Amounts that the rough way, which knows whole numbers of 64 bits, would get wrong: each suffix counts for itself.
+    #[test]
+    fn every_suffix_is_a_factor() {
+        for (suffix, thousandths) in [("m", 1), ("u", 2), ("n", 3)] {
+            let amount: Amount = format!("3{suffix}").parse().unwrap();
+            assert_eq!(amount.float().to_bits(), (3.0 * TENTH[3 * thousandths]).to_bits(), "3{suffix}");
+        }
+        for (suffix, zeros) in [("k", 17), ("M", 14), ("G", 11), ("T", 8), ("P", 5), ("E", 2), ("e12", 8)] {
+            let text = format!("1{}{suffix}", "0".repeat(zeros));
+            let amount: Amount = text.parse().unwrap();
+            assert_eq!(amount.float().to_bits(), 1e20_f64.to_bits(), "{text} is 10²⁰");
+        }
+        let mut whole = 1.0_f64;
+        for suffix in ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"] {
+            whole *= 1024.0;
+            let amount: Amount = format!("0.1{suffix}").parse().unwrap();
+            assert_eq!(amount.float().to_bits(), (whole * 1e-1).to_bits(), "0.1{suffix}");
+        }
+    }
 }

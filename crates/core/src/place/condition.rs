@@ -163,8 +163,8 @@ pub struct Event {
     pub reason: &'static str,
     /// What was done.
     pub action: &'static str,
-    /// One sentence.
-    pub note: String,
+    /// One sentence; of many slices it may be the same.
+    pub note: Arc<str>,
     /// The name of the slice it is about, if any.
     pub slice: Option<Arc<str>>,
 }
@@ -185,16 +185,16 @@ pub(super) fn events<'a>(
     {
         let note = format!("Placement {} is not decided, what it had is kept: {first}", placement.key.name);
         let (reason, action) = ("Misconfigured", "DecisionKept");
-        out.push(Event { warning: true, reason, action, note, slice: None });
+        out.push(Event { warning: true, reason, action, note: note.into(), slice: None });
     }
     let told = writes.iter().any(|write| write.status && !write.slice.entries.is_empty());
-    let score = if told { score(points) } else { None };
+    let score: Option<Arc<str>> = if told { score(points).map(Into::into) } else { None };
     for Write { action, slice, status } in writes {
         let event = |warning, reason, action, done: &str, more: &str| Event {
             warning,
             reason,
             action,
-            note: note(placement, slice, done) + more,
+            note: (note(placement, slice, done) + more).into(),
             slice: Some(slice.key.name.clone()),
         };
         match action {

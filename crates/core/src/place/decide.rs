@@ -1,35 +1,29 @@
 //! One cycle of one placement: from the state of the fleet to what is selected, published and said.
 
-use super::Judge;
-use super::choose::Ranked;
+use super::cohort::Cohorts;
 use super::condition::{Code, Condition, Event, Tally, conditions, events};
-use super::facts::Slice;
 use super::filter::{Filters, Why};
 use super::fleet::{Fleet, Row};
 use super::group::Group;
 use super::index::{Id, at, ids};
+use super::known::Known;
 use super::pick::Picks;
 use super::prepare::{PREDICATE, Prioritizer, Problem, TAINTS};
 use super::publish::Published;
 use super::report::Report;
 use super::score::{Counts, Found, Points, Scoring};
+use super::selected::Selected;
 use super::spec::Placement;
 use super::verdict::Verdicts;
 use super::wake::Wakes;
 use super::write::Write;
+use super::{Judge, Plugin};
 use crate::object::Key;
 use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// A selected cluster and its points.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    pub cluster: Arc<str>,
-    pub total: i64,
-}
 
 /// What was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +35,7 @@ pub struct Outcome {
     pub code: Code,
     /// The selected, the best first (in the order of picking under a spread policy). Empty if it could not be decided,
     /// whatever is kept.
-    pub selected: Vec<Chosen>,
+    pub selected: Selected,
     /// How many more were asked for.
     pub unscheduled: usize,
     /// How the selected, or those kept, are divided.
@@ -67,7 +61,7 @@ impl Outcome {
     /// How many clusters are selected, or kept, over all groups.
     #[must_use]
     pub fn number_selected(&self) -> usize {
-        self.groups.iter().map(|group| group.entries.len()).sum()
+        self.groups.iter().map(|group| group.clusters).sum()
     }
 }
 
@@ -85,8 +79,8 @@ pub(super) struct Cycle<'a> {
 /// Memory that is used again for every placement: a fleet's worth of it each time would cost more than the decision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
-    /// Those that passed all filters, by number.
-    survivors: Vec<Id>,
+    /// Those that passed all filters.
+    pub cohorts: Cohorts,
     /// Their points.
     totals: Vec<i64>,
     counts: Counts,
@@ -116,6 +110,8 @@ pub(super) struct Filtered {
 /// Those that passed all filters, and their points.
 pub(super) struct Scored<'s> {
     pub survivors: &'s [Id],
+    /// Are they in the order of their names?
+    pub by_name: bool,
     pub totals: &'s [i64],
     pub found: Found,
     /// The points of each prioritizer and its weight, if that is asked for.
@@ -149,7 +145,7 @@ impl Cycle<'_> {
             let outcome = Outcome { disabled: true, ..self.blank() };
             return Report { outcome, ..Report::default() };
         }
-        let own = self.fleet.own(&placement.key);
+        let own = self.fleet.slices.own(&placement.key);
         let mut candidates = self.candidates();
         if let Some(message) = candidates.error.take() {
             return self.undecided(&own, &candidates, Code::Error(message));
@@ -208,10 +204,10 @@ impl Cycle<'_> {
     }
 
     /// What is published stays, or is emptied.
-    fn undecided(&self, own: &[Arc<Slice>], candidates: &Candidates, code: Code) -> Report {
+    fn undecided(&self, own: &[Arc<Known>], candidates: &Candidates, code: Code) -> Report {
         let placement = self.placement();
         let Published { groups, writes, last_score_update, .. } = self.keep(own);
-        let kept = groups.iter().map(|group| group.entries.len()).sum();
+        let kept = groups.iter().map(|group| group.clusters).sum();
         let tally = Tally { kept, ..candidates.tally() };
         let warnings = match &code {
             Code::Misconfigured(problems) => problems.iter().skip(1).map(ToString::to_string).collect(),
@@ -230,18 +226,19 @@ impl Cycle<'_> {
         Report { outcome, ..Report::default() }
     }
 
-    fn decide(&self, own: &[Arc<Slice>], candidates: &Candidates, scratch: &mut Scratch) -> Report {
-        let published = self.fleet.published(own);
+    fn decide(&self, own: &[Arc<Known>], candidates: &Candidates, scratch: &mut Scratch) -> Report {
+        let published: Vec<Id> = own.iter().flat_map(|known| &known.ids).copied().collect();
         let mut incumbents = FixedBitSet::with_capacity(self.fleet.index.len());
         incumbents.extend(published.iter().map(|id| at(*id)));
         let filters = self.filters(&incumbents);
         let filtered = filter(&filters, &candidates.all);
         let scored = self.score(&filters, &filtered.passed, &published, scratch);
         let since = self.since(own);
-        let picks = self.pick(self.rank(&scored, &incumbents, &since));
+        let picks = self.pick(&self.field(&scored, &incumbents, &since));
         let found = Findings { filters: &filters, filtered, scored, picks };
         let mut wakes = self.wakes(&found, &since);
-        let published = self.publish(own, &found.picks, since);
+        let whole = found.scored.by_name && found.picks.chosen.len() == found.scored.survivors.len();
+        let published = self.publish(own, (&found.picks, whole), since);
         wakes.requeue(published.held_until);
         let outcome = self.outcome(candidates, &found, published, wakes);
         let report = if self.trace { self.report(&candidates.all, found) } else { Report::default() };
@@ -269,19 +266,25 @@ impl Cycle<'_> {
         published: &[Id],
         scratch: &'s mut Scratch,
     ) -> Scored<'s> {
-        let Scratch { survivors, totals, counts } = scratch;
-        survivors.clear();
-        survivors.extend(ids(passed));
+        let Scratch { cohorts, totals, counts } = scratch;
+        let cohort = cohorts.of(passed, filters.index);
+        let (survivors, by_name) = (std::mem::take(&mut cohort.survivors), cohort.by_name);
         totals.clear();
         totals.resize(survivors.len(), 0);
-        counts.of_others(&self.fleet.counts, filters.index.len(), published);
-        let scoring = Scoring { filters, counts, survivors, tainted: &filters.index.tainted };
+        counts.of_others(self.fleet.slices.counts(), filters.index.len(), published);
+        let tainted = &filters.index.tainted;
+        let scoring = Scoring { filters, counts, survivors: &survivors, published, tainted };
         let mut found = Found::default();
         let mut apart = Vec::new();
         let (mut code, mut warnings) = (Code::Success, Vec::new());
         for (prioritizer, weight) in &self.row.prepared.weights {
-            let keep = self.trace.then_some(&mut apart);
-            scoring.add(prioritizer, *weight, totals, &mut found, keep);
+            self.judge.begins();
+            if self.trace {
+                scoring.add(prioritizer, *weight, totals, &mut found, Some(&mut apart));
+            } else {
+                scoring.add_shared(prioritizer, *weight, cohort, totals, &mut found);
+            }
+            self.judge.ended(Plugin::Prioritizer(prioritizer));
             let expired = std::mem::take(&mut found.expired);
             if !expired.is_empty() {
                 let message = format!("AddOnPlacementScores {} expired", expired.join(" "));
@@ -290,7 +293,8 @@ impl Cycle<'_> {
             }
         }
         warnings.extend(self.unknown_load(found.unknown));
-        Scored { survivors, totals, found, apart, code, warnings }
+        cohort.survivors = survivors;
+        Scored { survivors: &cohort.survivors, by_name, totals, found, apart, code, warnings }
     }
 
     /// What is said when nobody knows how much is free on so many clusters.
@@ -330,12 +334,11 @@ impl Cycle<'_> {
                 filtered.passed.contains(at(*id)).then(|| scored.survivors.binary_search(id).ok())??;
             Some((&**index.name(*id), scored.totals[row]))
         });
-        let chosen = |one: &Ranked| Chosen { cluster: index.name(one.id).clone(), total: one.total };
         Outcome {
             conditions: conditions(placement, &scored.code, &tally, self.now),
             events: events(placement, &scored.code, &writes, totals),
             code: scored.code.clone(),
-            selected: picks.chosen.iter().map(chosen).collect(),
+            selected: Selected::new(index, &picks.chosen),
             unscheduled,
             groups,
             writes,
@@ -360,8 +363,13 @@ impl Candidates {
 }
 
 fn filter(filters: &Filters<'_>, candidates: &FixedBitSet) -> Filtered {
+    let judge = filters.judge;
+    judge.begins();
     let (matching, until) = filters.predicate(candidates);
+    judge.ended(Plugin::Filter(PREDICATE));
+    judge.begins();
     let passed = filters.taints(matching.clone());
+    judge.ended(Plugin::Filter(TAINTS));
     Filtered { matching, passed, until }
 }
 

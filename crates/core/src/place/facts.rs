@@ -52,7 +52,7 @@ pub struct ClusterLoad {
 }
 
 /// What a taint of a cluster does to placements that do not tolerate it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// They do not select the cluster, and give it up.
     NoSelect,
@@ -89,7 +89,7 @@ impl From<&str> for Effect {
 }
 
 /// A taint of a cluster. Displays as `key=value:effect`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Taint {
     pub key: String,
     /// Its value, perhaps empty.
@@ -157,6 +157,17 @@ impl Slice {
     #[must_use]
     pub fn placement(&self) -> Option<&str> {
         self.labels.get(PLACEMENT_LABEL).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// Is another one the same, whatever its points are?
+    pub(super) fn is_but_for_points(&self, other: &Self) -> bool {
+        let same =
+            |(one, other): (&Entry, &Entry)| one.cluster == other.cluster && one.reason == other.reason;
+        self.key == other.key
+            && self.labels == other.labels
+            && self.since == other.since
+            && self.entries.len() == other.entries.len()
+            && self.entries.iter().zip(&other.entries).all(same)
     }
 }
 

@@ -181,12 +181,24 @@ impl Filters<'_> {
     pub fn taints(&self, mut among: FixedBitSet) -> FixedBitSet {
         let mut tainted = among.clone();
         tainted.intersect_with(&self.index.tainted);
+        let mut known = self.by_taints();
         for id in ids(&tainted) {
-            if self.repelling(id).is_some() {
+            let repels = known[self.tainting(id)].get_or_insert_with(|| self.repelling(id).is_some());
+            if *repels {
                 among.set(at(id), false);
             }
         }
         among
+    }
+
+    /// Room for an answer about each list of taints there is, for clusters that are selected and for those that are not.
+    fn by_taints<T: Clone>(&self) -> Vec<Option<T>> {
+        vec![None; 2 * self.index.taintings()]
+    }
+
+    /// Where the answer about a cluster goes.
+    fn tainting(&self, id: Id) -> usize {
+        2 * self.index.tainting(id) + usize::from(self.incumbents.contains(at(id)))
     }
 
     /// The first taint that keeps the placement away.
@@ -205,8 +217,21 @@ impl Filters<'_> {
         })
     }
 
+    /// When the tolerations of clusters start to run out, of those for which they do.
+    pub fn deadlines(&self, among: &FixedBitSet) -> Vec<(Id, Timestamp)> {
+        // What is tolerated for ever never runs out.
+        if self.placement.tolerations.iter().all(|toleration| toleration.seconds.is_none()) {
+            return Vec::new();
+        }
+        let mut timed = among.clone();
+        timed.intersect_with(&self.index.tainted);
+        let mut known = self.by_taints();
+        let mut deadline = |id: Id| *known[self.tainting(id)].get_or_insert_with(|| self.deadline(id));
+        ids(&timed).filter_map(|id| Some((id, deadline(id)?))).collect()
+    }
+
     /// When the tolerations of a cluster start to run out.
-    pub fn deadline(&self, id: Id) -> Option<Timestamp> {
+    fn deadline(&self, id: Id) -> Option<Timestamp> {
         let chosen = self.incumbents.contains(at(id));
         let taints = self.index.cluster(id).taints.iter();
         taints

@@ -4,9 +4,11 @@
 //! it names, sets it may use. A heartbeat of a cluster touches nobody. What others have selected is not a reason to
 //! decide anew, only something to look at when deciding: otherwise two placements could chase each other for ever.
 
+use super::condition::Condition;
 use super::decide::{Cycle, Outcome, Scratch};
 use super::facts::{ClusterFacts, Members, SET_LABEL, Scores, Slice};
 use super::index::{Id, Index, at};
+use super::known::Slices;
 use super::prepare::{Criterion, Prepared, Reads, prepare, rules};
 use super::report::Report;
 use super::spec::Placement;
@@ -116,6 +118,19 @@ impl Row {
         // What holds until and including a moment has been looked at in that moment already.
         self.touched || look.is_some_and(|wake| wake <= now && *at < now)
     }
+
+    /// Is nothing new about a placement but that its status says what was decided? Published times have no fractions.
+    fn is_told(&self, new: &Placement, scores: bool) -> bool {
+        let Some(Decided { outcome, .. }) = &self.decided else { return false };
+        let second = |at: Option<Timestamp>| at.map(Timestamp::as_second);
+        let said = |condition: &Condition| {
+            let mut all = new.status.conditions.iter();
+            all.any(|(kind, status, _)| kind == condition.kind && *status == condition.status)
+        };
+        let dated = !scores || second(new.status.last_score_update) == second(outcome.last_score_update);
+        let same = || Placement { status: self.placement.status.clone(), ..new.clone() } == *self.placement;
+        dated && outcome.conditions.iter().all(said) && same()
+    }
 }
 
 /// Everything known of a fleet.
@@ -126,11 +141,7 @@ pub struct Fleet {
     pub(super) sets: BTreeMap<String, SetRow>,
     bindings: BTreeMap<String, BTreeSet<String>>,
     pub(super) scores: ScoreBook,
-    slices: BTreeMap<Key, Arc<Slice>>,
-    /// Names of slices by the placement they belong to.
-    owned: BTreeMap<Key, BTreeSet<Arc<str>>>,
-    /// How often each cluster is in a slice.
-    pub(super) counts: Vec<u32>,
+    pub(super) slices: Slices,
     placements: BTreeMap<Key, Row>,
     verdicts: Verdicts,
     scratch: Scratch,
@@ -203,6 +214,7 @@ impl Fleet {
 
     fn cluster_changed(&mut self, id: Id, old: Option<&ClusterFacts>, new: Option<&ClusterFacts>) {
         self.verdicts.forget(id);
+        self.scratch.cohorts.clear();
         let there = |cluster: Option<&ClusterFacts>| cluster.is_some_and(|cluster| !cluster.leaving);
         let (was_there, is_there) = (there(old), there(new));
         // By set: was it a candidate through it, and is it?
@@ -310,6 +322,7 @@ impl Fleet {
 
     fn scores_changed(&mut self, id: Id, object: &str) {
         self.verdicts.forget(id);
+        self.scratch.cohorts.clear();
         if !self.index.present.contains(at(id)) {
             return;
         }
@@ -327,42 +340,21 @@ impl Fleet {
         }
     }
 
-    /// A slice was published, by whomever.
-    pub fn set_slice(&mut self, slice: Slice) {
-        if self.slices.get(&slice.key).is_some_and(|known| **known == slice) {
-            return;
+    /// A slice was published, by whomever. Where points are not published, what somebody made of them does not matter.
+    pub fn set_slice(&mut self, slice: impl Into<Arc<Slice>>) {
+        let slice = slice.into();
+        let known = self.slices.get(&slice.key).map(|known| &known.slice);
+        let same = !self.options.publish_scores && known.is_some_and(|known| known.is_but_for_points(&slice));
+        let owners = self.slices.set(slice, &mut self.index);
+        if !same {
+            owners.iter().flatten().for_each(|owner| self.touch_one(owner));
         }
-        self.remove_slice(&slice.key);
-        for entry in &slice.entries {
-            let id = self.index.id(&entry.cluster);
-            self.counts.resize(self.index.len(), 0);
-            self.counts[at(id)] = self.counts[at(id)].saturating_add(1);
-        }
-        if let Some(placement) = slice.placement() {
-            let owner = Key::new(slice.key.namespace.clone(), placement);
-            self.touch_one(&owner);
-            self.owned.entry(owner).or_default().insert(slice.key.name.clone());
-        }
-        self.slices.insert(slice.key.clone(), Arc::new(slice));
     }
 
     /// A slice is gone.
     pub fn remove_slice(&mut self, key: &Key) {
-        let Some(slice) = self.slices.remove(key) else { return };
-        for entry in &slice.entries {
-            if let Some(id) = self.index.find(&entry.cluster) {
-                self.counts[at(id)] = self.counts[at(id)].saturating_sub(1);
-            }
-        }
-        if let Some(placement) = slice.placement() {
-            let owner = Key::new(slice.key.namespace.clone(), placement);
+        if let Some(owner) = self.slices.remove(key) {
             self.touch_one(&owner);
-            if let Some(owned) = self.owned.get_mut(&owner) {
-                owned.remove(&slice.key.name);
-                if owned.is_empty() {
-                    self.owned.remove(&owner);
-                }
-            }
         }
     }
 
@@ -372,19 +364,27 @@ impl Fleet {
         }
     }
 
-    /// A placement is there, or is different.
+    /// A placement is there, or is different. That its status says what was decided is no reason to decide anew: what others
+    /// have selected since would count, and that is none either.
     pub fn set_placement(&mut self, placement: Placement) {
         let known = self.placements.get_mut(&placement.key);
         if known.as_ref().is_some_and(|known| *known.placement == placement) {
             return;
         }
-        let prepared = prepare(&placement);
-        let decided = known.and_then(|known| known.decided.take());
         let placement = Arc::new(placement);
-        let row = Row { placement, prepared, touched: true, decided };
-        if let Some(before) = self.placements.insert(row.placement.key.clone(), row) {
+        if let Some(known) = known {
+            if known.is_told(&placement, self.options.publish_scores) {
+                known.placement = placement;
+                return;
+            }
+            let decided = known.decided.take();
+            let row = Row { prepared: prepare(&placement), placement, touched: true, decided };
+            let before = std::mem::replace(known, row);
             self.tidy(&before);
+            return;
         }
+        let row = Row { prepared: prepare(&placement), placement, touched: true, decided: None };
+        self.placements.insert(row.placement.key.clone(), row);
     }
 
     /// A placement is gone.
@@ -436,7 +436,7 @@ impl Fleet {
         let before = touched(self);
         for Write { action, slice, .. } in &outcome.writes {
             match action {
-                Action::Create | Action::Patch => self.set_slice((**slice).clone()),
+                Action::Create | Action::Patch => self.set_slice(slice.clone()),
                 Action::Delete => self.remove_slice(&slice.key),
                 Action::None => {}
             }
@@ -492,28 +492,17 @@ impl Fleet {
         Some(cycle.run(&mut Scratch::default()))
     }
 
+    /// The same for a placement that is not there, or not so; what is published under its name counts as its own.
+    pub fn report_wish(&mut self, placement: Placement, judge: &dyn Judge, now: Timestamp) -> Report {
+        self.index.settle();
+        let prepared = prepare(&placement);
+        let row = Row { placement: Arc::new(placement), prepared, touched: false, decided: None };
+        Cycle { fleet: self, row: &row, judge, verdicts: None, now, trace: true }.run(&mut Scratch::default())
+    }
+
     /// The sets a namespace may use, whether they exist or not.
     pub(super) fn bound(&self, namespace: &str) -> impl Iterator<Item = &String> {
         self.bindings.get(namespace).into_iter().flatten()
-    }
-
-    /// The slices of a placement, by number.
-    pub(super) fn own(&self, key: &Key) -> Vec<Arc<Slice>> {
-        let names = self.owned.get(key).into_iter().flatten();
-        let mut own: Vec<Arc<Slice>> =
-            names.filter_map(|name| self.slice(&Key::new(key.namespace.clone(), name.clone()))).collect();
-        own.sort_by(|a, b| (a.key.name.len(), &a.key.name).cmp(&(b.key.name.len(), &b.key.name)));
-        own
-    }
-
-    pub(super) fn slice(&self, key: &Key) -> Option<Arc<Slice>> {
-        self.slices.get(key).cloned()
-    }
-
-    /// The clusters in these slices, as often as they are.
-    pub(super) fn published(&self, own: &[Arc<Slice>]) -> Vec<Id> {
-        let entries = own.iter().flat_map(|slice| &slice.entries);
-        entries.filter_map(|entry| self.index.find(&entry.cluster)).collect()
     }
 }
 

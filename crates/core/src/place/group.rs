@@ -4,9 +4,13 @@
 //! default everything is cut anew each time, by name, as everybody does: one cluster that goes shifts all boundaries
 //! after it. Groups that are asked to keep their members only fill gaps.
 
-use super::facts::{ClusterFacts, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
+use super::choose::Ranked;
+use super::facts::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Slice};
+use super::index::{Id, Index, at};
+use super::known::Known;
 use super::prepare::{Prepared, percent};
 use super::spec::{GroupSize, Placement, SortBy};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +20,9 @@ use std::sync::Arc;
 pub struct Group {
     /// Empty for the rest.
     pub name: String,
-    /// In the order they are published.
-    pub entries: Vec<Entry>,
-    /// The names of its slices.
+    /// How many there are.
+    pub clusters: usize,
+    /// The names of its slices, which have them.
     pub slices: Vec<Arc<str>>,
 }
 
@@ -37,97 +41,145 @@ pub(super) fn size(size: &GroupSize, selected: usize) -> usize {
 }
 
 /// One selected cluster.
-pub(super) struct Member<'a> {
-    pub cluster: &'a ClusterFacts,
-    /// Its position in the order of names.
-    pub rank: u32,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub id: Id,
     pub total: i64,
 }
 
-/// Divides the selected. `before` is what was published last.
+/// The selected, divided.
+pub(super) struct Parts {
+    /// In the order they are published: those of the first group, of the second, and so on.
+    pub members: Vec<Member>,
+    pub groups: Vec<Group>,
+}
+
+/// Divides the selected. `before` is what was published last; `whole` says that everybody is selected whose row there is, and
+/// that rows are in the order of names.
 pub(super) fn divide(
     placement: &Placement,
     prepared: &Prepared,
-    selected: &[Member<'_>],
-    before: &[Arc<Slice>],
-) -> Vec<Group> {
+    index: &Index,
+    (selected, whole): (&[Ranked], bool),
+    before: &[Arc<Known>],
+) -> Parts {
     let size = size(&placement.group_size, selected.len());
-    let mut pool: Vec<&Member<'_>> = selected.iter().collect();
-    match placement.sort_by {
-        SortBy::Name => pool.sort_unstable_by_key(|member| member.rank),
-        SortBy::Score => pool.sort_unstable_by_key(|member| (Reverse(member.total), member.rank)),
-    }
+    let mut pool = in_order(selected, placement.sort_by, index.len(), whole);
     let known = if placement.extra.sticky { pieces(before) } else { Pieces::default() };
-    let mut groups = Vec::new();
+    let mut out = Parts { members: Vec::new(), groups: Vec::new() };
     for (rule, conditions) in placement.groups.iter().zip(&prepared.groups) {
-        let taken: Vec<&Member<'_>>;
-        (taken, pool) = pool.into_iter().partition(|member| conditions.hold(member.cluster));
-        cut(&rule.name, &taken, size, &known, &mut groups);
+        let taken: Vec<Member>;
+        (taken, pool) = pool.into_iter().partition(|member| conditions.hold(index.cluster(member.id)));
+        out.cut(&rule.name, &taken, size, &known);
     }
-    cut("", &pool, size, &known, &mut groups);
-    if groups.is_empty() {
-        groups.push(Group::default());
+    if out.members.is_empty() && known.of.is_empty() {
+        out.take(pool, size);
+    } else {
+        out.cut("", &pool, size, &known);
+    }
+    if out.groups.is_empty() {
+        out.groups.push(Group::default());
     }
     let mut number = 0;
-    for group in &mut groups {
-        for _ in 0..group.entries.len().div_ceil(Slice::MOST).max(1) {
+    // Most are there already, under these very names.
+    let mut there = before.iter().map(|known| &known.slice.key.name);
+    for group in &mut out.groups {
+        for _ in 0..group.clusters.div_ceil(Slice::MOST).max(1) {
             number += 1;
-            group.slices.push(placement.slice_name(number).into());
+            let name = placement.slice_name(number);
+            let known = there.next().filter(|known| ***known == *name);
+            group.slices.push(known.cloned().unwrap_or_else(|| name.into()));
         }
     }
-    groups
+    out
+}
+
+/// The selected, in the order they are published.
+fn in_order(selected: &[Ranked], by: SortBy, names: usize, whole: bool) -> Vec<Member> {
+    let member = |one: &Ranked| Member { id: one.id, total: one.total };
+    if whole && by == SortBy::Name {
+        let mut all = vec![Member { id: 0, total: 0 }; selected.len()];
+        for one in selected {
+            all[at(one.row)] = member(one);
+        }
+        return all;
+    }
+    let mut all: Vec<&Ranked> = selected.iter().collect();
+    match by {
+        SortBy::Score => all.sort_unstable_by_key(|one| (Reverse(one.total), one.rank)),
+        SortBy::Name if selected.len() < names / 16 => all.sort_unstable_by_key(|one| one.rank),
+        // Where many of all names are selected, looking at each name is quicker than sorting.
+        SortBy::Name => {
+            let mut ranks: Vec<Option<&Ranked>> = vec![None; names];
+            for one in selected {
+                ranks[at(one.rank)] = Some(one);
+            }
+            return ranks.into_iter().flatten().map(member).collect();
+        }
+    }
+    all.into_iter().map(member).collect()
 }
 
 /// Which piece of which group each cluster was in.
 #[derive(Default)]
 struct Pieces<'a> {
-    of: BTreeMap<&'a str, (&'a str, usize)>,
+    of: FxHashMap<Id, (&'a str, usize)>,
 }
 
-fn pieces(before: &[Arc<Slice>]) -> Pieces<'_> {
-    let mut of = BTreeMap::new();
-    for slice in before {
+fn pieces(before: &[Arc<Known>]) -> Pieces<'_> {
+    let mut of = FxHashMap::default();
+    for Known { slice, ids } in before.iter().map(|known| &**known) {
         let label = |key: &str| slice.labels.get(key).map_or("", String::as_str);
         let Ok(index) = label(GROUP_INDEX_LABEL).parse() else { continue };
-        for entry in &slice.entries {
-            of.insert(&*entry.cluster, (label(GROUP_NAME_LABEL), index));
-        }
+        of.extend(ids.iter().map(|id| (*id, (label(GROUP_NAME_LABEL), index))));
     }
     Pieces { of }
 }
 
-/// Cuts members, which are in their order, into pieces: those known first into theirs, the others into what is left
-/// and then into new ones.
-fn cut(name: &str, members: &[&Member<'_>], size: usize, known: &Pieces<'_>, groups: &mut Vec<Group>) {
-    let entry = |member: &&Member<'_>| Entry {
-        cluster: member.cluster.name.clone(),
-        score: member.total,
-        reason: String::new(),
-    };
-    let mut push = |piece: &[&Member<'_>]| {
-        let entries = piece.iter().map(entry).collect();
-        groups.push(Group { name: name.to_owned(), entries, slices: Vec::new() });
-    };
-    let piece = |member: &Member<'_>| {
-        known.of.get(&*member.cluster.name).filter(|(group, _)| *group == name).map(|(_, index)| *index)
-    };
-    // Positions, so that each piece can be brought into order again.
-    let mut kept: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    let mut free = Vec::new();
-    for (position, member) in members.iter().enumerate() {
-        match piece(member).map(|index| kept.entry(index).or_default()) {
-            Some(piece) if piece.len() < size => piece.push(position),
-            _ => free.push(position),
+impl Parts {
+    fn push(&mut self, name: &str, piece: impl IntoIterator<Item = Member>) {
+        let before = self.members.len();
+        self.members.extend(piece);
+        let clusters = self.members.len() - before;
+        self.groups.push(Group { name: name.to_owned(), clusters, slices: Vec::new() });
+    }
+
+    /// Cuts all members there are, which have no group of a name, into pieces.
+    fn take(&mut self, members: Vec<Member>, size: usize) {
+        let group = |clusters| Group { name: String::new(), clusters, slices: Vec::new() };
+        self.groups.extend(members.chunks(size.max(1)).map(|piece| group(piece.len())));
+        self.members = members;
+    }
+
+    /// Cuts members, which are in their order, into pieces: those known first into theirs, the others into what is left
+    /// and then into new ones.
+    fn cut(&mut self, name: &str, members: &[Member], size: usize, known: &Pieces<'_>) {
+        if known.of.is_empty() {
+            members.chunks(size.max(1)).for_each(|piece| self.push(name, piece.iter().copied()));
+            return;
         }
-    }
-    let mut free = free.into_iter().peekable();
-    for mut piece in kept.into_values() {
-        let gap = size - piece.len();
-        piece.extend(free.by_ref().take(gap));
-        piece.sort_unstable();
-        push(&piece.into_iter().map(|position| members[position]).collect::<Vec<_>>());
-    }
-    while free.peek().is_some() {
-        push(&free.by_ref().take(size).map(|position| members[position]).collect::<Vec<_>>());
+        let piece = |member: &Member| {
+            known.of.get(&member.id).filter(|(group, _)| *group == name).map(|(_, index)| *index)
+        };
+        // Positions, so that each piece can be brought into order again.
+        let mut kept: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut free = Vec::new();
+        for (position, member) in members.iter().enumerate() {
+            match piece(member).map(|index| kept.entry(index).or_default()) {
+                Some(piece) if piece.len() < size => piece.push(position),
+                _ => free.push(position),
+            }
+        }
+        let mut free = free.into_iter().peekable();
+        for mut piece in kept.into_values() {
+            let gap = size - piece.len();
+            piece.extend(free.by_ref().take(gap));
+            piece.sort_unstable();
+            self.push(name, piece.into_iter().map(|position| members[position]));
+        }
+        while free.peek().is_some() {
+            let piece: Vec<usize> = free.by_ref().take(size).collect();
+            self.push(name, piece.into_iter().map(|position| members[position]));
+        }
     }
 }

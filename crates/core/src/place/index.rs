@@ -3,7 +3,7 @@
 //! A thousand placements ask ten thousand clusters the same few questions. Clusters have numbers; a condition is answered
 //! for all of them at once, as a set of numbers, and a resource is a column of figures.
 
-use super::facts::ClusterFacts;
+use super::facts::{ClusterFacts, Taint};
 use super::prepare::Criterion;
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
@@ -88,11 +88,56 @@ impl Column {
     }
 }
 
+/// Which clusters have the very same taints? What these do is asked once for all of them.
+#[derive(Clone, Debug, Default)]
+struct Taintings {
+    /// A number for each list of taints, and how many clusters have it.
+    kinds: FxHashMap<Vec<Taint>, (u32, usize)>,
+    /// Numbers nobody has any more.
+    free: Vec<u32>,
+    /// By the number of the cluster.
+    of: Vec<u32>,
+}
+
+impl Taintings {
+    fn change(&mut self, id: Id, old: &[Taint], new: &[Taint]) {
+        if self.of.len() <= at(id) {
+            self.of.resize(at(id) + 1, 0);
+        }
+        if old == new {
+            return;
+        }
+        if let Some((number, count)) = self.kinds.get_mut(old) {
+            *count -= 1;
+            if *count == 0 {
+                self.free.push(*number);
+                self.kinds.remove(old);
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        let next = self.free.pop().unwrap_or_else(|| self.most());
+        let (number, count) = self.kinds.entry(new.to_vec()).or_insert((next, 0));
+        if *number != next {
+            self.free.push(next);
+        }
+        *count += 1;
+        self.of[at(id)] = *number;
+    }
+
+    /// All numbers are below.
+    fn most(&self) -> u32 {
+        u32::try_from(self.kinds.len() + self.free.len()).expect("fewer than there are clusters")
+    }
+}
+
 /// All clusters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     ids: FxHashMap<Arc<str>, Id>,
-    names: Vec<Arc<str>>,
+    /// By number; shared with whoever must tell them later.
+    names: Arc<Vec<Arc<str>>>,
     rows: Vec<Option<Arc<ClusterFacts>>>,
     /// By number, the position among all names in their order.
     ranks: Vec<u32>,
@@ -101,6 +146,7 @@ pub(super) struct Index {
     /// Those that are there and not leaving.
     pub present: FixedBitSet,
     pub tainted: FixedBitSet,
+    taintings: Taintings,
     labels: Postings,
     claims: Postings,
     resources: FxHashMap<String, Column>,
@@ -114,7 +160,7 @@ impl Index {
         }
         let id = Id::try_from(self.names.len()).expect("fewer than four billion clusters");
         self.ids.insert(name.clone(), id);
-        self.names.push(name.clone());
+        Arc::make_mut(&mut self.names).push(name.clone());
         self.rows.push(None);
         let size = self.names.len();
         self.present.grow(size);
@@ -137,6 +183,10 @@ impl Index {
 
     pub fn name(&self, id: Id) -> &Arc<str> {
         &self.names[at(id)]
+    }
+
+    pub fn names(&self) -> &Arc<Vec<Arc<str>>> {
+        &self.names
     }
 
     pub fn row(&self, id: Id) -> Option<&Arc<ClusterFacts>> {
@@ -186,6 +236,7 @@ impl Index {
         self.claims.change(id, &was.claims, &is.claims);
         self.present.set(at(id), new.as_ref().is_some_and(|cluster| !cluster.leaving));
         self.tainted.set(at(id), !is.taints.is_empty());
+        self.taintings.change(id, &was.taints, &is.taints);
         for (amounts, allocatable) in [(&was.allocatable, true), (&was.capacity, false)] {
             for name in amounts.keys() {
                 self.cell(name, id, allocatable, f64::NAN);
@@ -198,6 +249,16 @@ impl Index {
         }
         self.rows[at(id)] = new;
         old
+    }
+
+    /// The same number for clusters that have the very same taints.
+    pub fn tainting(&self, id: Id) -> usize {
+        at(self.taintings.of[at(id)])
+    }
+
+    /// All of these numbers are below.
+    pub fn taintings(&self) -> usize {
+        at(self.taintings.most())
     }
 
     fn cell(&mut self, name: &str, id: Id, allocatable: bool, value: f64) {

@@ -1,9 +1,9 @@
 //! Which of the survivors are selected? Those with the most points, or spread apart; some are held.
 
-use super::choose::{Ranked, best};
+use super::choose::{Field, Ranked};
 use super::decide::{Cycle, Scored};
-use super::facts::Slice;
 use super::index::{Id, at};
+use super::known::Known;
 use super::spread::{Round, Spreading};
 use fixedbitset::FixedBitSet;
 use jiff::{SignedDuration, Timestamp};
@@ -35,12 +35,12 @@ pub(super) type Since = BTreeMap<Arc<str>, Timestamp>;
 
 impl Cycle<'_> {
     /// Since when each selected cluster is. One nobody dated is taken to have just come: better late than restless.
-    pub fn since(&self, own: &[Arc<Slice>]) -> Since {
+    pub fn since(&self, own: &[Arc<Known>]) -> Since {
         if self.placement().extra.dwell.is_none() {
             return BTreeMap::new();
         }
         let mut since = BTreeMap::new();
-        for slice in own {
+        for slice in own.iter().map(|known| &known.slice) {
             for entry in &slice.entries {
                 let at = slice.since.get(&entry.cluster).copied().unwrap_or(self.now);
                 since.insert(entry.cluster.clone(), at.min(self.now));
@@ -62,45 +62,47 @@ impl Cycle<'_> {
     }
 
     /// The survivors, ready to be compared.
-    pub fn rank<'r>(
+    pub fn field<'r>(
         &'r self,
         scored: &'r Scored<'_>,
         incumbents: &'r FixedBitSet,
         since: &'r Since,
-    ) -> impl ExactSizeIterator<Item = Ranked> + use<'r> {
+    ) -> Field<'r, impl Fn(usize) -> Ranked + use<'r>> {
         let index = &self.fleet.index;
         let margin = self.placement().extra.margin.unwrap_or(0).max(0);
+        let holds = !since.is_empty();
         let held =
             |id: Id| since.get(index.name(id)).is_some_and(|since| self.now < self.dwells_until(*since));
-        let rank = move |(row, (id, total)): (usize, (&Id, &i64))| {
-            let chosen = incumbents.contains(at(*id));
+        let ranked = move |row: usize| {
+            let id = scored.survivors[row];
+            let chosen = (holds || margin > 0) && incumbents.contains(at(id));
             Ranked {
-                id: *id,
-                rank: index.rank(*id),
-                total: *total,
+                id,
+                rank: index.rank(id),
+                total: scored.totals[row],
                 bonus: if chosen { margin } else { 0 },
-                held: chosen && !since.is_empty() && held(*id),
-                row,
+                held: chosen && holds && held(id),
+                row: Id::try_from(row).expect("no more than there are clusters"),
             }
         };
-        scored.survivors.iter().zip(scored.totals).enumerate().map(rank)
+        Field { totals: scored.totals, ranked, bonus: margin, holds, by_name: scored.by_name }
     }
 
     /// Takes as many as are asked for, or all.
-    pub fn pick(&self, ranked: impl ExactSizeIterator<Item = Ranked>) -> Picks {
+    pub fn pick<R: Fn(usize) -> Ranked>(&self, field: &Field<'_, R>) -> Picks {
         let placement = self.placement();
-        let count = self.wanted().unwrap_or(ranked.len());
+        let count = self.wanted().unwrap_or(field.totals.len());
         if placement.spread.is_empty() && self.trace {
-            let mut chosen: Vec<Ranked> = ranked.collect();
+            let mut chosen: Vec<Ranked> = field.everybody().collect();
             chosen.sort_unstable_by_key(Ranked::key);
             let left = chosen.split_off(count.min(chosen.len()));
             return Picks { chosen, next: left.first().copied(), left, ..Picks::default() };
         }
         if placement.spread.is_empty() {
-            let (chosen, next) = best(ranked, count);
+            let (chosen, next) = field.best(count);
             return Picks { chosen, next, ..Picks::default() };
         }
-        self.pick_apart(ranked.collect(), count)
+        self.pick_apart(field.everybody().collect(), count)
     }
 
     /// Takes so many, one after the other, each where it helps the spread policy most.

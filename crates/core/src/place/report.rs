@@ -94,7 +94,7 @@ impl Cycle<'_> {
         let missing = placement.extra.missing();
         let scores = |one: &Ranked| {
             let points = scored.apart.iter().map(|(prioritizer, weight, points)| {
-                Score::new(prioritizer, *weight, points[one.row], missing)
+                Score::new(prioritizer, *weight, points[at(one.row)], missing)
             });
             let worth = picks.worth.get(&one.id).filter(|_| spread != 0);
             let spread = worth.map(|worth| Score::new(&Prioritizer::Spread, spread, *worth, missing));

@@ -3,6 +3,7 @@
 //! Points are floating-point figures cut off toward zero, in the order of operations written here. That is no detail:
 //! 0.6 of a resource is 19 points, not 20, and a point decides.
 
+use super::cohort::Cohort;
 use super::filter::Filters;
 use super::index::{Column, Id, at};
 use super::prepare::Prioritizer;
@@ -56,7 +57,10 @@ pub(super) type Points = Vec<Option<i64>>;
 pub(super) struct Scoring<'a> {
     pub filters: &'a Filters<'a>,
     pub counts: &'a Counts,
+    /// By number.
     pub survivors: &'a [Id],
+    /// What the placement has selected so far; a cluster may be there twice.
+    pub published: &'a [Id],
     pub tainted: &'a FixedBitSet,
 }
 
@@ -89,6 +93,59 @@ impl Sink<'_> {
 }
 
 impl Scoring<'_> {
+    /// Adds the points of a prioritizer to the totals. Those that are the same for all placements with these survivors are
+    /// worked out once.
+    pub fn add_shared(
+        &self,
+        prioritizer: &Prioritizer,
+        weight: i64,
+        cohort: &mut Cohort,
+        totals: &mut [i64],
+        found: &mut Found,
+    ) {
+        if !self.is_shared(prioritizer) {
+            return self.add(prioritizer, weight, totals, found, None);
+        }
+        if !cohort.knows(prioritizer) {
+            let points = self.lasting(prioritizer, totals.len());
+            cohort.keep(prioritizer, points.as_ref());
+        }
+        let column = cohort.column(prioritizer);
+        let missing = self.missing(prioritizer, weight);
+        if !column.is_some_and(|column| column.add(weight, missing, totals)) {
+            self.add(prioritizer, weight, totals, found, None);
+        }
+    }
+
+    /// Do the points follow from the clusters and their scores alone?
+    fn is_shared(&self, prioritizer: &Prioritizer) -> bool {
+        match prioritizer {
+            Prioritizer::Allocatable(_) | Prioritizer::Ratio(_) => {
+                self.filters.placement.extra.source == Source::Static
+            }
+            Prioritizer::AddOn(..) => true,
+            _ => false,
+        }
+    }
+
+    /// The points of a prioritizer, unless they expire.
+    fn lasting(&self, prioritizer: &Prioritizer, survivors: usize) -> Option<Points> {
+        let mut found = Found::default();
+        let (mut nowhere, apart) = (vec![0; survivors], Some(Vec::with_capacity(survivors)));
+        let mut sink = Sink { survivors: self.survivors, totals: &mut nowhere, weight: 1, missing: 0, apart };
+        self.points(prioritizer, &mut found, &mut sink);
+        sink.apart.filter(|_| found.until.is_none() && found.expired.is_empty())
+    }
+
+    /// What counts where nothing is known: a resource may be worth less then, a score nobody has never is.
+    fn missing(&self, prioritizer: &Prioritizer, weight: i64) -> i64 {
+        let resource = matches!(prioritizer, Prioritizer::Allocatable(_) | Prioritizer::Ratio(_));
+        match self.filters.placement.extra.missing() {
+            Missing::Worst if resource => -100 * weight.abs(),
+            _ => 0,
+        }
+    }
+
     /// Adds the points of a prioritizer to the totals; keeps them apart, too, if asked for.
     pub fn add(
         &self,
@@ -98,12 +155,7 @@ impl Scoring<'_> {
         found: &mut Found,
         apart: Option<&mut Vec<(Prioritizer, i64, Points)>>,
     ) {
-        // A score nobody has is only worth less where a resource is not known.
-        let resource = matches!(prioritizer, Prioritizer::Allocatable(_) | Prioritizer::Ratio(_));
-        let missing = match self.filters.placement.extra.missing() {
-            Missing::Worst if resource => -100 * weight.abs(),
-            _ => 0,
-        };
+        let missing = self.missing(prioritizer, weight);
         let kept = apart.is_some().then(|| Vec::with_capacity(totals.len()));
         let mut sink = Sink { survivors: self.survivors, totals, weight, missing, apart: kept };
         self.points(prioritizer, found, &mut sink);
@@ -115,10 +167,7 @@ impl Scoring<'_> {
     fn points(&self, prioritizer: &Prioritizer, found: &mut Found, sink: &mut Sink<'_>) {
         match prioritizer {
             Prioritizer::Balance => self.balance(sink),
-            Prioritizer::Steady => {
-                let incumbents = self.filters.incumbents;
-                sink.take(|id| Some(if incumbents.contains(at(id)) { 100 } else { 0 }));
-            }
+            Prioritizer::Steady => self.steady(sink),
             Prioritizer::Allocatable(resource) => match self.free(resource, found) {
                 None => sink.take(|_| None),
                 Some(Free { usable, .. }) => {
@@ -151,6 +200,20 @@ impl Scoring<'_> {
             }),
             Prioritizer::AddOn(object, score) => self.add_on(object, score, found, sink),
             Prioritizer::Spread => sink.take(|_| None),
+        }
+    }
+
+    /// 100 for those selected already. Where these are few, only they are looked at.
+    fn steady(&self, sink: &mut Sink<'_>) {
+        let incumbents = self.filters.incumbents;
+        if sink.apart.is_some() || self.published.len() > self.survivors.len() / 16 {
+            return sink.take(|id| Some(if incumbents.contains(at(id)) { 100 } else { 0 }));
+        }
+        let mut all = self.published.to_vec();
+        all.sort_unstable();
+        all.dedup();
+        for row in all.iter().filter_map(|id| self.survivors.binary_search(id).ok()) {
+            sink.totals[row] = sink.totals[row].saturating_add(sink.weight * 100);
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a placement asks for, as it is written; [`super::prepare`] makes sense of it.
 
-use super::facts::Slice;
 use crate::object::Key;
 use crate::select::LabelSelector;
 use crate::select::label::Expression;
@@ -50,12 +49,6 @@ impl Placement {
     #[must_use]
     pub fn slice_name(&self, number: usize) -> String {
         format!("{}-decision-{number}", self.key.name)
-    }
-
-    /// Is this slice one of its own?
-    #[must_use]
-    pub fn owns(&self, slice: &Slice) -> bool {
-        slice.key.namespace == self.key.namespace && slice.placement() == Some(&self.key.name)
     }
 }
 

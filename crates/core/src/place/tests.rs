@@ -8,7 +8,9 @@ mod incremental;
 mod load;
 mod properties;
 mod scores;
+mod sequence;
 mod spread;
+mod world;
 mod writes;
 
 use super::*;
@@ -113,7 +115,7 @@ fn decided(fleet: &mut Fleet, placement: &Placement) -> Outcome {
 }
 
 fn selected(outcome: &Outcome) -> Vec<&str> {
-    outcome.selected.iter().map(|chosen| &*chosen.cluster).collect()
+    outcome.selected.iter().map(|chosen| chosen.cluster).collect()
 }
 
 /// Totals by cluster, of those that have one.
@@ -137,11 +139,19 @@ fn raw(report: &Report, cluster: &str, prioritizer: &str) -> Option<i64> {
 fn write(fleet: &mut Fleet, outcome: &Outcome) {
     for step in &outcome.writes {
         match step.action {
-            Action::Create | Action::Patch => fleet.set_slice((*step.slice).clone()),
+            Action::Create | Action::Patch => fleet.set_slice(step.slice.clone()),
             Action::Delete => fleet.remove_slice(&step.slice.key),
             Action::None => {}
         }
     }
+}
+
+/// Who is published in a group, once everything is written.
+fn members<'a>(outcome: &'a Outcome, group: &Group) -> Vec<&'a Entry> {
+    let last = |name: &std::sync::Arc<str>| {
+        outcome.writes.iter().rfind(|write| write.slice.key.name == *name).expect("a slice")
+    };
+    group.slices.iter().flat_map(|name| &last(name).slice.entries).collect()
 }
 
 fn condition<'a>(outcome: &'a Outcome, kind: &str) -> &'a Condition {

@@ -2,7 +2,7 @@
 
 use super::choose::Ranked;
 use super::decide::{Cycle, Findings};
-use super::index::{at, ids};
+use super::index::at;
 use super::pick::Since;
 use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
@@ -47,18 +47,18 @@ impl Cycle<'_> {
     /// may; so they are a reason to look, not one to tell.
     fn tolerations_end(&self, found: &Findings<'_>, wakes: &mut Wakes) {
         let Findings { filters, filtered, picks, .. } = found;
-        let index = &self.fleet.index;
-        let mut timed = filtered.passed.clone();
-        timed.intersect_with(&index.tainted);
-        let mut concerned = FixedBitSet::with_capacity(index.len());
+        let timed = filters.deadlines(&filtered.passed);
+        if timed.is_empty() {
+            return;
+        }
+        let mut concerned = FixedBitSet::with_capacity(self.fleet.index.len());
         concerned.extend(picks.chosen.iter().map(|one| at(one.id)));
         concerned.union_with(filters.incumbents);
-        for id in ids(&timed) {
-            let deadline = filters.deadline(id);
+        for (id, deadline) in timed {
             if concerned.contains(at(id)) {
-                wakes.requeue(deadline);
+                wakes.requeue(Some(deadline));
             } else {
-                wakes.look(deadline);
+                wakes.look(Some(deadline));
             }
         }
     }

@@ -5,9 +5,10 @@
 //! circle, one of them first takes what it will have on top of what it has.
 
 use super::facts::{Entry as Chosen, Slice};
-use rustc_hash::FxHashMap;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use super::index::{Id, at};
+use super::known::Known;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What is done with a slice.
@@ -47,48 +48,61 @@ pub struct Write {
     pub status: bool,
 }
 
-/// The steps from the slices that are there to those that are wanted. Every slice of either is in one of them.
-pub(super) fn steps(wanted: Vec<Slice>, there: &[Arc<Slice>]) -> Vec<Write> {
-    let old: BTreeMap<&str, &Arc<Slice>> = there.iter().map(|slice| (&*slice.key.name, slice)).collect();
-    let names: BTreeSet<Arc<str>> = wanted.iter().map(|slice| slice.key.name.clone()).collect();
-    let wanted: Vec<Arc<Slice>> = wanted.into_iter().map(Arc::new).collect();
+/// A slice that is to be published, and the one of that name that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// The very same as `old` where that is right.
+    pub new: Arc<Known>,
+    pub old: Option<Arc<Known>>,
+}
+
+impl Wanted {
+    /// Is anything to be done about it?
+    pub fn is_other(&self) -> bool {
+        self.old.as_ref().is_none_or(|old| !Arc::ptr_eq(old, &self.new))
+    }
+
+    /// Does it take or give clusters? One in which only points are others does not.
+    fn moves(&self) -> bool {
+        self.is_other() && self.old.as_ref().is_none_or(|old| old.ids != self.new.ids)
+    }
+}
+
+/// The steps from the slices that are there to those that are wanted. Every slice of either is in one of them. So many names
+/// have numbers.
+pub(super) fn steps(wanted: &[Wanted], there: &[Arc<Known>], names: usize) -> Vec<Write> {
     let mut out = Vec::with_capacity(wanted.len());
-    // Slices that stay as they are take nothing and give nothing.
-    let differs = |slice: &Slice| old.get(&*slice.key.name).is_none_or(|old| old.entries != slice.entries);
-    let changed: Vec<bool> = wanted.iter().map(|slice| differs(slice)).collect();
-    // Nor do those in which only points are others.
-    let same = |(a, b): (&Chosen, &Chosen)| Arc::ptr_eq(&a.cluster, &b.cluster) || a.cluster == b.cluster;
-    let stays = |slice: &Slice| {
-        old.get(&*slice.key.name).is_some_and(|old| {
-            old.entries.len() == slice.entries.len() && old.entries.iter().zip(&slice.entries).all(same)
-        })
-    };
-    let moved: Vec<bool> =
-        wanted.iter().zip(&changed).map(|(slice, changed)| *changed && !stays(slice)).collect();
-    for (number, union) in order(&wanted, there, &moved) {
-        let new = &wanted[number];
-        let Some(old) = old.get(&*new.key.name) else {
-            out.push(Write { action: Action::Create, slice: new.clone(), status: true });
+    for (number, union) in order(wanted, there, names) {
+        let Wanted { new, old } = &wanted[number];
+        let (Some(old), new) = (old.as_ref().map(|old| &old.slice), &new.slice) else {
+            out.push(Write { action: Action::Create, slice: new.slice.clone(), status: true });
             continue;
         };
-        let status = changed[number] || old.since != new.since;
+        let right = !wanted[number].is_other();
+        let status = !right && (old.entries != new.entries || old.since != new.since);
         if union {
             let slice = Arc::new(both(old, new));
             out.push(Write { action: Action::Patch, slice, status: true });
-        } else if status || old.labels != new.labels {
+        } else if status || (!right && old.labels != new.labels) {
             out.push(Write { action: Action::Patch, slice: new.clone(), status });
         } else {
-            out.push(Write { action: Action::None, slice: (*old).clone(), status: false });
+            out.push(Write { action: Action::None, slice: old.clone(), status: false });
         }
     }
-    let unwanted = there.iter().filter(|slice| !names.contains(&slice.key.name));
-    out.extend(unwanted.map(|slice| Write { action: Action::Delete, slice: slice.clone(), status: false }));
+    // Names are different; where all of them are wanted, nothing is left over.
+    if wanted.iter().filter(|one| one.old.is_some()).count() < there.len() {
+        let names: FxHashSet<&str> = wanted.iter().map(|one| &*one.new.slice.key.name).collect();
+        let unwanted = there.iter().filter(|known| !names.contains(&*known.slice.key.name));
+        let delete =
+            |known: &Arc<Known>| Write { action: Action::Delete, slice: known.slice.clone(), status: false };
+        out.extend(unwanted.map(delete));
+    }
     out
 }
 
 /// Keeps what is there as it is.
-pub(super) fn keep(there: &[Arc<Slice>]) -> Vec<Write> {
-    let none = |slice: &Arc<Slice>| Write { action: Action::None, slice: slice.clone(), status: false };
+pub(super) fn keep(there: &[Arc<Known>]) -> Vec<Write> {
+    let none = |known: &Arc<Known>| Write { action: Action::None, slice: known.slice.clone(), status: false };
     there.iter().map(none).collect()
 }
 
@@ -103,42 +117,72 @@ fn both(old: &Slice, new: &Slice) -> Slice {
     Slice { entries, since, ..new.clone() }
 }
 
+/// Who has a cluster now; mostly one does.
+struct Holders {
+    /// By the number of the cluster: the position of the slice and one, or 0 for nobody.
+    first: Vec<u32>,
+    more: FxHashMap<Id, Vec<u32>>,
+}
+
+/// A slice that goes; it is deleted last and holds on to its clusters until then.
+const LEAVING: u32 = u32::MAX;
+
+impl Holders {
+    /// Slices that stay as they are give nothing; `position` says which are wanted and whether they move.
+    fn of(there: &[Arc<Known>], names: usize, position: impl Fn(&Known) -> Option<(u32, bool)>) -> Self {
+        let mut out = Self { first: vec![0; names], more: FxHashMap::default() };
+        for known in there {
+            let holder = match position(known) {
+                Some((_, false)) => continue,
+                Some((number, true)) => number + 1,
+                None => LEAVING,
+            };
+            for id in &known.ids {
+                match &mut out.first[at(*id)] {
+                    free @ 0 => *free = holder,
+                    _ => out.more.entry(*id).or_default().push(holder),
+                }
+            }
+        }
+        out
+    }
+
+    /// The wanted slices that have a cluster now, by position.
+    fn get(&self, id: Id) -> impl Iterator<Item = u32> + Clone {
+        let more = if self.more.is_empty() { None } else { self.more.get(&id) };
+        let all = std::iter::once(&self.first[at(id)]).chain(more.into_iter().flatten()).copied();
+        all.filter(|holder| *holder != 0 && *holder != LEAVING).map(|holder| holder - 1)
+    }
+}
+
 /// The order of writing, by position in `wanted`; with `true`, the union of old and new is written, and the slice comes
 /// again later.
-fn order(wanted: &[Arc<Slice>], there: &[Arc<Slice>], moved: &[bool]) -> Vec<(usize, bool)> {
+fn order(wanted: &[Wanted], there: &[Arc<Known>], names: usize) -> Vec<(usize, bool)> {
+    let moved: Vec<bool> = wanted.iter().map(Wanted::moves).collect();
     if !moved.contains(&true) {
         return (0..wanted.len()).map(|number| (number, false)).collect();
     }
-    let position: BTreeMap<&str, usize> =
-        wanted.iter().enumerate().map(|(number, slice)| (&*slice.key.name, number)).collect();
-    // Who has a cluster now; mostly one does. Slices that go are deleted last and hold on to theirs until then.
-    let mut holders: FxHashMap<&str, (Option<usize>, Vec<Option<usize>>)> = FxHashMap::default();
-    for slice in there {
-        let number = position.get(&*slice.key.name).copied();
-        if number.is_some_and(|number| !moved[number]) {
-            continue;
-        }
-        for entry in &slice.entries {
-            match holders.entry(&entry.cluster) {
-                Entry::Vacant(free) => drop(free.insert((number, Vec::new()))),
-                Entry::Occupied(mut held) => held.get_mut().1.push(number),
-            }
-        }
-    }
+    let position: FxHashMap<&str, (u32, bool)> = (0..)
+        .zip(wanted.iter().zip(&moved))
+        .map(|(number, (one, moved))| (&*one.new.slice.key.name, (number, *moved)))
+        .collect();
+    let holders = Holders::of(there, names, |known| position.get(&*known.slice.key.name).copied());
     // Takers before givers.
     let mut givers: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); wanted.len()];
     let mut waits: Vec<usize> = vec![0; wanted.len()];
-    for (taker, slice) in wanted.iter().enumerate().filter(|(number, _)| moved[*number]) {
-        for entry in &slice.entries {
-            let Some((first, more)) = holders.get(&*entry.cluster) else { continue };
-            let mut from = std::iter::once(first).chain(more).flatten();
-            if from.clone().any(|holder| *holder == taker) {
+    for (taker, one) in wanted.iter().enumerate().filter(|(number, _)| moved[*number]) {
+        // Clusters that come from one slice mostly come together.
+        let mut last = None;
+        for id in &one.new.ids {
+            let from = holders.get(*id).map(at);
+            if from.clone().any(|holder| holder == taker) {
                 continue;
             }
-            for giver in from.by_ref() {
-                if givers[taker].insert(*giver) {
-                    waits[*giver] += 1;
+            for giver in from {
+                if last != Some(giver) && givers[taker].insert(giver) {
+                    waits[giver] += 1;
                 }
+                last = Some(giver);
             }
         }
     }

@@ -21,6 +21,7 @@ pub fn adopt(pods: &[Pod]) -> Vec<Throttled> {
                 original_us,
                 written_us,
                 unsure_us: Vec::new(),
+                back_since: None,
                 rules: Vec::new(),
             })
         });

@@ -4,6 +4,7 @@ use super::pod::{Container, CpuQuota, Pod};
 use super::policy::RuleName;
 use super::state::Throttled;
 use crate::object::Key;
+use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ impl Entry {
         unsure_us.push(after);
         let oldest = unsure_us.len().saturating_sub(MOST_UNSURE);
         unsure_us.drain(..oldest);
-        Throttled { written_us, unsure_us, ..self.throttled.clone() }
+        Throttled { written_us, unsure_us, back_since: None, ..self.throttled.clone() }
     }
 
     /// What is remembered of it after this cycle.
@@ -57,17 +58,19 @@ impl Entry {
 pub(super) struct Held<'s> {
     entries: Vec<Entry>,
     places: FxHashMap<(&'s Key, &'s str), usize>,
+    now: Timestamp,
 }
 
 impl<'s> Held<'s> {
     /// What earlier cycles left, on the pods there are now.
-    pub(super) fn new(from: &'s [Throttled], pods: &[Pod]) -> Self {
+    pub(super) fn new(from: &'s [Throttled], pods: &[Pod], now: Timestamp) -> Self {
         let entry =
             |one: &Throttled| Entry { throttled: one.clone(), before: None, fresh: false, over: false };
         let place = |(at, one): (usize, &'s Throttled)| ((&one.pod, &*one.container), at);
         let mut held = Self {
             entries: from.iter().map(entry).collect(),
             places: from.iter().enumerate().map(place).collect(),
+            now,
         };
         held.look(pods);
         held
@@ -82,13 +85,14 @@ impl<'s> Held<'s> {
             for container in &pod.containers {
                 let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { continue };
                 let entry = &mut self.entries[*at];
-                if !entry.throttled.is_of(pod) {
+                if !entry.throttled.is_of(pod) || entry.throttled.is_settled(self.now) {
                     entry.over = true;
                 } else if let Some(us) = container.quota.us()
                     && entry.throttled.unsure_us.contains(&us)
                 {
                     entry.throttled.written_us = us;
                     entry.throttled.unsure_us.retain(|unsure| *unsure != us);
+                    entry.throttled.back_since = None;
                     // It turned out to have everything back, and nothing is on its way.
                     entry.over = us == entry.throttled.original_us && entry.throttled.unsure_us.is_empty();
                 }
@@ -116,6 +120,7 @@ impl<'s> Held<'s> {
                 written_us: us,
                 unsure_us: Vec::new(),
                 rules: rules.to_vec(),
+                back_since: None,
             };
             self.entries.push(Entry { throttled, before: None, fresh: true, over: false });
             return;
@@ -128,7 +133,7 @@ impl<'s> Held<'s> {
             known.rules.clear();
             known.unsure_us.clear();
         }
-        (*fresh, *over) = (true, false);
+        (*fresh, *over, known.back_since) = (true, false, None);
         known.uid = pod.uid.clone();
         // What was not answered stays in mind: it may arrive after one that is.
         known.written_us = us;
@@ -145,18 +150,24 @@ impl<'s> Held<'s> {
     /// The container, if it could be raised.
     pub(super) fn to_raise(&self, pod: &Pod, container: &Container) -> Option<&Throttled> {
         let entry = &self.entries[*self.places.get(&(&pod.key, &*container.name))?];
-        (!entry.fresh && !entry.over).then_some(&entry.throttled)
+        (!entry.fresh && !entry.over && entry.throttled.is_slowed()).then_some(&entry.throttled)
     }
 
-    /// Notes that a container is raised; with nothing left to write, that it has everything back.
+    /// Notes that a container is raised; with nothing left to write, that it has everything back. It is forgotten then, unless writes
+    /// may still arrive that take something away again.
     pub(super) fn raise(&mut self, pod: &Pod, container: &Container, quota: Option<CpuQuota>) {
         let Some(at) = self.places.get(&(&pod.key, &*container.name)) else { return };
         let entry = &mut self.entries[*at];
         entry.before = Some(entry.throttled.clone());
-        match quota.and_then(CpuQuota::us) {
-            Some(us) => entry.throttled.written_us = us,
-            None => entry.over = true,
+        let throttled = &mut entry.throttled;
+        if let Some(us) = quota.and_then(CpuQuota::us) {
+            throttled.written_us = us;
+            return;
         }
+        throttled.written_us = throttled.original_us;
+        throttled.unsure_us.retain(|us| *us != throttled.original_us);
+        throttled.back_since = Some(self.now);
+        entry.over = throttled.unsure_us.is_empty();
     }
 
     /// Forgets containers that are gone, and those that somebody else has changed, which is told.

@@ -236,7 +236,7 @@ impl<'s> Work<'s> {
             snapshot,
             lines,
             candidates,
-            held: Held::new(&snapshot.state.throttled, &snapshot.pods),
+            held: Held::new(&snapshot.state.throttled, &snapshot.pods, snapshot.now),
             steps: Steps::default(),
             orders: Vec::new(),
         }
@@ -320,7 +320,8 @@ impl<'s> Work<'s> {
             let may = |c: &&usize| {
                 let candidate = &self.candidates[**c];
                 if up {
-                    return self.snapshot.state.throttled.iter().any(|t| t.pod == candidate.pod.key);
+                    let slowed = self.snapshot.state.throttled.iter().filter(|one| one.is_slowed());
+                    return slowed.into_iter().any(|one| one.pod == candidate.pod.key);
                 }
                 let targets = self.lines.targets.iter().filter(|t| Arc::ptr_eq(&t.metric, &metric));
                 candidate.leaving.is_none()
@@ -362,7 +363,7 @@ pub fn plan(policy: &Policy, snapshot: &NodeSnapshot) -> Plan {
     let still = snapshot.options.dry_run || snapshot.node.preview;
     let (steps, held) = if still {
         // Nothing is changed, and what was is left as it is.
-        (Steps::default(), Held::new(&snapshot.state.throttled, &snapshot.pods).left())
+        (Steps::default(), Held::new(&snapshot.state.throttled, &snapshot.pods, snapshot.now).left())
     } else {
         Work::new(policy, snapshot, &acting).run(&acting)
     };

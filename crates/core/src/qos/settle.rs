@@ -141,7 +141,8 @@ fn after_rules(
     throttled: &[Throttled],
     now: Timestamp,
 ) -> BTreeMap<Arc<RuleName>, RuleState> {
-    let caused = |name: &Arc<RuleName>| throttled.iter().any(|entry| entry.rules.contains(name));
+    let slowed = || throttled.iter().filter(|entry| entry.is_slowed());
+    let caused = |name: &Arc<RuleName>| slowed().any(|entry| entry.rules.contains(name));
     let mut out = BTreeMap::new();
     for (name, phase, state) in rules {
         let mut state = state.clone();

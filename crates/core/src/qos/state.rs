@@ -43,9 +43,26 @@ pub struct Throttled {
     pub unsure_us: Vec<i64>,
     /// Because of which rules.
     pub rules: Vec<Arc<RuleName>>,
+    /// Since when it has everything back, where a write without an answer may still take it away again: it is only looked after.
+    pub back_since: Option<Timestamp>,
 }
 
+/// How long after everything was given back a write without an answer may still arrive, in seconds. A runtime that has answered again
+/// does what it was asked before within moments, or not at all.
+const LATE_SECONDS: i64 = 120;
+
 impl Throttled {
+    /// Has it less than it had, as far as is known?
+    #[must_use]
+    pub fn is_slowed(&self) -> bool {
+        self.back_since.is_none()
+    }
+
+    /// Has it had everything back for so long that nothing can take it away any more?
+    pub(super) fn is_settled(&self, now: Timestamp) -> bool {
+        self.back_since.is_some_and(|since| now > later(since, LATE_SECONDS))
+    }
+
     /// Is it about this very pod?
     #[must_use]
     pub fn is_of(&self, pod: &Pod) -> bool {
@@ -177,6 +194,23 @@ impl Leaving {
 }
 
 impl State {
+    /// The clock was set by so much: everything happened as long ago as it did.
+    pub fn shift(&mut self, by: SignedDuration) {
+        self.change_times(|at| at.checked_add(by).unwrap_or(at));
+    }
+
+    /// What happened after now was told by a clock that has been set back since. How long ago it was, nobody knows: it counts as of now.
+    pub fn cap(&mut self, now: Timestamp) {
+        self.change_times(|at| at.min(now));
+    }
+
+    fn change_times(&mut self, change: impl Fn(Timestamp) -> Timestamp) {
+        let rules = self.rules.values_mut().filter_map(|rule| rule.last_triggered.as_mut());
+        let evictions = self.evictions.iter_mut().map(|eviction| &mut eviction.at);
+        let throttled = self.throttled.iter_mut().filter_map(|entry| entry.back_since.as_mut());
+        rules.chain(evictions).chain(throttled).for_each(|at| *at = change(*at));
+    }
+
     /// Is the pod on its way out, so that its usage will be?
     pub(super) fn leaving(&self, pod: &Pod, now: Timestamp) -> Option<Leaving> {
         if let Some(gone_by) = pod.deleted {

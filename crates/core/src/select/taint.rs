@@ -191,8 +191,22 @@ fn number(text: &str) -> Option<i64> {
 
 /// The first taint that keeps the pod away from the node.
 #[must_use]
-pub fn repelling<'a>(taints: &'a [Taint], tolerations: &[Toleration], compare: Compare) -> Option<&'a Taint> {
-    taints.iter().filter(|t| t.effect.repels()).find(|t| !tolerations.iter().any(|c| c.tolerates(t, compare)))
+pub fn repelling<'a>(
+    taints: &'a [Taint],
+    tolerations: &'a [Toleration],
+    compare: Compare,
+) -> Option<&'a Taint> {
+    all_repelling(taints, tolerations, compare).next()
+}
+
+/// The taints that keep the pod away from the node, in their order.
+pub fn all_repelling<'a>(
+    taints: &'a [Taint],
+    tolerations: &'a [Toleration],
+    compare: Compare,
+) -> impl Iterator<Item = &'a Taint> {
+    let tolerated = move |taint: &Taint| tolerations.iter().any(|one| one.tolerates(taint, compare));
+    taints.iter().filter(move |taint| taint.effect.repels() && !tolerated(taint))
 }
 
 /// May the pod go to a cordoned node? Cordoning counts as a taint of a certain name.

@@ -150,6 +150,12 @@ impl Node {
 pub struct Pod(PodFacts);
 
 impl Pod {
+    /// One that is as these facts say so far.
+    #[must_use]
+    pub fn of(facts: PodFacts) -> Self {
+        Self(facts)
+    }
+
     /// Asking for so much of a resource.
     #[must_use]
     pub fn asks(mut self, resource: &str, amount: &str) -> Self {

@@ -9,7 +9,7 @@ use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::requests::NonZero;
 use crate::resources::{Amounts, Resource};
-use crate::select::Selector;
+use crate::select::{Selector, Taint};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub struct Live {
     slots: FxHashMap<Arc<str>, NodeId>,
     free: Vec<NodeId>,
     pods: FxHashMap<Arc<str>, (NodeId, Arc<PodView>)>,
+    /// How many nodes have each list of taints.
+    tainted: Vec<u32>,
     unordered: bool,
 }
 
@@ -108,10 +110,20 @@ impl Live {
         let width = self.now.nodes.len();
         let columns = Arc::make_mut(&mut self.now.columns);
         columns.grow(width, resources);
-        columns.taints[id.index()] = class;
+        let before = std::mem::replace(&mut columns.taints[id.index()], class);
         columns.unschedulable[id.index()] = facts.unschedulable;
+        if was {
+            self.untaint(before);
+        }
         self.now.write(id);
         id
+    }
+
+    /// A node is cordoned.
+    pub(crate) fn close(&mut self, id: NodeId) {
+        self.node_mut(id).unschedulable = true;
+        Arc::make_mut(&mut self.now.columns).unschedulable[id.index()] = true;
+        self.now.write(id);
     }
 
     /// A node is gone. Its pods stay counted there until they are gone, too.
@@ -130,6 +142,7 @@ impl Live {
             Arc::make_mut(&mut self.now.images).set(id, &[]);
         }
         self.unordered = true;
+        self.untaint(self.now.columns.taints[id.index()]);
         self.now.write(id);
         self.release(id);
         Some(id)
@@ -322,14 +335,37 @@ impl Live {
         Some(id)
     }
 
-    fn taint_class(&mut self, taints: &Arc<[crate::select::Taint]>) -> u32 {
-        let known = self.now.taints.iter().position(|t| t == taints);
+    /// The number of a list of taints, for one more node that has it.
+    fn taint_class(&mut self, taints: &[Taint]) -> u32 {
+        // When a taint was added makes no difference to who comes, and would make every outage a list of its own.
+        let taints: Arc<[Taint]> = taints.iter().map(|t| Taint { time_added: None, ..t.clone() }).collect();
+        let used = |class: &usize| self.tainted[*class] > 0;
+        let known = (0..self.tainted.len()).filter(used).find(|class| self.now.taints[*class] == taints);
         let class = known.unwrap_or_else(|| {
+            let free = self.tainted.iter().position(|count| *count == 0);
             let all = Arc::make_mut(&mut self.now.taints);
-            all.push(taints.clone());
-            all.len() - 1
+            let class = free.unwrap_or(all.len());
+            if free.is_none() {
+                all.push([].into());
+                self.tainted.push(0);
+            }
+            all[class] = taints;
+            self.now.taints_version += 1;
+            class
         });
+        self.tainted[class] += 1;
         u32::try_from(class).unwrap_or(u32::MAX)
+    }
+
+    /// One node fewer has that list of taints; one that nobody has is given out again.
+    fn untaint(&mut self, class: u32) {
+        let class = class as usize;
+        let Some(count) = self.tainted.get_mut(class) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            Arc::make_mut(&mut self.now.taints)[class] = [].into();
+            self.now.taints_version += 1;
+        }
     }
 }
 

@@ -141,6 +141,8 @@ pub struct Snapshot {
     pub(super) rank: Arc<Vec<u32>>,
     pub(super) labels: Arc<LabelIndex>,
     pub(super) taints: Arc<Vec<Arc<[Taint]>>>,
+    /// How often a list of taints came or went.
+    pub(super) taints_version: u64,
     pub(super) groups: Arc<Groups>,
     pub(super) images: Arc<ImageIndex>,
     pub(super) siblings: Arc<Siblings>,
@@ -189,7 +191,13 @@ impl Snapshot {
         &self.labels
     }
 
-    /// The lists of taints nodes have; most have the same few.
+    /// Another one after each time a list of taints came or went.
+    #[must_use]
+    pub fn taints_version(&self) -> u64 {
+        self.taints_version
+    }
+
+    /// The lists of taints nodes have; most have the same few. Since when is left out, for nobody who places a pod asks.
     #[must_use]
     pub fn taints(&self) -> &[Arc<[Taint]>] {
         &self.taints

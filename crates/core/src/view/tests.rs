@@ -80,3 +80,37 @@ fn labels_are_shared_and_found() {
     assert!(Arc::ptr_eq(&one.0[0].0, &two.0[0].0), "one copy of the key");
     assert_eq!(one.iter().map(|(k, _)| k).collect::<Vec<_>>(), ["a", "b"]);
 }
+
+// Every outage leaves taints with another time. A scheduler that runs for months must not remember them all.
+#[test]
+fn taints_that_nobody_has_any_more_are_forgotten() {
+    use crate::select::taint::Effect;
+    let mut live = Live::new();
+    let tainted = |key: &str, second: i64| {
+        let mut facts = node("a").taint(key, "", Effect::NoExecute).facts();
+        facts.taints[0].time_added = jiff::Timestamp::from_second(second).ok();
+        facts
+    };
+    live.set_node(&node("b").facts());
+    let versions: Vec<u64> = (0..100)
+        .map(|second| {
+            live.set_node(&tainted("down", second));
+            live.snapshot().taints_version()
+        })
+        .collect();
+    assert_eq!(versions[0], versions[99], "when it was added makes no difference");
+    for number in 0..100 {
+        live.set_node(&tainted(&format!("t{number}"), 0));
+    }
+    assert_eq!(live.snapshot().taints().len(), 3, "one of a, one of b, and one to change to");
+    live.remove_node("a");
+    assert!(live.snapshot().taints().iter().all(|taints| taints.is_empty()));
+    let class = |live: &mut Live, name: &str| {
+        let at = live.snapshot();
+        let id = at.find_node(name).unwrap().id;
+        at.taints()[at.columns().taints[id.index()] as usize].clone()
+    };
+    live.set_node(&tainted("down", 7));
+    assert_eq!(class(&mut live, "a")[0].key, "down");
+    assert!(class(&mut live, "b").is_empty());
+}

@@ -35,11 +35,7 @@ impl Manifests {
         let mut known: BTreeMap<Key, usize> = BTreeMap::new();
         let mut kept: Vec<Manifest> = Vec::with_capacity(all.len());
         for object in all {
-            let mut key = object.key();
-            if key.namespace.is_empty() {
-                key.namespace = "default".into();
-            }
-            match known.entry(key) {
+            match known.entry(object.full_key()) {
                 Entry::Vacant(place) => {
                     place.insert(kept.len());
                     kept.push(object);

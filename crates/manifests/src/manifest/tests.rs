@@ -91,6 +91,15 @@ fn all_problems_are_told_at_once_with_place_path_and_expectation() {
 }
 
 #[test]
+fn merge_keys_of_yaml_are_read() {
+    let text = "apiVersion: scheduler.policy.crane.io/v1alpha1\nkind: DynamicSchedulerPolicy\nspec:\n  syncPolicy:\n\
+                \x20 - &short {name: cpu_usage_avg_5m, period: 3m}\n  - {<<: *short, name: mem_usage_avg_5m}\n";
+    let manifests = Manifests::parse("policy.yaml", text, &KINDS);
+    let second = &manifests.objects()[0].value["spec"]["syncPolicy"][1];
+    assert_eq!((&second["name"], &second["period"]), (&"mem_usage_avg_5m".into(), &"3m".into()));
+}
+
+#[test]
 fn what_is_not_kubernetes_is_refused() {
     for (why, text, expected) in [
         ("a word", "hello\n", "a.yaml: document 1: expected a Kubernetes object, found \"hello\""),
@@ -162,10 +171,25 @@ fn files_are_read_and_those_that_cannot_be_are_told() {
     );
 }
 
+/// What everything is decided by must be right.
+#[test]
+fn what_a_node_has_for_pods_must_be_an_amount() {
+    let node = |part: &str| {
+        format!("apiVersion: v1\nkind: Node\nmetadata: {{name: n1}}\nstatus: {{{part}: {{cpu: lots}}}}\n")
+    };
+    assert_eq!(
+        read_texts(&[&node("allocatable")]).unwrap_err(),
+        [
+            "a.yaml: document 1: status.allocatable.cpu: expected an amount such as 500m or 1Gi, found \"lots\""
+        ]
+    );
+    assert!(read_texts(&[&node("capacity")]).is_ok());
+}
+
 /// Promise 1 of the design: what was observed may be broken, and is then unknown, not fatal and not zero.
 #[test]
 fn what_was_observed_is_left_out_with_a_warning() {
-    let text = "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  colour: blue\nstatus:\n  allocatable:\n    cpu: lots\n    memory: 1Gi\n\
+    let text = "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  colour: blue\nstatus:\n  capacity:\n    cpu: lots\n    memory: 1Gi\n\
                 \x20 conditions: [7]\n---\napiVersion: metrics.k8s.io/v1beta1\nkind: NodeMetrics\nmetadata:\n  name: n1\ntimestamp: soon\nusage: 5\n";
     let read = read_texts(&[text]).unwrap();
     let told: Vec<String> = read
@@ -177,11 +201,11 @@ fn what_was_observed_is_left_out_with_a_warning() {
         told,
         [
             "1: metadata.colour: unknown field, overlooked",
-            "1: status.allocatable.cpu: expected an amount such as 500m or 1Gi, found \"lots\"; left out",
+            "1: status.capacity.cpu: expected an amount such as 500m or 1Gi, found \"lots\"; left out",
             "1: status.conditions[0]: expected an object, found the number 7; left out",
         ]
     );
-    assert_eq!(read.objects[0].value["status"], json!({"allocatable": {"memory": "1Gi"}, "conditions": []}));
+    assert_eq!(read.objects[0].value["status"], json!({"capacity": {"memory": "1Gi"}, "conditions": []}));
     assert_eq!(
         read.objects[1].value["usage"],
         json!(5),

@@ -14,8 +14,11 @@ pub struct MaxAvailableReplicasRequest {
     /// Say where the figure comes from, too: the fields from 100 on of the response.
     #[prost(bool, tag = "101")]
     pub details: bool,
+    /// Say what each node takes, too.
+    #[prost(bool, tag = "102")]
+    pub nodes: bool,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MaxAvailableReplicasResponse {
     #[prost(int32, tag = "1")]
     pub max_replicas: i32,
@@ -34,6 +37,30 @@ pub struct MaxAvailableReplicasResponse {
     /// How long ago the cluster was last heard of.
     #[prost(int64, optional, tag = "104")]
     pub age_seconds: ::core::option::Option<i64>,
+    /// What each node takes, in the order in which they would be filled; of very many, the first.
+    #[prost(message, repeated, tag = "105")]
+    pub nodes: ::prost::alloc::vec::Vec<NodeEstimate>,
+    /// How many nodes there are.
+    #[prost(int64, optional, tag = "106")]
+    pub node_count: ::core::option::Option<i64>,
+}
+/// What one node takes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeEstimate {
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// By free resources.
+    #[prost(int32, tag = "2")]
+    pub replicas: i32,
+    /// The resource that ends first, or pods.
+    #[prost(string, tag = "3")]
+    pub limited_by: ::prost::alloc::string::String,
+    /// Why none, by free resources or, where these leave room, by load line.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// By free resources and load line.
+    #[prost(int32, optional, tag = "5")]
+    pub by_load: ::core::option::Option<i32>,
 }
 /// How many complete sets would fit?
 #[derive(Clone, PartialEq, ::prost::Message)]

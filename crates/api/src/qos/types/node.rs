@@ -1,7 +1,7 @@
 //! Which figures of which nodes must stay below which line, and what is done if one does not?
 
 use super::NoStatus;
-use super::parts::{HttpGet, Name, Selector};
+use super::parts::{HttpGet, LineName, Name, Selector};
 use crate::schema::parts::Quantity;
 use kube::core::{Reason, Rule};
 use kube::{CustomResource, KubeSchema};
@@ -141,7 +141,7 @@ pub struct NodeLocalGet {
 #[serde(rename_all = "camelCase")]
 pub struct RuleOf {
     /// A name that no other rule of the object has.
-    pub name: Name,
+    pub name: LineName,
     /// The figure and the line.
     pub metric_rule: MetricRule,
     /// How often in a row the figure must be above the line before anything is done.

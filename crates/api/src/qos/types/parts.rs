@@ -19,6 +19,11 @@ const LABEL_VALUE: &str = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$";
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Name(pub String);
 
+/// The name of a line. Crane's examples have some with underscores and its definition takes anything, so there are such
+/// objects; what is taken here is what can stand in a label.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct LineName(pub String);
+
 /// The key of a label, such as `example.com/team`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LabelKey(pub String);
@@ -28,6 +33,7 @@ pub struct LabelKey(pub String);
 pub struct LabelValue(pub String);
 
 schema!(Name, json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": DNS_LABEL}));
+schema!(LineName, json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": LABEL_VALUE}));
 schema!(LabelKey, json_schema!({"type": "string", "minLength": 1, "maxLength": 317, "pattern": LABEL_KEY}));
 schema!(LabelValue, json_schema!({"type": "string", "maxLength": 63, "pattern": LABEL_VALUE}));
 

@@ -136,10 +136,39 @@ fn sets_of_components_are_not_divided() {
     assert_eq!(sets, [("b", 3), ("a", 1)]);
     assert_eq!(answer.shortfall, 0);
     // None fits anywhere.
-    assert_eq!(
-        decided(&fleet(&[("a", 4), ("b", 4)]), &job),
-        "Unschedulable: no enough resource when selecting 1 clusters"
-    );
+    let nowhere = divide(&fleet(&[("a", 4), ("b", 4)]), &job, &Given::default());
+    assert_eq!(told(&nowhere), "Unschedulable: Clusters available replicas 0 are not enough to schedule.");
+    assert_eq!(nowhere.failure.map(|failure| failure.retry()), Some(Retry::Room));
+}
+
+#[test]
+fn no_set_of_components_goes_where_none_fits() {
+    let component = |name: &str, replicas, cpu: &str| Component {
+        name: name.into(),
+        replicas,
+        ask: Ask { requests: list(&[("cpu", cpu)]), ..Ask::default() },
+    };
+    // A set takes 5 cores: it fits into b and d, not into a and c.
+    let free = fleet(&[("a", 4), ("b", 5), ("c", 0), ("d", 10)]);
+    let job = |division: Division, spread: &[(By, i64, i64)]| {
+        let mut job = binding(0, &[], division).spread(spread);
+        job.components = vec![component("manager", 1, "2"), component("worker", 3, "1")];
+        job
+    };
+    let short = "Unschedulable: the number of feasible clusters is less than spreadConstraint.MinGroups";
+    for (why, division, spread, want) in [
+        ("one or two of them: both that have room", dynamic(), &[(By::Cluster, 1, 2)][..], "b d"),
+        ("up to three: no third has room", dynamic(), &[(By::Cluster, 1, 3)], "b d"),
+        ("three at least: there are two", dynamic(), &[(By::Cluster, 3, 4)], short),
+        ("everywhere: wherever there is room", Division::Duplicated, &[], "b d"),
+    ] {
+        let answer = divide(&free, &job(division, spread), &Given::default());
+        assert_eq!(told(&answer), want, "{why}");
+        let refused: Vec<_> = answer.filtered.iter().map(|f| (&*f.name, f.reason.clone())).collect();
+        assert_eq!(refused, [("a", Refusal::NoSet), ("c", Refusal::NoSet)], "{why}");
+    }
+    let there = job(dynamic(), &[(By::Cluster, 1, 2)]).on(&[("a", 0)]);
+    assert_eq!(decided(&free, &there), "a d", "what is there stays, and the roomiest is added");
 }
 
 #[test]

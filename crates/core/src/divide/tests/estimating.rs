@@ -2,6 +2,7 @@ use super::*;
 use crate::divide::summary::Stock;
 use crate::select::taint::Effect;
 use crate::view::NodeFacts;
+use std::borrow::Cow;
 
 fn ask(requests: &[(&str, &str)]) -> Ask {
     Ask { requests: list(requests), ..Ask::default() }
@@ -137,8 +138,10 @@ fn what_is_on_its_way_is_placed_first() {
         3,
         "what does not fit is left out"
     );
-    let given =
-        Given { assumed: BTreeMap::from([("a".to_owned(), vec![coming(9, "1")])]), ..Given::default() };
+    let given = Given {
+        assumed: Cow::Owned(BTreeMap::from([("a".to_owned(), vec![coming(9, "1")])])),
+        ..Given::default()
+    };
     let answer = divide(&fleet(&[("a", 10), ("b", 4)]), &cores(2, Division::Aggregated), &given);
     assert_eq!(told(&answer), "b:2", "10 − 9 = 1 in a");
 }

@@ -195,3 +195,59 @@ fn row_14_a_spread_that_cannot_be_kept_waits_for_room() {
     assert_eq!(answer.failure.map(|failure| failure.retry()), Some(Retry::Room));
     assert_eq!(with(&free, &binding, upstream()).condition().reason, "SchedulerError");
 }
+
+// 10 replicas in two regions and two clusters, 5 each. Regions of two clusters with 3 cores reach their share, and as they
+// have more clusters they come first; but one cluster of each is all that may be chosen. Only `y` and `z`, with 5 in one
+// cluster, have room, and they come last of all pairs: with 9 such regions as the 36 + 18 + 1 = 55th, with 11 as the
+// 55 + 22 + 1 = 78th.
+#[test]
+fn where_not_every_combination_is_tried_the_answer_says_so() {
+    let answer = |regions: usize| {
+        let mut fleet = Vec::new();
+        let mut add = |region: &str, number: usize, cores: &str| {
+            let name = format!("{region}-{number}");
+            fleet.push(Member { region: region.into(), ..member(&name, &[("cpu", cores)]) });
+        };
+        for region in &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"][..regions] {
+            add(region, 1, "3");
+            add(region, 2, "3");
+        }
+        add("y", 1, "5");
+        add("z", 1, "5");
+        let binding = cores(10, dynamic()).spread(&[(By::Region, 2, 2), (By::Cluster, 2, 2)]);
+        divide(&fleet, &binding, &Given::default())
+    };
+    let found = answer(9);
+    assert_eq!(found.warnings, [""; 0]);
+    let targets: Vec<_> = found.clusters.iter().map(|target| (&*target.name, target.replicas)).collect();
+    assert_eq!(targets, [("y-1", Some(5)), ("z-1", Some(5))]);
+    let cut = answer(11);
+    assert_eq!(cut.clusters, []);
+    assert_eq!(
+        cut.warnings,
+        [
+            "64 combinations of groups were tried and have no room for all replicas; there are more, which were not tried"
+        ]
+    );
+}
+
+// 2001 × 3 × 401 is more than the two million places of the table: the highest scores are taken, and that is told.
+#[test]
+fn where_there_are_too_many_groups_to_weigh_the_answer_says_so() {
+    let one = |number: usize| {
+        let name = format!("m{number:04}");
+        Member { region: name.clone(), ..member(&name, &[("cpu", "1")]) }
+    };
+    let fleet: Vec<Member> = (0..2000).map(one).collect();
+    let answer = |least: i64| {
+        let replicas = i32::try_from(least).unwrap();
+        let binding = cores(replicas, dynamic()).spread(&[(By::Region, 2, 0), (By::Cluster, least, 0)]);
+        divide(&fleet, &binding, &Given::default())
+    };
+    let weighed = answer(300);
+    assert_eq!((weighed.failure.is_none(), weighed.warnings.len()), (true, 0));
+    let plain = answer(400);
+    assert!(plain.failure.is_none());
+    let told = "too many groups to weigh every combination: the highest scores are taken";
+    assert_eq!(plain.warnings, [told]);
+}

@@ -11,7 +11,7 @@ type Map = BTreeMap<String, String>;
 fn ask(rules: &Rules, annotations: &Map) -> Filtered {
     let (node, _) = rules.node(&Map::new(), &Map::new());
     let now = Timestamp::from_second(1000).expect("within range");
-    filter(rules, &node, &evaluate(rules, &node, &Seen::new(rules, annotations, None), now))
+    filter(rules, "n1", &node, &evaluate(rules, &node, &Seen::new(rules, annotations, None), now))
 }
 
 /// Values as of the present, one per given metric.
@@ -19,47 +19,51 @@ fn loads(values: &[(&str, &str)]) -> Map {
     values.iter().map(|(m, v)| ((*m).to_owned(), format!("{v},1970-01-01T00:16:40Z"))).collect()
 }
 
-fn over(answer: &Filtered) -> Option<&str> {
-    answer.reason.as_ref().map(|reason| match reason {
-        Reason::OverThreshold { metric, .. } => metric.as_str(),
-        other => panic!("{other}"),
-    })
+fn over(answer: &Filtered) -> Vec<&str> {
+    let mut all = Vec::new();
+    for reason in &answer.reasons {
+        match reason {
+            Reason::OverThreshold { metric, .. } | Reason::LoadTooHigh { metric, .. } => all.push(&**metric),
+            other => panic!("{other}"),
+        }
+    }
+    all
 }
 
 fn in_mode(mode: Mode) -> Settings {
     Settings { mode, ..Settings::default() }
 }
 
-/// Why, values by metric, the metric above its limit, how many are unknown.
-type Case = (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>, usize);
+/// Why, values by metric, the metrics above their limits, how many are unknown.
+type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str], usize);
 
 // A10, A12, D5
 #[test]
-fn the_first_metric_above_its_limit_keeps_pods_away() {
+fn every_metric_above_its_limit_keeps_pods_away_and_is_told() {
     let cases: [Case; 7] = [
-        ("nothing known, nothing rejected, all four limits unchecked", &[], None, 4),
-        ("equality passes", &[("cpu_usage_avg_5m", "0.65000")], None, 3),
-        ("a hair above", &[("cpu_usage_avg_5m", "0.65001")], Some("cpu_usage_avg_5m"), 3),
+        ("nothing known, nothing rejected, all four limits unchecked", &[], &[], 4),
+        ("equality passes", &[("cpu_usage_avg_5m", "0.65000")], &[], 3),
+        ("a hair above", &[("cpu_usage_avg_5m", "0.65001")], &["cpu_usage_avg_5m"], 3),
         (
-            "the first of two in policy order",
+            "two, in policy order",
             &[("mem_usage_avg_5m", "0.9"), ("cpu_usage_max_avg_1h", "0.9")],
-            Some("cpu_usage_max_avg_1h"),
+            &["cpu_usage_max_avg_1h", "mem_usage_avg_5m"],
             2,
         ),
-        ("1d has no limit", &[("cpu_usage_max_avg_1d", "5")], None, 4),
+        ("1d has no limit", &[("cpu_usage_max_avg_1d", "5")], &[], 4),
         (
             "a broken reading hides no other",
             &[("cpu_usage_avg_5m", "x"), ("mem_usage_avg_5m", "0.7")],
-            Some("mem_usage_avg_5m"),
+            &["mem_usage_avg_5m"],
             3,
         ),
-        ("above one", &[("mem_usage_max_avg_1h", "1e300")], Some("mem_usage_max_avg_1h"), 3),
+        ("above one", &[("mem_usage_max_avg_1h", "1e300")], &["mem_usage_max_avg_1h"], 3),
     ];
     for mode in [Mode::Default, Mode::Upstream] {
         let rules = Rules::new(Policy::default(), in_mode(mode)).unwrap().0;
         for (why, values, want, unknown) in cases {
             let answer = ask(&rules, &loads(values));
-            assert_eq!((over(&answer), answer.unknown), (want, unknown), "{why}, {mode:?}");
+            assert_eq!((&*over(&answer), answer.unknown), (want, unknown), "{why}, {mode:?}");
         }
     }
 }
@@ -71,7 +75,7 @@ fn a_limit_of_zero_is_none() {
     for mode in [Mode::Default, Mode::Upstream] {
         let rules = Rules::new(policy.clone(), in_mode(mode)).unwrap().0;
         let answer = ask(&rules, &loads(&[("cpu_usage_avg_5m", "0.9")]));
-        assert_eq!((over(&answer), answer.unknown), (None, 3), "{mode:?}");
+        assert_eq!((&*over(&answer), answer.unknown), (&[][..], 3), "{mode:?}");
     }
 }
 
@@ -80,17 +84,24 @@ fn upstream_never_enforces_what_nobody_fetches_nor_nan() {
     let mut policy = Policy::default();
     policy.sync.remove(0);
     let rules = Rules::new(policy, in_mode(Mode::Upstream)).unwrap().0;
-    assert_eq!(over(&ask(&rules, &loads(&[("cpu_usage_avg_5m", "0.9")]))), None, "no syncPolicy entry");
-    assert_eq!(over(&ask(&rules, &loads(&[("mem_usage_avg_5m", "NaN")]))), None);
-    assert_eq!(over(&ask(&rules, &loads(&[("mem_usage_avg_5m", "Inf")]))), Some("mem_usage_avg_5m"));
-    assert_eq!(upstream_text("mem_usage_avg_5m", "n1"), "Load[mem_usage_avg_5m] of node[n1] is too high");
+    let none: [&str; 0] = [];
+    assert_eq!(over(&ask(&rules, &loads(&[("cpu_usage_avg_5m", "0.9")]))), none, "no syncPolicy entry");
+    assert_eq!(over(&ask(&rules, &loads(&[("mem_usage_avg_5m", "NaN")]))), none);
+    let infinite = ask(&rules, &loads(&[("mem_usage_avg_5m", "Inf")])).reasons;
+    assert_eq!(
+        infinite[0].to_string(),
+        "Load[mem_usage_avg_5m] of node[n1] is too high",
+        "crane's very words"
+    );
+    let data = serde_json::to_value(&infinite[0]).unwrap();
+    assert_eq!((&data["value"], &data["limit"]), (&serde_json::Value::Null, &serde_json::json!(0.65)));
 }
 
 #[test]
 fn a_reason_names_value_limit_age_and_source() {
     let answer = ask(&Rules::default(), &loads(&[("cpu_usage_avg_5m", "0.71")]));
     assert_eq!(
-        answer.reason.unwrap().to_string(),
+        answer.reasons[0].to_string(),
         "cpu_usage_avg_5m of the node is 0.71, above its limit 0.65 (from annotation, 0 s old)"
     );
 }
@@ -129,11 +140,11 @@ proptest! {
             rules.metrics().iter().zip(&texts).map(|(m, t)| (&*m.name, t.as_str())).collect();
         let answer = ask(&rules, &loads(&values));
         if rules.metrics()[hot].limit.is_some() {
-            prop_assert!(answer.reason.is_some());
+            prop_assert!(!answer.reasons.is_empty());
         }
         // Alone, the same reading decides the same.
         let alone = ask(&rules, &loads(&values[hot..=hot]));
-        prop_assert_eq!(alone.reason.is_some(), rules.metrics()[hot].limit.is_some());
+        prop_assert_eq!(!alone.reasons.is_empty(), rules.metrics()[hot].limit.is_some());
         prop_assert!(answer.unknown <= alone.unknown);
     }
 }
@@ -142,5 +153,5 @@ proptest! {
 fn answers_are_calm_about_rules_of_another_shape() {
     let rules = Rules::default();
     let terms = Terms { terms: Vec::new(), valid_until: None };
-    assert_eq!(filter(&rules, &NodeRules::default(), &terms), Filtered::default());
+    assert_eq!(filter(&rules, "n1", &NodeRules::default(), &terms), Filtered::default());
 }

@@ -77,6 +77,8 @@ fn a_binding_from_the_future_is_one_of_now() {
     bindings.bind(N1, 1_u128, at(9_999_999), at(1000));
     assert_eq!(bindings.hot(N1, at(1000), &[bucket(60, 1)]), 1);
     assert_eq!(bindings.hot(N1, at(1060), &[bucket(60, 1)]), 0);
+    let instant = Bucket { range: SignedDuration::from_millis(500), count: 1 };
+    assert_eq!(bindings.hot(N1, at(1000), &[instant]), 0, "in whole seconds nothing is that young");
 }
 
 // Crane divides by zero here.

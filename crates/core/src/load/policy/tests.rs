@@ -1,4 +1,16 @@
 use super::*;
+
+// Crane adds in 64 bits of nanoseconds, which overflow here.
+#[test]
+fn the_longest_period_does_not_overflow() {
+    let mut policy = Policy::default();
+    let longest = SignedDuration::from_nanos(i64::MAX);
+    policy.sync[0].period = longest;
+    let name = policy.sync[0].name.clone();
+    assert_eq!(policy.window(&name), longest.checked_add(GRACE));
+    policy.sync[0].period = -GRACE;
+    assert_eq!(policy.window(&name), None, "good for exactly no time");
+}
 use crate::load::Both;
 use crate::load::settings::{Mode, NodeRule, Settings};
 use std::collections::BTreeMap;

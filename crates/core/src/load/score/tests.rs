@@ -81,10 +81,38 @@ fn upstream_turns_nan_into_the_worst_and_with_a_penalty_into_the_best() {
 
 #[test]
 fn upstream_hot_values_may_be_fractions() {
-    let (upstream, _) = both(&["0.5"; 6], Hot::Written(1.29));
+    let (upstream, _) = both(&["0.5"; 6], Hot::Float(1.29));
     assert_eq!((upstream.base, upstream.hot_penalty, upstream.r#final), (50, 12, 38), "12.9 is cut");
-    let (upstream, _) = both(&["0.5"; 6], Hot::Written(f64::INFINITY));
+    let (upstream, _) = both(&["0.5"; 6], Hot::Float(f64::INFINITY));
     assert_eq!(upstream.r#final, 0, "50 minus the least there is wraps below zero");
+}
+
+#[test]
+fn a_fraction_of_a_hot_value_costs_its_part() {
+    let of = |text: &str| Hot::exact(Ratio::from_f64(text.parse().unwrap()).unwrap());
+    for (why, hot, penalty, shown) in [
+        ("15.7, cut", of("1.57"), 15, "1.57"),
+        ("whole", of("2"), 20, "2"),
+        ("less than a tenth costs nothing", of("0.09"), 0, "0.09"),
+        ("with two bindings more: 35.7", of("1.57").plus(2), 35, "3.57"),
+        (
+            "the largest",
+            Hot::Fraction(Ratio::from_nano(i64::MAX)).plus(1),
+            92_233_720_368,
+            "9223372036.854776",
+        ),
+        ("as crane has it", Hot::Float(2.55), 25, "2.55"),
+        ("as crane has it, and two more", Hot::Float(2.5).plus(2), 45, "4.5"),
+    ] {
+        assert_eq!(both(&["0.5"; 6], hot).1.hot_penalty, penalty, "{why}");
+        assert_eq!(hot.to_string(), shown, "{why}");
+        assert_eq!(serde_json::to_string(&hot).unwrap(), shown, "{why}");
+    }
+    for (hot, text) in [(f64::INFINITY, "+Inf"), (f64::NAN, "NaN")] {
+        assert_eq!(Hot::Float(hot).to_string(), text);
+        assert_eq!(serde_json::to_value(Hot::Float(hot)).unwrap(), serde_json::Value::Null);
+    }
+    assert_eq!(serde_json::to_string(&Hot::Float(3.0)).unwrap(), "3");
 }
 
 #[test]

@@ -69,6 +69,9 @@ fn an_annotation_is_good_for_its_window_and_a_stamp_far_ahead_is_not() {
         ("no number", load("NaN", 1000), 1000, None, Some(Unknown::Malformed)),
         ("less than nothing", load("-0.5", 1000), 1000, None, Some(Unknown::Negative)),
         ("no time", "0.5,now".to_owned(), 1000, None, Some(Unknown::Malformed)),
+        ("expired before it is malformed", load("abc", 1000), 1480, None, Some(Unknown::Expired)),
+        ("expired before it is negative", load("-1", 1000), 1480, None, Some(Unknown::Expired)),
+        ("from the future before it is malformed", load("abc", 9000), 1480, None, Some(Unknown::Future)),
     ] {
         let (got, _) = term(&rules, &seen(&rules, &[(SHORT, text)], None), SHORT, at(now));
         assert_eq!((got.value.map(Figure::to_f64), got.reason), (value, reason), "{why}");
@@ -88,10 +91,37 @@ fn upstream_judges_the_time_before_the_value_and_trusts_the_future() {
         ("expired before it is negative", load("-1", 1000), 1480, None, Some(Unknown::Expired)),
         ("no number", load("x", 1000), 1000, None, Some(Unknown::Malformed)),
         ("less than nothing", load("-1", 1000), 1000, None, Some(Unknown::Negative)),
-        ("infinite", load("Inf", 1000), 1000, Some(f64::INFINITY), None),
+        ("infinite", load("Inf", 1000), 1000, Some(f64::INFINITY), Some(Unknown::Malformed)),
+        ("past our time", "0.5,9999-12-31T23:59:59Z".to_owned(), 1000, Some(0.5), None),
+        ("hexadecimal", load("0x1p-2", 1000), 1000, Some(0.25), None),
+        ("underscores", load("0.7_5", 1000), 1000, Some(0.75), None),
     ] {
         let (got, _) = term(&rules, &seen(&rules, &[(SHORT, text)], None), SHORT, at(now));
         assert_eq!((got.value.map(Figure::to_f64), got.reason), (value, reason), "{why}");
+    }
+}
+
+#[test]
+fn upstream_counts_what_is_no_number_and_says_so() {
+    let rules = upstream();
+    for (text, note) in
+        [("NaN", "NaN, counted as crane counts it"), ("Inf", "+Inf, counted as crane counts it")]
+    {
+        let (got, _) = term(&rules, &seen(&rules, &[(SHORT, load(text, 1000))], None), SHORT, at(1000));
+        assert_eq!((got.value.is_some(), got.reason, got.note), (true, Some(Unknown::Malformed), Some(note)));
+    }
+}
+
+// Crane passes over a metric whose annotations are good for exactly no time, whatever their stamps say.
+#[test]
+fn a_window_of_exactly_nothing_says_nothing() {
+    for (minutes, known) in [(-5, false), (-4, true)] {
+        let mut policy = Policy::default();
+        policy.sync[0].period = SignedDuration::from_mins(minutes);
+        let settings = Settings { mode: Mode::Upstream, ..Settings::default() };
+        let rules = Rules::new(policy, settings).unwrap().0;
+        let ahead = seen(&rules, &[(SHORT, load("0.5", 2000))], None);
+        assert_eq!(term(&rules, &ahead, SHORT, at(1000)).0.value.is_some(), known, "{minutes} min + 5 min");
     }
 }
 
@@ -158,22 +188,24 @@ fn a_metric_nobody_fetches_is_derived_or_unknown() {
 
 #[test]
 fn a_written_hot_value_is_good_for_five_minutes() {
-    use crate::load::score::Hot;
     let key = annotation::HOT_VALUE;
+    let half = |tenths: i64| Hot::Fraction(Ratio::from_nano(tenths * 100_000_000));
     for (mode, text, now, want) in [
-        (Mode::Default, load("3", 1000), 1299, Some(Hot::Count(3))),
-        (Mode::Default, load("3", 1000), 1300, None),
-        (Mode::Default, load("2.5", 1000), 1000, None),
-        (Mode::Upstream, load("2.5", 1000), 1000, Some(Hot::Written(2.5))),
-        (Mode::Upstream, load("-1", 1000), 1000, None),
+        (Mode::Default, load("3", 1000), 1299, Ok(Hot::Count(3))),
+        (Mode::Default, load("3", 1000), 1300, Err(Unknown::Expired)),
+        (Mode::Default, load("2.5", 1000), 1000, Ok(half(25))),
+        (Mode::Default, load("NaN", 1000), 1000, Err(Unknown::Malformed)),
+        (Mode::Default, load("-1", 1000), 1000, Err(Unknown::Negative)),
+        (Mode::Default, load("3", 1000), 969, Err(Unknown::Future)),
+        (Mode::Default, "3".to_owned(), 1000, Err(Unknown::Malformed)),
+        (Mode::Upstream, load("2.5", 1000), 1000, Ok(Hot::Float(2.5))),
+        (Mode::Upstream, load("-1", 1000), 1000, Err(Unknown::Negative)),
+        (Mode::Upstream, load("3", 1000), 0, Ok(Hot::Float(3.0))),
     ] {
         let settings = Settings { mode, ..Settings::default() };
         let rules = Rules::new(Policy::default(), settings).unwrap().0;
-        assert_eq!(
-            written_hot(&rules, &seen(&rules, &[(key, text.clone())], None), at(now)).0,
-            want,
-            "{text}"
-        );
+        let got = written_hot(&rules, &seen(&rules, &[(key, text.clone())], None), at(now)).value;
+        assert_eq!(got, want, "{text} {mode:?}");
     }
 }
 

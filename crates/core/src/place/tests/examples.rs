@@ -56,7 +56,8 @@ fn example_1_selects_the_three_with_the_largest_free_share() {
         "100 + 66 + 80, 100 + 50 + 50, 100 + 39 + 80, 100 + 19 + 0, 100 + 100 − 50",
     );
     assert_eq!(selected(&report.outcome), ["alpha", "charlie", "bravo"]);
-    let published: Vec<_> = report.outcome.groups[0].entries.iter().map(|entry| &*entry.cluster).collect();
+    let published = members(&report.outcome, &report.outcome.groups[0]);
+    let published: Vec<_> = published.iter().map(|entry| &*entry.cluster).collect();
     assert_eq!(published, ["alpha", "bravo", "charlie"], "published by name");
 }
 

@@ -7,7 +7,7 @@ fn shown(outcome: &Outcome) -> Vec<String> {
     let show = |(index, group): (usize, &Group)| {
         let slices: Vec<&str> =
             group.slices.iter().map(|name| name.rsplit('-').next().unwrap_or_default()).collect();
-        format!("{index} {} {} in {}", group.name, group.entries.len(), slices.join(","))
+        format!("{index} {} {} in {}", group.name, group.clusters, slices.join(","))
     };
     outcome.groups.iter().enumerate().map(show).collect()
 }
@@ -97,15 +97,16 @@ fn by_score_the_best_are_in_the_first_groups() {
     let mut wish = placement("p", None, &[built_in("ResourceRatioCPU", 1)]);
     wish.group_size = GroupSize::Count(2);
     let groups = |outcome: &Outcome| {
-        let names =
-            |group: &Group| group.entries.iter().map(|entry| entry.cluster.to_string()).collect::<String>();
+        let names = |group: &Group| {
+            members(outcome, group).iter().map(|entry| entry.cluster.to_string()).collect::<String>()
+        };
         outcome.groups.iter().map(names).collect::<Vec<_>>()
     };
     assert_eq!(groups(&decided(&mut fleet, &wish)), ["ab", "c"]);
     wish.sort_by = SortBy::Score;
     let outcome = decided(&mut fleet, &wish);
     assert_eq!(groups(&outcome), ["bc", "a"]);
-    assert_eq!(outcome.groups[0].entries[0].score, 180, "100 balance, 80 for nine of ten");
+    assert_eq!(members(&outcome, &outcome.groups[0])[0].score, 180, "100 balance, 80 for nine of ten");
 }
 
 #[test]
@@ -122,8 +123,9 @@ fn groups_keep_their_members_on_request() {
         (fleet, wish)
     };
     let groups = |outcome: &Outcome| {
-        let names =
-            |group: &Group| group.entries.iter().map(|entry| entry.cluster.to_string()).collect::<String>();
+        let names = |group: &Group| {
+            members(outcome, group).iter().map(|entry| entry.cluster.to_string()).collect::<String>()
+        };
         outcome.groups.iter().map(names).collect::<Vec<_>>()
     };
     let (mut fleet, wish) = before(false);

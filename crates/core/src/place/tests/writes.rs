@@ -1,5 +1,8 @@
 //! What is written, and in which order.
 
+use super::super::index::Index;
+use super::super::known::Known;
+use super::super::write::{Wanted, steps};
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -64,7 +67,7 @@ fn what_is_right_is_left_alone() {
     let wish = Placement { status: Status { last_score_update: Some(noon()), ..Status::default() }, ..wish };
     assert_eq!(shown(&decided(&mut fleet, &wish)), ["none p-decision-1 a"]);
     // Labels are replaced as a whole, also those somebody else has added.
-    let mut labels = fleet.slice(&Key::new("ns1", "p-decision-1")).unwrap().labels.clone();
+    let mut labels = fleet.slices.get(&Key::new("ns1", "p-decision-1")).unwrap().slice.labels.clone();
     labels.insert("team".into(), "x".into());
     fleet.set_slice(Slice { labels, entries: first.writes[0].slice.entries.clone(), ..slice("p", 1, &[]) });
     let outcome = report(&mut fleet, &wish, at(3600)).outcome;
@@ -84,7 +87,7 @@ fn points_alone_are_published_only_so_often() {
     let mut fleet = fleet([sized("a", ["1", "10"], ["1", "1"])]);
     let mut wish = placement("p", None, &[built_in("ResourceRatioCPU", 1), built_in("Steady", 0)]);
     let first = decided(&mut fleet, &wish);
-    assert_eq!((first.last_score_update, first.groups[0].entries[0].score), (Some(noon()), 20));
+    assert_eq!((first.last_score_update, members(&first, &first.groups[0])[0].score), (Some(noon()), 20));
     write(&mut fleet, &first);
     wish.status.last_score_update = first.last_score_update;
 
@@ -112,7 +115,7 @@ fn points_are_not_published_if_nobody_wants_them() {
     fleet.set_cluster(cluster("a"));
     let outcome = decided(&mut fleet, &placement("p", None, &[]));
     assert_eq!((outcome.writes[0].slice.entries[0].score, outcome.last_score_update), (0, None));
-    assert_eq!(outcome.selected[0].total, 100);
+    assert_eq!(outcome.selected.iter().map(|chosen| chosen.total).collect::<Vec<_>>(), [100]);
 }
 
 /// Slices of these clusters, in the order of their numbers.
@@ -144,17 +147,29 @@ proptest! {
     // Property 4: in exactly one slice at rest, in at least one at every instant.
     #[test]
     fn a_selected_cluster_is_never_absent(old in parts(), new in parts()) {
-        let there: Vec<Arc<Slice>> = slices(&old).into_iter().map(Arc::new).collect();
+        let there: Vec<Slice> = slices(&old);
         let wanted = slices(&new);
+        let mut index = Index::default();
+        let mut known = |slice: &Slice| {
+            let ids = slice.entries.iter().map(|entry| index.id(&entry.cluster)).collect();
+            Arc::new(Known { slice: Arc::new(slice.clone()), ids })
+        };
+        let known_there: Vec<Arc<Known>> = there.iter().map(&mut known).collect();
+        let with_old = |slice: &Slice| {
+            let old = known_there.iter().find(|old| old.slice.key == slice.key).cloned();
+            let same = old.clone().filter(|old| *old.slice == *slice);
+            Wanted { new: same.unwrap_or_else(|| known(slice)), old }
+        };
+        let known_wanted: Vec<Wanted> = wanted.iter().map(with_old).collect();
         let names = |slices: &mut dyn Iterator<Item = &Slice>| -> BTreeSet<Arc<str>> {
             slices.flat_map(|slice| &slice.entries).map(|entry| entry.cluster.clone()).collect()
         };
-        let before = names(&mut there.iter().map(|slice| &**slice));
+        let before = names(&mut there.iter());
         let after = names(&mut wanted.iter());
         let stay: BTreeSet<_> = before.intersection(&after).cloned().collect();
-        let mut now: BTreeMap<String, Slice> = there.iter().map(|slice| (slice.key.name.to_string(), (**slice).clone())).collect();
+        let mut now: BTreeMap<String, Slice> = there.iter().map(|slice| (slice.key.name.to_string(), slice.clone())).collect();
         let mut deleting = false;
-        for step in super::super::write::steps(wanted.clone(), &there) {
+        for step in steps(&known_wanted, &known_there, 12) {
             match step.action {
                 Action::Create | Action::Patch => {
                     prop_assert!(!deleting, "deletions come last");

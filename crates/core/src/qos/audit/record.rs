@@ -178,6 +178,13 @@ impl Audit {
         done.into_iter().map(|closed| self.close(closed)).collect()
     }
 
+    /// The clock was set by so much: acts that wait are as old as they were.
+    pub fn shift(&mut self, by: SignedDuration) {
+        for act in &mut self.open {
+            act.at = act.at.checked_add(by).unwrap_or(act.at);
+        }
+    }
+
     fn close(&mut self, closed: Closed) -> Closed {
         for (resource, predicted) in &closed.act.predicted {
             let tally = self.tallies.entry((closed.act.kind, *resource)).or_default();

@@ -225,6 +225,7 @@ fn what_is_given_back_is_measured_and_teaches_nothing() {
         original_us: -1,
         written_us: 50_000,
         unsure_us: Vec::new(),
+        back_since: None,
         rules: vec![name],
     });
     let mut audit = noted(&policy, &now);

@@ -196,3 +196,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_waits_is_compared_with_itself() {
+    let of = |all: &[(u32, u64)]| all.iter().copied().collect::<std::collections::BTreeMap<u32, u64>>();
+    let at = Duration::from_secs;
+    let before = of(&[(1, 5_000_000), (2, 7_000_000), (3, 900_000_000)]);
+    for (now, seconds, rate, why) in [
+        (of(&[(1, 35_000_000), (2, 17_000_000)]), 12, Some(20_000), "30 ms and 10 ms in 2 s; one has gone"),
+        (of(&[(1, 35_000_000), (9, 800_000_000)]), 12, Some(15_000), "one has come"),
+        (of(&[(3, 100_000_000)]), 12, Some(0), "another one with that id"),
+        (of(&[]), 12, Some(0), "nobody is left"),
+        (of(&[(1, 35_000_000)]), 10, None, "no time passed"),
+    ] {
+        let found = wait_rate((&before, at(10)), (&now, at(seconds)));
+        assert_eq!(found, rate.map(Level::whole), "{why}");
+    }
+}

@@ -216,8 +216,14 @@ fn a_write_nobody_knows_the_outcome_of_is_found_in_the_quota_there_is() {
         let then = plan(&no_rules, &calm_with(state.clone(), quota));
         assert_eq!(writes(&then), written, "{why}");
         assert_eq!(!then.steps.warnings.is_empty(), warned, "{why}: {:?}", then.steps.warnings);
-        let kept = then.as_planned().throttled.len();
-        assert_eq!(kept, usize::from(quota == CpuQuota::Unknown), "{why}");
+        let kept: Vec<bool> = then.as_planned().throttled.iter().map(Throttled::is_slowed).collect();
+        let expected: &[bool] = match quota {
+            CpuQuota::Unknown => &[true],
+            // It may still come, and is looked out for.
+            CpuQuota::Unlimited => &[false],
+            CpuQuota::Us(_) => &[],
+        };
+        assert_eq!(kept, expected, "{why}");
     }
 }
 
@@ -256,13 +262,55 @@ fn a_write_that_arrives_after_a_later_one_was_answered_is_ours() {
     let state = plan(&squeeze(), &again).as_planned();
     assert_eq!((state.throttled[0].written_us, &*state.throttled[0].unsure_us), (120_000, &[160_000][..]));
     let no_rules = policy(vec![], vec![]);
-    for (quota, written, warned) in
-        [(120_000, &[("a", -1)][..], false), (160_000, &[("a", -1)], false), (50_000, &[], true)]
+    for (quota, written, warned, looked_for) in
+        [(120_000, &[("a", -1)][..], false, 1), (160_000, &[("a", -1)], false, 0), (50_000, &[], true, 0)]
     {
         let then = plan(&no_rules, &calm_with(state.clone(), CpuQuota::Us(quota)));
         assert_eq!(writes(&then), written, "{quota}");
         assert_eq!(!then.steps.warnings.is_empty(), warned, "{quota}: {:?}", then.steps.warnings);
-        assert_eq!(then.as_planned().throttled, [], "{quota}");
+        let left = then.as_planned().throttled;
+        assert!(left.iter().all(|one| !one.is_slowed()), "{quota}: {left:?}");
+        assert_eq!(left.len(), looked_for, "{quota}: 160 000 may still come");
+    }
+}
+
+#[test]
+fn a_write_that_arrives_after_everything_was_given_back_is_undone() {
+    let first = plan(&squeeze(), &snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 2.0)]));
+    assert_eq!(writes(&first), [("a", 160_000)]);
+    let no_rules = policy(vec![], vec![]);
+    let back = plan(&no_rules, &calm_with(first.settle(&Results::unknown(&first)), CpuQuota::Unlimited));
+    assert_eq!(writes(&back), [("a", -1)], "once more, after the one that was not answered");
+    let given_back = back.as_planned();
+    assert!(!given_back.throttled[0].is_slowed());
+    let after = |seconds: i64, quota: CpuQuota| {
+        let mut now = calm_with(given_back.clone(), quota);
+        now.now += SignedDuration::from_secs(seconds);
+        for series in &mut now.series {
+            series.at = now.now;
+        }
+        plan(&no_rules, &now)
+    };
+    for (seconds, quota, written, left, why) in [
+        (10, CpuQuota::Unlimited, &[][..], 1, "nothing has come, and nothing is done"),
+        (120, CpuQuota::Unlimited, &[], 1, "it may still come"),
+        (121, CpuQuota::Unlimited, &[], 0, "two minutes were enough"),
+        (10, CpuQuota::Us(160_000), &[("a", -1)], 0, "it came: given back"),
+        (121, CpuQuota::Us(160_000), &[], 0, "whoever writes that now is somebody else"),
+        (10, CpuQuota::Us(50_000), &[], 0, "somebody else's: it stays"),
+    ] {
+        let then = after(seconds, quota);
+        assert_eq!(writes(&then), written, "{why}");
+        assert_eq!(then.as_planned().throttled.len(), left, "{why}");
+    }
+    // What is taken again meanwhile is given back to what it had, whichever of the two writes comes last.
+    let mut busy = snapshot(&[("cpu_total_usage", 7000.0)], vec![pod("a", 1.5)]);
+    busy.state = given_back.clone();
+    let again = plan(&squeeze(), &busy);
+    assert_eq!(writes(&again), [("a", 120_000)]);
+    for late in [120_000, 160_000] {
+        let then = plan(&no_rules, &calm_with(again.as_planned(), CpuQuota::Us(late)));
+        assert_eq!(writes(&then), [("a", -1)], "{late}");
     }
 }
 

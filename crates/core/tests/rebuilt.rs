@@ -1,0 +1,416 @@
+//! A cluster that was told of every change is the cluster that is told of the end alone.
+//!
+//! Everything a decision rests on is kept up to date event by event: columns, label index, groups of pods, siblings,
+//! images, the ledger, the board. Here random histories are lived through, and after every step a second cluster is made
+//! from the facts as they are then, told in another order. Whatever the first one remembers wrongly, or forgot to forget,
+//! shows as another answer about some node.
+
+use jiff::{SignedDuration, Timestamp};
+use loadline_core::cluster::{Cluster, Options};
+use loadline_core::cycle::Filter;
+use loadline_core::ledger::Sample;
+use loadline_core::load::policy::{Policy, Rules};
+use loadline_core::load::settings::Settings;
+use loadline_core::load::{Both, Load, ratio::Ratio};
+use loadline_core::object::Key;
+use loadline_core::select::taint::Effect;
+use loadline_core::select::{LabelSelector, Selector};
+use loadline_core::view::build::{node, pod};
+use loadline_core::view::siblings::Maker;
+use loadline_core::view::{
+    HostPort, NamespaceFacts, NodeFacts, NodeId, Phase, PodAffinity, PodFacts, PodTerm, Spread,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestRunner};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const GI: i64 = 1 << 30;
+const HOST: &str = "kubernetes.io/hostname";
+const NODES: usize = 5;
+const PODS: usize = 24;
+const KINDS: usize = 9;
+/// So many kinds of pods are asked about at each step, in turns.
+const ASKED: usize = 4;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + seconds).expect("a time in range")
+}
+
+fn empty(now: i64) -> Cluster {
+    let both = Both { cpu: Ratio::from_f64(0.7), memory: Ratio::from_f64(0.7) };
+    let settings = Settings { targets: both, ..Settings::default() };
+    // How often pods were bound is not told by any object that is there at the end.
+    let policy = Policy { hot: Vec::new(), ..Policy::default() };
+    let rules = Rules::new(policy, settings).expect("valid settings").0;
+    Cluster::new(Options { rules: Some(rules), ..Options::default() }, at(now))
+}
+
+/// Where a pod is in its life.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Life {
+    Waiting,
+    /// Waiting for a node that is being cleared for it.
+    Nominated,
+    Running,
+    Leaving,
+    Over,
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Node {
+        number: usize,
+        like: u8,
+        measured: Option<i64>,
+    },
+    NoNode(usize),
+    Pod {
+        number: usize,
+        kind: usize,
+        node: usize,
+        life: Life,
+    },
+    NoPod(usize),
+    /// A pod is decided about and reserved, and then seen on its node, or not.
+    Decide {
+        number: usize,
+        kind: usize,
+        bound: bool,
+    },
+    Service(usize, bool),
+    Workload(usize, bool),
+    Namespace(bool),
+    Sample(usize, i64),
+    Wait(i64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let life = prop_oneof![
+        1 => Just(Life::Waiting),
+        1 => Just(Life::Nominated),
+        8 => Just(Life::Running),
+        1 => Just(Life::Leaving),
+        1 => Just(Life::Over),
+    ];
+    prop_oneof![
+        4 => (0..NODES, any::<u8>(), proptest::option::of(0..100_i64))
+            .prop_map(|(number, like, measured)| Event::Node { number, like, measured }),
+        1 => (0..NODES).prop_map(Event::NoNode),
+        16 => (0..PODS, 0..KINDS, 0..NODES, life)
+            .prop_map(|(number, kind, node, life)| Event::Pod { number, kind, node, life }),
+        3 => (0..PODS).prop_map(Event::NoPod),
+        3 => (0..PODS, 0..KINDS, any::<bool>())
+            .prop_map(|(number, kind, bound)| Event::Decide { number, kind, bound }),
+        1 => (0..KINDS, any::<bool>()).prop_map(|(kind, there)| Event::Service(kind, there)),
+        1 => (0..KINDS, any::<bool>()).prop_map(|(kind, there)| Event::Workload(kind, there)),
+        1 => any::<bool>().prop_map(Event::Namespace),
+        3 => (0..NODES, 0..100_i64).prop_map(|(number, percent)| Event::Sample(number, percent)),
+        2 => (1..200_i64).prop_map(Event::Wait),
+    ]
+}
+
+/// A node; each bit of `like` is something that may be different about it, the last three together one thing.
+fn node_facts(number: usize, like: u8, measured: Option<i64>, now: i64) -> NodeFacts {
+    let bit = |at: u8| like & (1 << at) != 0;
+    let name = format!("n{number}");
+    let mut one = node(&name).cpu(if bit(0) { "4" } else { "6" }).label(HOST, &name);
+    // One without memory, or without a zone, may have had them a moment ago.
+    one = if bit(1) && bit(2) { one } else { one.memory("16Gi") };
+    one = if bit(2) && bit(3) { one } else { one.label("zone", if bit(3) { "a" } else { "b" }) };
+    one = if bit(4) { one.has("example.com/gpu", "2") } else { one };
+    one = match like >> 5 {
+        0 => one.cordoned(),
+        1 => one.taint("slow", "", Effect::PreferNoSchedule),
+        2 => one.taint("closed", "", Effect::NoSchedule),
+        3 | 4 => one.image("i0:1", 900 << 20),
+        _ => one,
+    };
+    if let Some(percent) = measured {
+        one = one.annotation("cpu_usage_avg_5m", &format!("0.{percent:02}000,{}", at(now)));
+    }
+    one.facts()
+}
+
+fn selects(kind: usize) -> Selector {
+    let match_labels = [("kind".to_owned(), kind.to_string())].into();
+    LabelSelector { match_labels, ..LabelSelector::default() }.selector().expect("a valid selector")
+}
+
+fn labels(kind: usize) -> BTreeMap<String, String> {
+    [("kind".to_owned(), kind.to_string())].into()
+}
+
+/// Pods of a few kinds, each of which asks something else of what is remembered.
+fn pod_facts(name: &str, kind: usize) -> PodFacts {
+    let asking = pod(name).cpu("700m").memory("1Gi").label("kind", &kind.to_string());
+    let term = |key: &str, of: usize| PodTerm {
+        namespaces: vec!["default".into()],
+        namespace_selector: None,
+        selector: selects(of),
+        topology_key: key.into(),
+    };
+    let asking = match kind {
+        1 => asking.selects(&[("zone", "a")]),
+        5 => asking.asks("example.com/gpu", "1"),
+        6 => asking.images(&["i0:1"]).owner("ReplicaSet", "w"),
+        7 => asking.priority(100).cpu("3"),
+        _ => asking,
+    };
+    let mut facts = asking.facts();
+    let wants = Arc::make_mut(&mut facts.wants);
+    match kind {
+        2 => wants.spread.extend([("zone", true), (HOST, false)].map(|(key, hard)| Spread {
+            max_skew: 1,
+            topology_key: key.into(),
+            hard,
+            selector: selects(kind),
+            min_domains: None,
+            honor_affinity: true,
+            honor_taints: false,
+        })),
+        3 => wants.anti_affinity = PodAffinity { required: vec![term(HOST, kind)], preferred: Vec::new() },
+        4 => {
+            wants.affinity =
+                PodAffinity { required: vec![term("zone", 0)], preferred: vec![(10, term(HOST, 3))] };
+        }
+        5 => wants.exclusive.push("default/claim".into()),
+        7 => {
+            let mut elsewhere = term("zone", 2);
+            elsewhere.namespaces.clear();
+            elsewhere.namespace_selector = Some(selects(7));
+            wants.anti_affinity.preferred.push((20, elsewhere));
+        }
+        8 => wants.ports.push(HostPort { ip: String::new(), protocol: "TCP".into(), port: 8080 }),
+        _ => {}
+    }
+    facts
+}
+
+/// What there is, as objects tell it, and what was measured of nodes since they are there.
+#[derive(Default)]
+struct Facts {
+    nodes: BTreeMap<String, NodeFacts>,
+    pods: BTreeMap<String, PodFacts>,
+    services: BTreeSet<usize>,
+    workloads: BTreeSet<usize>,
+    labelled: bool,
+    samples: BTreeMap<String, Vec<Sample>>,
+    now: i64,
+}
+
+fn service(kind: usize) -> Key {
+    Key::new("default", format!("s{kind}"))
+}
+
+fn workload() -> Key {
+    Key::new("default", "w")
+}
+
+fn namespace(labelled: bool) -> NamespaceFacts {
+    let labels = if labelled { labels(7) } else { BTreeMap::new() };
+    NamespaceFacts { name: "default".into(), labels: loadline_core::view::Labels::plain(&labels) }
+}
+
+impl Facts {
+    /// The same in the order of the end: pods before their nodes, and both from behind.
+    fn cluster(&self) -> Cluster {
+        let mut cluster = empty(self.now);
+        cluster.set_namespace(namespace(self.labelled));
+        for facts in self.pods.values().rev() {
+            cluster.set_pod(facts);
+        }
+        for facts in self.nodes.values().rev() {
+            cluster.set_node(facts);
+        }
+        for kind in &self.services {
+            cluster.set_service(&service(*kind), &labels(*kind));
+        }
+        for kind in &self.workloads {
+            cluster.set_workload(Maker::ReplicaSet, &workload(), selects(*kind));
+        }
+        for (node, samples) in &self.samples {
+            for sample in samples {
+                cluster.sample(node, *sample);
+            }
+        }
+        cluster
+    }
+
+    /// Lives through an event, in the cluster and in the facts.
+    fn live(&mut self, cluster: &mut Cluster, event: &Event) {
+        match event {
+            Event::Node { number, like, measured } => {
+                let facts = node_facts(*number, *like, *measured, self.now);
+                cluster.set_node(&facts);
+                self.nodes.insert(facts.name.clone(), facts);
+            }
+            Event::NoNode(number) => {
+                let name = format!("n{number}");
+                cluster.remove_node(&name);
+                self.nodes.remove(&name);
+                self.samples.remove(&name);
+            }
+            Event::Pod { number, kind, node, life } => {
+                let mut facts = pod_facts(&format!("p{number}"), *kind);
+                let node = format!("n{node}");
+                match life {
+                    Life::Waiting => {}
+                    Life::Nominated => facts.nominated = Some(node.as_str().into()),
+                    Life::Running | Life::Leaving | Life::Over => {
+                        facts.node = Some(node.as_str().into());
+                        facts.started = Some(at(self.now - 30));
+                        facts.phase = if *life == Life::Over { Phase::Succeeded } else { Phase::Running };
+                        facts.terminating = *life == Life::Leaving;
+                    }
+                }
+                cluster.set_pod(&facts);
+                self.pods.insert(facts.uid.to_string(), facts);
+            }
+            Event::NoPod(number) => {
+                let uid = format!("uid-p{number}");
+                cluster.remove_pod(&uid);
+                self.pods.remove(&uid);
+            }
+            Event::Decide { number, kind, bound } => {
+                let mut facts = pod_facts(&format!("p{number}"), *kind);
+                if self.pods.get(&*facts.uid).is_some_and(|known| known.node.is_some()) {
+                    return;
+                }
+                cluster.set_pod(&facts);
+                self.pods.insert(facts.uid.to_string(), facts.clone());
+                let view = cluster.view(&facts);
+                let Some(id) = cluster.decide(&view).reserve().node else { return };
+                if *bound {
+                    facts.node = Some(cluster.node(id).name.as_ref().into());
+                    cluster.set_pod(&facts);
+                    self.pods.insert(facts.uid.to_string(), facts);
+                } else {
+                    cluster.unreserve(&facts.uid);
+                    cluster.set_pod(&facts);
+                }
+            }
+            Event::Service(kind, true) => {
+                cluster.set_service(&service(*kind), &labels(*kind));
+                self.services.insert(*kind);
+            }
+            Event::Service(kind, false) => {
+                cluster.remove_service(&service(*kind));
+                self.services.remove(kind);
+            }
+            Event::Workload(kind, there) => {
+                // There is one, which selects now these and now those.
+                self.workloads.clear();
+                if *there {
+                    cluster.set_workload(Maker::ReplicaSet, &workload(), selects(*kind));
+                    self.workloads.insert(*kind);
+                } else {
+                    cluster.remove_workload(Maker::ReplicaSet, &workload());
+                }
+            }
+            Event::Namespace(labelled) => {
+                cluster.set_namespace(namespace(*labelled));
+                self.labelled = *labelled;
+            }
+            Event::Sample(number, percent) => {
+                let name = format!("n{number}");
+                let usage = Load::new(80_000_000 * percent, 16 * GI / 100 * percent);
+                let sample = Sample { at: at(self.now), window: SignedDuration::from_secs(15), usage };
+                cluster.sample(&name, sample);
+                if self.nodes.contains_key(&name) {
+                    self.samples.entry(name).or_default().push(sample);
+                }
+            }
+            Event::Wait(seconds) => {
+                self.now += seconds;
+                cluster.advance(at(self.now));
+            }
+        }
+    }
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Tally {
+    nodes: usize,
+    placed: usize,
+    preempted: usize,
+    /// How often a rule was the first a node failed.
+    rules: BTreeMap<usize, usize>,
+}
+
+/// Everything a cluster says of a pod, without the numbers it gives nodes.
+fn said(cluster: &mut Cluster, kind: usize, tally: &mut Tally) -> Vec<String> {
+    let view = cluster.view(&pod_facts("asked", kind));
+    let mut decided = cluster.decide(&view);
+    let node = decided.node().map(|node| node.name.clone());
+    let preemption = decided.preempt();
+    let report = decided.report();
+    tally.placed += usize::from(node.is_some());
+    let mut decision = report.decision;
+    decision.node = None;
+    let mut out = vec![format!("to {node:?}: {decision:?}")];
+    for mut found in report.nodes {
+        found.node = NodeId(0);
+        tally.nodes += 1;
+        if let Some(rule) = found.rule {
+            *tally.rules.entry(rule.index()).or_default() += 1;
+        }
+        out.push(format!("{found:?}"));
+    }
+    if let Some(found) = preemption {
+        tally.preempted += 1;
+        let mut victims: Vec<String> = found.victims.iter().map(|victim| victim.key.to_string()).collect();
+        victims.sort();
+        let name = &cluster.node(found.node).name;
+        out.push(format!("{victims:?} off {name}, {} considered", found.considered));
+    }
+    out
+}
+
+#[test]
+fn a_cluster_told_event_by_event_is_one_told_the_end_alone() {
+    let tally = RefCell::new(Tally::default());
+    let histories = proptest::collection::vec(event(), 20..80);
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() });
+    let lived = runner.run(&histories, |history| {
+        let (mut facts, mut cluster) = (Facts::default(), empty(0));
+        for (step, event) in history.iter().enumerate() {
+            facts.live(&mut cluster, event);
+            let mut fresh = facts.cluster();
+            for kind in (0..ASKED).map(|at| (step * ASKED + at) % KINDS) {
+                let ours = said(&mut cluster, kind, &mut tally.borrow_mut());
+                let theirs = said(&mut fresh, kind, &mut Tally::default());
+                if ours != theirs {
+                    let differs = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+                    let why =
+                        format!("step {step}, {event:?}, kind {kind}: lived and rebuilt say {differs:#?}");
+                    return Err(TestCaseError::fail(why));
+                }
+            }
+        }
+        Ok(())
+    });
+    lived.unwrap_or_else(|why| panic!("{why}"));
+    let Tally { nodes, placed, preempted, rules } = tally.into_inner();
+    println!("{nodes} nodes looked at, {placed} pods placed, {preempted} by eviction; refused by {rules:?}");
+    assert!(nodes > 10_000 && placed > 1_000 && preempted > 5, "{nodes}, {placed}, {preempted} only");
+    // Every rule whose memory is at stake refused somebody.
+    for rule in [
+        Filter::Cordon,
+        Filter::Taints,
+        Filter::NodeAffinity,
+        Filter::Ports,
+        Filter::Resources,
+        Filter::VolumeInUse,
+        Filter::Spread,
+        Filter::Affinity,
+        Filter::AntiAffinity,
+        Filter::Threshold,
+        Filter::Line,
+    ] {
+        assert!(rules.contains_key(&rule.index()), "{rule:?} never refused a node");
+    }
+}
