@@ -14,13 +14,13 @@ mod shape;
 mod trace;
 mod usage;
 
-pub(crate) use burn::USAGE_CPU;
 pub use burn::Use;
+pub(crate) use burn::{USAGE_CPU, USAGE_CPU_LATER};
 pub use exporter::Exporters;
 pub use folder::{Folders, NodeFolder};
 pub use life::{Stage, next};
 pub use run::Kubelets;
-pub use shape::Shape;
+pub use shape::{Machines, Shape};
 pub(crate) use trace::all as traces;
 pub use usage::{Figures, NodeFigures, PodFigures, Sink};
 

@@ -4,6 +4,7 @@ use crate::cluster::{Cluster, Node, Pod};
 use crate::node::Figures;
 use loadline_core::load::policy::Rules;
 use loadline_services::scheduler::heat::{About, Heat, Peak};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What came of it so far.
@@ -21,6 +22,19 @@ pub struct Tally {
     pub node_seconds: u64,
     /// The worst that was measured.
     pub peak: Option<Peak>,
+    /// The node that has least left now.
+    pub hottest: Option<Peak>,
+    /// What each scheduler did, by the name pods call it.
+    pub placed: BTreeMap<String, Placed>,
+}
+
+/// What a scheduler did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Pods it gave nodes.
+    pub pods: u64,
+    /// Of these, to nodes that were over their target when they were last measured.
+    pub onto_hot: u64,
 }
 
 #[derive(Debug, Default)]
@@ -80,8 +94,12 @@ impl Observer {
         let State { heat, tally } = &mut *self.lock();
         tally.pending = tally.pending + usize::from(waits(new)) - usize::from(waits(old));
         tally.pending_most = tally.pending_most.max(tally.pending);
-        if let (Some(None), Some(Some(node))) = (old.map(|pod| &pod.node), new.map(|pod| &pod.node)) {
-            tally.onto_hot += u64::from(heat.is_hot(node));
+        if let (Some(Pod { node: None, .. }), Some(Pod { node: Some(node), scheduler, .. })) = (old, new) {
+            let hot = u64::from(heat.is_hot(node));
+            tally.onto_hot += hot;
+            let placed = tally.placed.entry(scheduler.clone()).or_default();
+            placed.pods += 1;
+            placed.onto_hot += hot;
         }
     }
 
@@ -99,6 +117,7 @@ impl Observer {
             hot: heat.hot(),
             node_seconds: heat.node_seconds(),
             peak: heat.peak().cloned(),
+            hottest: heat.hottest(),
             ..tally.clone()
         }
     }

@@ -14,11 +14,21 @@
 //! **Underrated** is a workload that asks for a fifteenth of what it uses, in a world where every third node is busy. One
 //! replica runs for a while; then there are many, all at once, long before any of the new ones can be measured. By what they
 //! ask for they would fit anywhere.
+//!
+//! **Bursts** are what nobody knows when pods are placed: every third node is busy, pods come and use little, and
+//! [`BURST`] later some workloads want much more, all at once. Wherever their pods are then, nodes get over their lines; there is
+//! room elsewhere.
+//!
+//! [Introduction](introduction) shows placement, protection and recovery in a minute, to who has just arrived.
 
-use crate::cluster::{Failure, Key, Patch, Writer, resource};
-use crate::node::{Shape, USAGE_CPU};
+mod introduction;
+
+use crate::cluster::{Cluster, Failure, Key, Patch, Writer, resource};
+use crate::node::{Shape, USAGE_CPU, USAGE_CPU_LATER};
 use crate::tell::Teller;
-use crate::workloads::residents;
+use crate::workloads::{resident, residents};
+use crate::world::{Options, World};
+use jiff::Timestamp;
 use loadline_services::agent::watched::{ACTIONS, NODE_QOS, POD_QOS};
 use loadline_services::cluster::Resource;
 use serde_json::{Value, json};
@@ -32,7 +42,40 @@ pub enum Scenario {
     Overload,
     /// Many replicas come at once of a workload that uses far more than it asks for.
     Underrated,
+    /// Workloads that used little when they were placed want much more.
+    Bursts,
+    /// What there is to see, in a minute.
+    Introduction,
 }
+
+impl Scenario {
+    /// So many nodes are needed for it.
+    #[must_use]
+    pub fn fewest_nodes(self) -> usize {
+        match self {
+            Self::Overload | Self::Underrated | Self::Bursts => 1,
+            Self::Introduction => introduction::FEWEST_NODES,
+        }
+    }
+
+    /// In a world that was introduced: how many pods of the burst have a node, and how many of these a busy one.
+    #[must_use]
+    pub fn burst_on_busy_nodes(world: &World) -> (usize, usize) {
+        introduction::burst_on_busy_nodes(world.cluster())
+    }
+
+    /// When it is over, after its start, if it ends.
+    #[must_use]
+    pub fn ends(self) -> Option<Duration> {
+        (self == Self::Introduction).then_some(introduction::END)
+    }
+}
+
+/// When workloads burst.
+const BURST: Duration = Duration::from_secs(24);
+/// Workloads by how many replicas they have for ten nodes, and what one uses before and after, in thousandths of a CPU.
+const BURSTING: [(&str, usize, i64, i64); 3] =
+    [("search", 7, 300, 1200), ("render", 4, 300, 4400), ("steady", 10, 400, 400)];
 
 /// When the other replicas come: what the first one uses is known by then.
 const GROWTH: Duration = Duration::from_secs(24);
@@ -53,15 +96,21 @@ const JOBS: [&str; 3] = ["batch-index", "batch-report", "batch-video"];
 /// Plays a story until told to stop.
 pub(crate) async fn play(
     scenario: Scenario,
-    (nodes, seed): (usize, u64),
-    write: Writer,
+    world: &Options,
+    cluster: &Cluster,
     tell: Teller,
     stop: CancellationToken,
 ) {
+    let (nodes, seed, protected) = (world.nodes, world.seed, world.protect.is_some());
+    let shapes: Vec<Shape> = world.shapes().collect();
+    let write = cluster.write.clone();
     let story = async {
-        match scenario {
-            Scenario::Overload => overload(Shape::new(0, nodes, seed), &write, &tell).await,
-            Scenario::Underrated => underrated((nodes, seed), &write, &tell).await,
+        match (scenario, shapes.first()) {
+            (Scenario::Overload, Some(first)) => overload(first, &write, &tell).await,
+            (Scenario::Underrated, _) => underrated((nodes, seed), &write, &tell).await,
+            (Scenario::Bursts, _) => bursts(&shapes, &write, &tell).await,
+            (Scenario::Introduction, _) => introduction::play((nodes, seed), protected, cluster, &tell).await,
+            (Scenario::Overload, None) => Ok(()),
         }
     };
     tokio::select! {
@@ -72,25 +121,30 @@ pub(crate) async fn play(
     }
 }
 
-async fn overload(on: Shape, write: &Writer, tell: &Teller) -> Result<(), Failure> {
-    for (resource, object) in rules(&on) {
+async fn overload(on: &Shape, write: &Writer, tell: &Teller) -> Result<(), Failure> {
+    for (resource, object) in rules(on) {
         write.create(resource, "", &object).await?;
     }
-    write.create(resource::PODS, "default", &shop(&on)).await?;
+    write.create(resource::PODS, "default", &shop(on)).await?;
     for name in JOBS {
-        write.create(resource::DEPLOYMENTS, "default", &job(name, &on)).await?;
+        write.create(resource::DEPLOYMENTS, "default", &job(name, on)).await?;
     }
     let start = tokio::time::Instant::now();
     for (at, percent, what) in
         [(RUSH, SHOP.1, "a rush of customers comes"), (CALM, SHOP.0, "the customers have gone")]
     {
         tokio::time::sleep_until(start + at).await;
-        let patch = json!({"metadata": {"annotations": {USAGE_CPU: share(&on, percent)}}});
-        write.patch(resource::PODS.whole(), &Key::new("default", "shop"), Patch::Merge, &patch).await?;
+        use_cpu(write, on, percent).await?;
         let what = format!("{what}, it wants {percent}% of the CPU of {}", on.name);
         tell.notice("scenario", "default/shop", what);
     }
     Ok(())
+}
+
+/// Lets the shop want so much of the CPU of its node.
+async fn use_cpu(write: &Writer, on: &Shape, percent: i64) -> Result<(), Failure> {
+    let patch = json!({"metadata": {"annotations": {USAGE_CPU: share(on, percent)}}});
+    write.patch(resource::PODS.whole(), &Key::new("default", "shop"), Patch::Merge, &patch).await.map(drop)
 }
 
 async fn underrated((nodes, seed): (usize, u64), write: &Writer, tell: &Teller) -> Result<(), Failure> {
@@ -115,39 +169,100 @@ async fn underrated((nodes, seed): (usize, u64), write: &Writer, tell: &Teller) 
     Ok(())
 }
 
+async fn bursts(shapes: &[Shape], write: &Writer, tell: &Teller) -> Result<(), Failure> {
+    let start = tokio::time::Instant::now();
+    let from = Timestamp::now() + BURST;
+    for busy in shapes.iter().skip(2).step_by(3) {
+        write.create(resource::DEPLOYMENTS, "default", &resident(busy)).await?;
+    }
+    // Where nobody protects nodes there are no such kinds.
+    for (resource, object) in guarding() {
+        if let Err(error) = write.create(resource, "", &object).await {
+            tracing::debug!(%error, "no rule of protection");
+        }
+    }
+    // What the busy nodes use is measured before the others come.
+    tokio::time::sleep_until(start + BURST / 2).await;
+    for (name, replicas, before, after) in BURSTING {
+        let replicas = (replicas * shapes.len()).div_ceil(10);
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
+                "metadata": {"labels": {"app": name, "tier": if name == "render" { "batch" } else { "service" }}, "annotations": {
+                    USAGE_CPU: format!("{before}m"), USAGE_CPU_LATER: format!("{after}m from {from}"),
+                }},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [{"name": "main", "image": "simulated",
+                    "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}}]},
+            }},
+        });
+        write.create(resource::DEPLOYMENTS, "default", &object).await?;
+    }
+    tokio::time::sleep_until(start + BURST).await;
+    for (name, _, before, after) in BURSTING.into_iter().filter(|(_, _, before, after)| after > before) {
+        tell.notice(
+            "scenario",
+            format!("default/{name}"),
+            format!("each replica wants {after}m, not {before}m"),
+        );
+    }
+    Ok(())
+}
+
 /// A part of the CPU of a node.
 fn share(of: &Shape, percent: i64) -> String {
     format!("{}m", of.cpus * 10 * percent)
 }
 
-/// What is too much on the node, and what is done about it to whom.
-fn rules(on: &Shape) -> [(Resource, Value); 4] {
-    let object = |kind: &str, name: &str, spec: Value| {
-        json!({
-            "apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
-        })
-    };
-    let rule = |name: &str, percent: &str, after: i32, action: &str| {
-        json!({
-            "name": name, "actionName": action, "strategy": "None",
-            "avoidanceThreshold": after, "restoreThreshold": 2,
-            "metricRule": {"name": "cpu_total_utilization", "value": percent},
-        })
-    };
-    let slow = json!({
+/// A kind of protection.
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec,
+    })
+}
+
+/// A line through the CPU of a node.
+fn rule(name: &str, percent: &str, after: i32, action: &str) -> Value {
+    json!({
+        "name": name, "actionName": action, "strategy": "None",
+        "avoidanceThreshold": after, "restoreThreshold": 2,
+        "metricRule": {"name": "cpu_total_utilization", "value": percent},
+    })
+}
+
+fn slow() -> Value {
+    json!({
         "coolDownSeconds": 10,
         "throttle": {"cpuThrottle": {"stepCPURatio": 40, "minCPURatio": 10}},
+    })
+}
+
+/// Above 72 % of any node, batch is slowed down, and nobody is evicted.
+fn guarding() -> [(Resource, Value); 3] {
+    let batch = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": ["slow-down"]});
+    let all = json!({
+        "selector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
+        "nodeQualityProbe": {"nodeLocalGet": {"localCacheTTLSeconds": 10}},
+        "rules": [rule("busy", "72", 2, "slow-down")],
     });
+    [
+        (ACTIONS, object("AvoidanceAction", "slow-down", &slow())),
+        (POD_QOS, object("PodQOS", "batch", &batch)),
+        (NODE_QOS, object("NodeQOS", "guard", &all)),
+    ]
+}
+
+/// What is too much on the node, and what is done about it to whom.
+fn rules(on: &Shape) -> [(Resource, Value); 4] {
     let evict = json!({"coolDownSeconds": 15, "eviction": {"terminationGracePeriodSeconds": 5}});
     [
-        (ACTIONS, object("AvoidanceAction", "slow-down", slow)),
-        (ACTIONS, object("AvoidanceAction", "evict", evict)),
+        (ACTIONS, object("AvoidanceAction", "slow-down", &slow())),
+        (ACTIONS, object("AvoidanceAction", "evict", &evict)),
         (
             POD_QOS,
             object(
                 "PodQOS",
                 "batch",
-                json!({
+                &json!({
                     "labelSelector": {"matchLabels": {"tier": "batch"}},
                     "allowedActions": ["slow-down", "evict"],
                 }),
@@ -158,7 +273,7 @@ fn rules(on: &Shape) -> [(Resource, Value); 4] {
             object(
                 "NodeQOS",
                 "overload",
-                json!({
+                &json!({
                     "selector": {"matchLabels": {"kubernetes.io/hostname": on.name}},
                     "nodeQualityProbe": {"nodeLocalGet": {"localCacheTTLSeconds": 10}},
                     "rules": [rule("busy", "70", 2, "slow-down"), rule("full", "85", 4, "evict")],

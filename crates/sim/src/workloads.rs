@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// One of so many nodes is busy.
 const BUSY: usize = 3;
 /// How much of its node's CPU a resident uses.
-const RESIDENT_PERCENT: i64 = 60;
+pub(crate) const RESIDENT_PERCENT: i64 = 60;
 /// How long residents are alone.
 const HEAD_START: Duration = Duration::from_secs(15);
 /// Time between two workloads.
@@ -42,9 +42,14 @@ pub async fn create(count: usize, nodes: usize, seed: u64, write: Writer, stop: 
     }
 }
 
+/// Is this node one of those that are busy?
+pub(crate) fn is_busy(index: usize) -> bool {
+    index % BUSY == BUSY - 1
+}
+
 /// Makes every third node busy.
 pub(crate) async fn residents(nodes: usize, seed: u64, write: &Writer) {
-    for index in (0..nodes).filter(|index| index % BUSY == BUSY - 1) {
+    for index in (0..nodes).filter(|index| is_busy(*index)) {
         put(write, &resident(&Shape::new(index, nodes, seed))).await;
     }
 }
@@ -55,7 +60,7 @@ async fn put(write: &Writer, deployment: &Value) {
     }
 }
 
-fn resident(on: &Shape) -> Value {
+pub(crate) fn resident(on: &Shape) -> Value {
     let name = format!("resident-{}", on.name);
     let milli = on.cpus * 10 * RESIDENT_PERCENT;
     let annotations = json!({"loadline.dev/usage-cpu": format!("{milli}m")});

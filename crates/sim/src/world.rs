@@ -3,23 +3,27 @@
 use crate::cluster::{Cluster, Failure};
 use crate::control::run::Controllers;
 use crate::host::SimulatedHost;
-use crate::node::{Folders, Kubelets, NodeFolder, Sink};
+use crate::node::{Folders, Kubelets, Machines, NodeFolder, Shape, Sink};
 use crate::observe::{Observer, Tally};
 use crate::scenario::{self, Scenario};
 use crate::tell::Teller;
 use crate::workloads;
+use jiff::SignedDuration;
 use kube::Client;
 use loadline_api::recommendation;
 use loadline_api::scheduler::{Configuration, SchedulerProfile};
 use loadline_core::load::policy::Rules;
+use loadline_core::rebalance::Settings;
 use loadline_core::view::Phase;
+use loadline_services::agent::Looked;
 use loadline_services::cluster::{Access, Recorder};
 use loadline_services::ctx::{Ctx, Metrics, Notice, Notices};
 use loadline_services::node::Runtime;
 use loadline_services::node::local::{self, Local};
 use loadline_services::reload::Source;
 use loadline_services::sources::metrics_api;
-use loadline_services::{agent, annotator, recommender, scheduler};
+use loadline_services::{agent, annotator, ask, rebalance, recommender, scheduler};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,12 +31,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Pods of these schedulers are given a node.
-const SCHEDULERS: [&str; 2] = ["default-scheduler", "loadline"];
+/// Pods that name nobody name this one.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+/// Pods that name this one always come to ours.
+pub const OWN_SCHEDULER: &str = "loadline";
 /// No call to the runtime of a simulated node may take longer.
 const RUNTIME_DEADLINE: Duration = Duration::from_secs(2);
 /// Where the agent of a simulated node keeps its journal.
 const JOURNAL: &str = "var/lib/loadline/agent";
+/// For how long a node is left alone that gave up a pod.
+const COOLING: Duration = Duration::from_secs(30);
 /// Notices waiting to be read.
 const WAITING_NOTICES: usize = 256;
 
@@ -43,6 +51,8 @@ pub struct Options {
     pub nodes: usize,
     /// What nodes look like and pods use follows from it.
     pub seed: u64,
+    /// What of that does not.
+    pub machines: Machines,
     /// Whether Deployments, replica sets and disruption budgets are looked after, or somebody else does.
     pub controllers: bool,
     /// How many workloads are created, one by one, without anybody doing anything; with any, some nodes are busy
@@ -58,6 +68,8 @@ pub struct Options {
     pub protect: Option<Duration>,
     /// Time between two looks at what pods use, to learn from; none learns nothing.
     pub learn: Option<Duration>,
+    /// Is it planned, or even done, to move pods away from nodes over their line? None leaves that to somebody else.
+    pub rebalance: Option<rebalance::Mode>,
     /// Is load written on nodes?
     pub annotate: bool,
     /// What is made to happen, if anything.
@@ -79,6 +91,7 @@ impl Default for Options {
         Self {
             nodes: 10,
             seed: 1,
+            machines: Machines::default(),
             controllers: true,
             workloads: 0,
             scheduler: Scheduler::LoadAware,
@@ -86,6 +99,7 @@ impl Default for Options {
             measure: Duration::from_secs(2),
             protect: None,
             learn: None,
+            rebalance: None,
             annotate: false,
             scenario: None,
             heartbeat: Duration::from_secs(10),
@@ -102,6 +116,8 @@ impl Default for Options {
 pub enum Scheduler {
     /// Ours, by load.
     LoadAware,
+    /// Ours, by load, for pods that name it; somebody else for the others.
+    LoadAwareIfNamed,
     /// Ours, by requests alone.
     RequestsOnly,
     /// Somebody else.
@@ -139,6 +155,8 @@ pub struct Counts {
     pub agent: agent::Metrics,
     /// What was learned.
     pub recommender: recommender::Metrics,
+    /// What was moved.
+    pub rebalance: rebalance::Metrics,
     /// Pods started.
     pub started: Count,
     /// Pods that ended by themselves.
@@ -148,6 +166,11 @@ pub struct Counts {
 }
 
 impl Options {
+    /// The nodes there are.
+    pub fn shapes(&self) -> impl Iterator<Item = Shape> {
+        (0..self.nodes).map(|index| Shape::new(index, self.nodes, self.seed).on(&self.machines))
+    }
+
     /// Where nodes can be looked into, if they can.
     pub(crate) fn folders(&self) -> Option<&Folders> {
         self.folders.as_ref().filter(|_| self.nodes <= Folders::MOST_NODES)
@@ -159,16 +182,29 @@ impl Options {
             return None;
         }
         let measure = metrics_api::Options { every: self.measure, of: metrics_api::Of::NodesAndPods };
-        let rules = (self.scheduler == Scheduler::LoadAware).then(|| self.rules.clone());
+        let rules = (self.scheduler != Scheduler::RequestsOnly).then(|| self.rules.clone());
+        let is_named = self.scheduler == Scheduler::LoadAwareIfNamed;
+        let names = if is_named { vec![OWN_SCHEDULER] } else { vec![DEFAULT_SCHEDULER, OWN_SCHEDULER] };
         Some(scheduler::Options {
             configuration: Source::Fixed(Box::new(Configuration {
-                profiles: SCHEDULERS.map(|name| SchedulerProfile::new(name, rules.clone())).into(),
+                profiles: names.into_iter().map(|name| SchedulerProfile::new(name, rules.clone())).collect(),
                 ..Configuration::default()
             })),
             measure,
             metrics: counts.scheduler.clone(),
             ..scheduler::Options::new(cluster)
         })
+    }
+}
+
+/// Time passes faster here, so a minute is long.
+fn moving() -> Settings {
+    Settings {
+        over_for: SignedDuration::from_secs(10),
+        high_for: SignedDuration::from_mins(5),
+        dwell: SignedDuration::from_mins(5),
+        warm_up: SignedDuration::from_secs(15),
+        ..Settings::default()
     }
 }
 
@@ -229,6 +265,8 @@ pub struct World {
     notices: Option<mpsc::Receiver<Notice>>,
     observer: Arc<Observer>,
     folders: Option<Folders>,
+    asker: Option<scheduler::explain::Asker>,
+    looked: Arc<BTreeMap<String, Looked>>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -280,8 +318,28 @@ impl World {
             };
             tasks.spawn(component("annotator", annotator::run(ctx.clone(), options), stop.clone()));
         }
+        let mut asked_by = None;
         if let Some(options) = options.scheduler(Access::Client(client.clone()), &counts) {
-            tasks.spawn(component("scheduler", scheduler::run(ctx.clone(), options), stop.clone()));
+            let (asker, questions) = ask::channel();
+            asked_by = Some(asker);
+            tasks.spawn(component(
+                "scheduler",
+                scheduler::run_asked(ctx.clone(), options, questions),
+                stop.clone(),
+            ));
+        }
+        if let Some(mode) = options.rebalance {
+            let measure = metrics_api::Options { every: options.measure, of: metrics_api::Of::NodesAndPods };
+            let options = rebalance::Options {
+                rules: (options.scheduler != Scheduler::RequestsOnly).then(|| options.rules.clone()),
+                settings: Source::Fixed(Box::new(moving())),
+                mode,
+                cooling: COOLING,
+                measure,
+                metrics: counts.rebalance.clone(),
+                ..rebalance::Options::new(Access::Client(client.clone()))
+            };
+            tasks.spawn(component("rebalance", rebalance::run(ctx.clone(), options), stop.clone()));
         }
         if let Some(controllers) = controllers {
             cluster.follow_workloads(&mut tasks, &stop);
@@ -290,25 +348,31 @@ impl World {
             cluster.budgets.ready().await;
             controllers.start(&mut tasks, &stop);
         }
+        let mut looked = BTreeMap::new();
         if let Some(every) = options.protect {
             for definition in agent::definitions() {
                 cluster.write.define(&definition).await?;
             }
             for one in agents(options, every, &client, (&cluster, kubelets), &counts) {
+                if let agent::Nodes::One(node) = &one.nodes {
+                    looked.insert(node.clone(), one.looked.clone());
+                }
                 // Each has metrics of its own, as it would on a node of its own.
                 let ctx = Ctx { metrics: Metrics::default(), ..ctx.clone() };
                 tasks.spawn(component("agent", agent::run(ctx, one), stop.clone()));
             }
         }
         if let Some(scenario) = options.scenario {
-            let write = cluster.write.clone();
-            tasks.spawn(scenario::play(scenario, (options.nodes, options.seed), write, tell, stop.clone()));
+            let (world, cluster, stop) = (options.clone(), cluster.clone(), stop.clone());
+            tasks.spawn(async move { scenario::play(scenario, &world, &cluster, tell, stop).await });
         }
         let write = cluster.write.clone();
         let (count, nodes, seed) = (options.workloads, options.nodes, options.seed);
         tasks.spawn(workloads::create(count, nodes, seed, write, stop.clone()));
         let folders = options.folders().cloned();
-        Ok(Self { cluster, counts, notices: Some(notices), observer, folders, tasks, stop })
+        let looked = Arc::new(looked);
+        let (notices, asker) = (Some(notices), asked_by);
+        Ok(Self { cluster, counts, notices, observer, folders, asker, looked, tasks, stop })
     }
 
     /// What happened so far.
@@ -333,6 +397,18 @@ impl World {
     #[must_use]
     pub fn folder(&self, node: &str) -> Option<NodeFolder> {
         self.folders.as_ref().map(|folders| folders.of(node))
+    }
+
+    /// Where our scheduler is asked why, if it runs.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<&scheduler::explain::Asker> {
+        self.asker.as_ref()
+    }
+
+    /// What the agents of nodes knew in their last cycle, by node; none where one agent stands for all.
+    #[must_use]
+    pub fn looked(&self) -> &Arc<BTreeMap<String, Looked>> {
+        &self.looked
     }
 
     /// Pods that run now.

@@ -15,6 +15,7 @@
 //! | annotation | value | effect |
 //! |---|---|---|
 //! | `loadline.dev/usage-cpu` | a quantity, such as `1500m` | the CPU it uses, whatever it asks for |
+//! | `loadline.dev/usage-cpu-later` | such as `2 from 2026-01-05T10:00:30Z` | the CPU it uses from a moment on |
 //! | `loadline.dev/usage-memory` | a quantity, such as `1Gi` | the memory it uses |
 //! | `loadline.dev/usage-trace` | an id, such as `daily-86` | the trace its containers follow |
 //!
@@ -30,6 +31,8 @@ use std::time::Duration;
 
 /// Fixes the CPU a pod uses.
 pub const USAGE_CPU: &str = "loadline.dev/usage-cpu";
+/// Fixes the CPU a pod uses from a moment on.
+pub const USAGE_CPU_LATER: &str = "loadline.dev/usage-cpu-later";
 /// Fixes the memory a pod uses.
 pub const USAGE_MEMORY: &str = "loadline.dev/usage-memory";
 /// Names the trace a pod follows.
@@ -67,6 +70,8 @@ struct Part {
     phase: u64,
     asked: Use,
     cpu_milli: Option<i64>,
+    /// From a moment on, that.
+    later: Option<(Timestamp, i64)>,
     memory_bytes: Option<i64>,
 }
 
@@ -95,6 +100,8 @@ impl Burn {
             pod.containers.iter().chain(sidecars).map(|c| (c, asked(c))).collect();
         let sum = |of: fn(&Use) -> i64| running.iter().map(|(_, asked)| i128::from(of(asked))).sum();
         let mut cpu = fixed.cpu_milli.map(|total| Split::new(total, sum(|asked| asked.cpu_milli)));
+        let later = fixed.later.map(|(from, total)| (from, Split::new(total, sum(|asked| asked.cpu_milli))));
+        let (from, mut later) = later.unzip();
         let mut memory = fixed.memory_bytes.map(|total| Split::new(total, sum(|asked| asked.memory_bytes)));
         let containers = running.into_iter().map(|(c, asked)| {
             let roll = |what: &str| dice(seed, &format!("{}/{}/{what}", pod.meta.id.key, c.name));
@@ -104,6 +111,7 @@ impl Burn {
                 phase: roll("phase") % trace::DAY,
                 asked,
                 cpu_milli: cpu.as_mut().map(|split| split.next(asked.cpu_milli)),
+                later: from.zip(later.as_mut().map(|split| split.next(asked.cpu_milli))),
                 memory_bytes: memory.as_mut().map(|split| split.next(asked.memory_bytes)),
             }
         });
@@ -113,14 +121,15 @@ impl Burn {
     /// What each container uses at a moment.
     pub fn at(&self, moment: Moment) -> impl Iterator<Item = (&str, Use)> {
         let warm = self.started.map_or(1000, |started| warm_up(started, moment.at));
-        self.containers.iter().map(move |part| (part.name.as_str(), part.at(moment.time_of_day, warm)))
+        self.containers.iter().map(move |part| (part.name.as_str(), part.at(moment, warm)))
     }
 }
 
 impl Part {
-    fn at(&self, time_of_day: u64, warm: i64) -> Use {
-        let time = time_of_day + self.phase;
-        let cpu = self.cpu_milli.unwrap_or_else(|| {
+    fn at(&self, moment: Moment, warm: i64) -> Use {
+        let time = moment.time_of_day + self.phase;
+        let later = self.later.filter(|(from, _)| *from <= moment.at).map(|(_, milli)| milli);
+        let cpu = later.or(self.cpu_milli).unwrap_or_else(|| {
             let traced = self.trace.cpu(time).of(self.asked.cpu_milli);
             traced.max(LEAST.cpu_milli)
         });
@@ -160,6 +169,7 @@ fn permille(of: i64, share: i64) -> i64 {
 #[derive(Default)]
 struct Fixed {
     cpu_milli: Option<i64>,
+    later: Option<(Timestamp, i64)>,
     memory_bytes: Option<i64>,
     trace: Option<&'static Trace>,
 }
@@ -180,13 +190,21 @@ impl Fixed {
         let memory_bytes = value(USAGE_MEMORY, "an amount of memory such as 1Gi", |text| {
             amount(text).map(|quantity| quantity.value())
         });
+        let text = pod.meta.annotation(USAGE_CPU_LATER);
+        let later = text.and_then(|text| {
+            let (much, from) = text.split_once(" from ")?;
+            Some((from.parse().ok()?, amount(much)?.milli_value().min(MOST)))
+        });
+        if let (Some(text), None) = (text, later) {
+            wrong.push(complaint(USAGE_CPU_LATER, text, "such as 2 from 2026-01-05T10:00:30Z"));
+        }
         let id = pod.meta.annotation(USAGE_TRACE);
         let trace = id.and_then(trace::find);
         if let (Some(id), None) = (id, trace) {
             let expected = format!("a trace such as {}", trace::pick(0).id);
             wrong.push(complaint(USAGE_TRACE, id, &expected));
         }
-        Self { cpu_milli, memory_bytes, trace }
+        Self { cpu_milli, later, memory_bytes, trace }
     }
 }
 

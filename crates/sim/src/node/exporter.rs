@@ -36,9 +36,8 @@ impl Exporters {
     /// Where each page is, with a place for the name of the node.
     pub const PAGE: &str = PAGE;
 
-    /// Of the nodes of a world of that size and seed.
-    #[must_use]
-    pub fn new(nodes: usize, seed: u64) -> Self {
+    /// Of these nodes.
+    pub fn new(shapes: impl Iterator<Item = Shape>) -> Self {
         let counters = |shape: &Shape| Counters {
             cpus: shape.cpus,
             memory_bytes: shape.gibibytes << 30,
@@ -47,7 +46,6 @@ impl Exporters {
             up_micro: 0,
             at: None,
         };
-        let shapes = (0..nodes).map(|index| Shape::new(index, nodes, seed));
         Self { nodes: Mutex::new(shapes.map(|shape| (shape.name.clone(), counters(&shape))).collect()) }
     }
 
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn busy_and_idle_time_add_up_to_the_time_of_all_cpus() {
-        let exporters = Exporters::new(1, 1);
+        let exporters = Exporters::new(std::iter::once(Shape::new(0, 1, 1)));
         assert_eq!(exporters.page("node-00"), None, "nothing is known yet");
         let cpus = Shape::new(0, 1, 1).cpus;
         // 1.5 CPUs for 5 s, then 3 CPUs for 10 s: a report was late.
@@ -164,7 +162,8 @@ mod tests {
 
     #[test]
     fn every_node_is_a_target_under_its_own_name() {
-        let targets = Exporters::new(12, 1).targets("127.0.0.1:9100".parse().unwrap());
+        let targets = Exporters::new((0..12).map(|index| Shape::new(index, 12, 1)))
+            .targets("127.0.0.1:9100".parse().unwrap());
         let names: Vec<&str> =
             targets.as_array().unwrap().iter().map(|t| t["labels"]["instance"].as_str().unwrap()).collect();
         assert_eq!((names.len(), names[0], names[11]), (12, "node-00", "node-11"));

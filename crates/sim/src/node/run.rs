@@ -53,7 +53,7 @@ impl Kubelets {
         tell: Teller,
         counts: Arc<Counts>,
     ) -> Arc<Self> {
-        let shapes = (0..options.nodes).map(|i| Shape::new(i, options.nodes, options.seed));
+        let shapes = options.shapes();
         let quotas = Arc::<Quotas>::default();
         let kubelets = Arc::new(Self {
             shapes: shapes.map(|shape| (shape.name.clone(), shape)).collect(),

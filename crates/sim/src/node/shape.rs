@@ -15,6 +15,21 @@ pub const RUNTIME_VERSION: &str = "2.0.0-sim";
 const RESERVED_MILLI: i64 = 100;
 const RESERVED_BYTES: i64 = 512 << 20;
 
+/// Every so many nodes one has GPUs, in worlds that have any.
+const GPUS_EVERY: usize = 3;
+const GPU: &str = "nvidia.com/gpu";
+
+/// What the machines of a world are like, as far as that is not left to chance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machines {
+    /// The CPUs of each: 4, 8 or 16.
+    pub cpus: Option<i64>,
+    /// A label that all of them have.
+    pub label: Option<(&'static str, &'static str)>,
+    /// The GPUs of every third one.
+    pub gpus: i64,
+}
+
 /// One simulated node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -26,6 +41,9 @@ pub struct Shape {
     pub cpus: i64,
     /// Memory in GiB.
     pub gibibytes: i64,
+    pub gpus: i64,
+    /// One it has beside those of every node.
+    label: Option<(&'static str, &'static str)>,
     seed: u64,
 }
 
@@ -37,7 +55,19 @@ impl Shape {
         let name = format!("node-{index:0width$}");
         let pick = usize::try_from(dice(seed, &name) % SIZES.len() as u64).unwrap_or(0);
         let (cpus, gibibytes, machine) = SIZES[pick];
-        Self { name, index, zone: ZONES[index % ZONES.len()], machine, cpus, gibibytes, seed }
+        let zone = ZONES[index % ZONES.len()];
+        Self { name, index, zone, machine, cpus, gibibytes, gpus: 0, label: None, seed }
+    }
+
+    /// The same node on such a machine.
+    #[must_use]
+    pub fn on(mut self, machines: &Machines) -> Self {
+        if let Some(size) = SIZES.iter().find(|(cpus, ..)| Some(*cpus) == machines.cpus) {
+            (self.cpus, self.gibibytes, self.machine) = *size;
+        }
+        self.gpus = if self.index.is_multiple_of(GPUS_EVERY) { machines.gpus } else { 0 };
+        self.label = machines.label;
+        self
     }
 
     #[must_use]
@@ -56,18 +86,19 @@ impl Shape {
     pub fn object(&self, now: Timestamp) -> Value {
         let Self { name, zone, machine, .. } = self;
         let net = format!("{}.0/24", self.pod_net());
+        let mut labels = json!({
+            "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
+            "node.kubernetes.io/instance-type": machine,
+            "topology.kubernetes.io/region": "local", "topology.kubernetes.io/zone": zone,
+            "loadline.dev/simulated": "true",
+        });
+        if let Some((key, value)) = self.label {
+            labels[key] = value.into();
+        }
         json!({
             "apiVersion": "v1", "kind": "Node",
-            "metadata": {
-                "name": name,
-                "labels": {
-                    "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-                    "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
-                    "node.kubernetes.io/instance-type": machine,
-                    "topology.kubernetes.io/region": "local", "topology.kubernetes.io/zone": zone,
-                    "loadline.dev/simulated": "true",
-                },
-            },
+            "metadata": {"name": name, "labels": labels},
             "spec": {"podCIDR": net, "podCIDRs": [net], "providerID": format!("loadline://local/{name}")},
             "status": self.status(now),
         })
@@ -77,10 +108,14 @@ impl Shape {
     #[must_use]
     pub fn status(&self, now: Timestamp) -> Value {
         let has = |cpu: i64, memory: i64, disk: &str| {
-            json!({
+            let mut has = json!({
                 "cpu": Quantity::from_milli(cpu).to_string(), "memory": Quantity::from_bytes(memory).to_string(),
                 "ephemeral-storage": disk, "hugepages-2Mi": "0", "pods": "110",
-            })
+            });
+            if self.gpus > 0 {
+                has[GPU] = self.gpus.to_string().into();
+            }
+            has
         };
         let (cpu, memory) = (self.cpus * 1000, self.gibibytes << 30);
         let id = |what: &str| format!("{:016x}{:016x}", dice(self.seed, what), dice(!self.seed, &self.name));
@@ -136,6 +171,21 @@ mod tests {
         let names: Vec<_> = nodes(1).into_iter().map(|n| n.name).collect();
         assert!(names.is_sorted());
         assert_eq!(Shape::new(3, 10, 1).name, "node-03");
+    }
+
+    #[test]
+    fn machines_that_are_not_left_to_chance_are_as_asked() {
+        let machines = Machines { cpus: Some(8), label: Some(("key", "value")), gpus: 4 };
+        let node = |index| Shape::new(index, 4, 1).on(&machines).object(Timestamp::UNIX_EPOCH);
+        let gpus: Vec<_> = (0..4).map(|index| node(index)["status"]["allocatable"][GPU].clone()).collect();
+        assert_eq!(gpus, [json!("4"), Value::Null, Value::Null, json!("4")], "every third has some");
+        for index in 0..4 {
+            assert_eq!(node(index)["status"]["capacity"]["cpu"], "8");
+            assert_eq!(node(index)["status"]["capacity"]["memory"], "32Gi");
+            assert_eq!(node(index)["metadata"]["labels"]["key"], "value");
+        }
+        let usual = Shape::new(3, 4, 1);
+        assert_eq!(usual.clone().on(&Machines::default()), usual);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Arithmetic of nodes and pods.
 
-use super::super::burn::{USAGE_CPU, USAGE_MEMORY, USAGE_TRACE, WARM_UP};
+use super::super::burn::{USAGE_CPU, USAGE_CPU_LATER, USAGE_MEMORY, USAGE_TRACE, WARM_UP};
 use super::super::{dice, trace};
 use super::*;
 use crate::cluster::{Container, Meta, ObjectMeta};
@@ -113,6 +113,24 @@ fn annotations_fix_what_a_pod_uses_whatever_it_asks_for() {
             (1500, 1 << 20),
             "before a trace",
         ),
+        (
+            vec![
+                (USAGE_CPU, "1500m"),
+                (USAGE_MEMORY, "1Gi"),
+                (USAGE_CPU_LATER, "2 from 1970-01-01T00:00:00Z"),
+            ],
+            (2000, 1 << 20),
+            "from then on",
+        ),
+        (
+            vec![
+                (USAGE_CPU, "1500m"),
+                (USAGE_MEMORY, "1Gi"),
+                (USAGE_CPU_LATER, "2 from 9999-01-01T00:00:00Z"),
+            ],
+            (1500, 1 << 20),
+            "not yet",
+        ),
     ] {
         assert_eq!(alone(pod("p", &asks, &annotations), 1000), expected, "{why}");
     }
@@ -141,6 +159,7 @@ fn values_that_cannot_be_read_are_ignored_and_complained_about_once() {
         (USAGE_CPU, "lots", "an amount of CPU such as 1500m expected, found \"lots\""),
         (USAGE_CPU, "-1", "an amount of CPU such as 1500m expected, found \"-1\""),
         (USAGE_CPU, "", "an amount of CPU such as 1500m expected, found \"\""),
+        (USAGE_CPU_LATER, "2", "such as 2 from 2026-01-05T10:00:30Z expected, found \"2\""),
         (USAGE_CPU, "NaN", "an amount of CPU such as 1500m expected, found \"NaN\""),
         (USAGE_MEMORY, "1 GB", "an amount of memory such as 1Gi expected, found \"1 GB\""),
         (

@@ -1,0 +1,139 @@
+//! How do policies compare, over several seeds? All runs, as many at a time as there are cores.
+
+use crate::fewest::{Enough, fewest};
+use crate::figures::Figures;
+use crate::policy::Policy;
+use crate::run::{Options, run};
+use crate::trace::Series;
+use crate::world::{Plan, World, draw};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many nodes there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Nodes {
+    Fixed(usize),
+    /// As many as would be used by that share on average, from 0 to 1.
+    Density(f64),
+    /// As few as are enough, for each policy.
+    Fewest(Enough),
+    /// Those the world has.
+    Own,
+}
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    /// A world that is there already, in place of one for each seed.
+    pub recorded: Option<&'a World>,
+    pub series: &'a [Series],
+    pub policies: &'a [Policy],
+    pub seeds: &'a [u64],
+    pub plan: Plan,
+    pub nodes: Nodes,
+    pub node_milli: i64,
+    pub options: Options,
+}
+
+/// One policy in one world.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub policy: Policy,
+    pub seed: u64,
+    /// Nothing where even very many nodes are not enough.
+    pub figures: Option<Figures>,
+    /// See [`crate::run::Outcome`].
+    pub course: Vec<[u32; 2]>,
+}
+
+/// As few nodes as may be are looked for below this density.
+const SPARSEST: f64 = 0.05;
+
+impl Comparison<'_> {
+    /// How many runs it takes.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.policies.len() * self.seeds.len()
+    }
+
+    /// Does it all; the rows are by policy, then by seed, whoever was done first. `told` gets how many runs are done.
+    pub fn rows(&self, threads: usize, told: impl Fn(f64) + Sync) -> Vec<Row> {
+        let plan = |seed: &u64| Plan { seed: *seed, largest_milli: self.node_milli, ..self.plan };
+        let worlds: Vec<World> = match self.recorded {
+            Some(world) => vec![world.clone(); self.seeds.len()],
+            None => self.seeds.iter().map(|seed| draw(self.series, &plan(seed))).collect(),
+        };
+        let jobs: Vec<(usize, Policy)> =
+            self.policies.iter().flat_map(|policy| (0..worlds.len()).map(|world| (world, *policy))).collect();
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![0.0; jobs.len()]));
+        let rows: Mutex<Vec<Option<Row>>> = Mutex::new(vec![None; jobs.len()]);
+        let work = || {
+            while let Some((place, (world, policy))) = {
+                let place = next.fetch_add(1, Ordering::Relaxed);
+                jobs.get(place).map(|job| (place, *job))
+            } {
+                let row = self.one(&worlds[world], self.seeds[world], policy, |part| {
+                    let Ok(mut done) = done.lock() else { return };
+                    done[place] = part;
+                    told(done.iter().sum());
+                });
+                if let Ok(mut rows) = rows.lock() {
+                    rows[place] = Some(row);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        rows.into_inner().unwrap_or_default().into_iter().flatten().collect()
+    }
+
+    fn one(&self, world: &World, seed: u64, policy: Policy, told: impl FnMut(f64)) -> Row {
+        let nodes = match self.nodes {
+            Nodes::Own => world.nodes.clone(),
+            Nodes::Fixed(nodes) => vec![self.node_milli; nodes],
+            Nodes::Density(share) => vec![self.node_milli; world.nodes_for(share, self.node_milli)],
+            Nodes::Fewest(enough) => {
+                let most = world.nodes_for(SPARSEST, self.node_milli);
+                let found = fewest(world, self.node_milli, most, policy, (self.options, enough), told);
+                let (figures, course) = found.map(|outcome| (outcome.figures, outcome.course)).unzip();
+                return Row { policy, seed, figures, course: course.unwrap_or_default() };
+            }
+        };
+        let world = World { nodes, ..world.clone() };
+        let outcome = run(&world, policy, self.options, told);
+        Row { policy, seed, figures: Some(outcome.figures), course: outcome.course }
+    }
+}
+
+/// The mean over seeds, figure by figure; `None` if one of them has none. Whole numbers are rounded.
+#[must_use]
+pub fn mean<'f>(all: impl ExactSizeIterator<Item = Option<&'f Figures>>) -> Option<Figures> {
+    let count = all.len();
+    let all: Vec<&Figures> = all.collect::<Option<_>>()?;
+    if count == 0 {
+        return None;
+    }
+    let float = |of: fn(&Figures) -> f64| all.iter().map(|figures| of(figures)).sum::<f64>() / count as f64;
+    let whole = |of: fn(&Figures) -> usize| {
+        (all.iter().map(|figures| of(figures)).sum::<usize>() as f64 / count as f64).round() as usize
+    };
+    Some(Figures {
+        nodes: whole(|f| f.nodes),
+        mean_use: float(|f| f.mean_use),
+        over_target: float(|f| f.over_target),
+        over_full: float(|f| f.over_full),
+        not_served: float(|f| f.not_served),
+        p99_use: float(|f| f.p99_use),
+        peak_use: float(|f| f.peak_use),
+        pods_pending: whole(|f| f.pods_pending),
+        pending_hours: float(|f| f.pending_hours),
+        moves: whole(|f| f.moves),
+        moves_per_pod_day: float(|f| f.moves_per_pod_day),
+        pods_disturbed: whole(|f| f.pods_disturbed),
+        pods: whole(|f| f.pods),
+    })
+}

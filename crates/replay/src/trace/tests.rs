@@ -1,0 +1,97 @@
+use super::*;
+use std::io::Write;
+
+fn told(text: &str, unit: Unit) -> Vec<String> {
+    read("f", text.as_bytes(), unit).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+fn series(text: &str, unit: Unit) -> Vec<(String, Vec<u32>)> {
+    let all = read("f", text.as_bytes(), unit).unwrap();
+    all.into_iter().map(|one| (one.name.to_string(), one.milli)).collect()
+}
+
+#[test]
+fn rows_and_samples_are_read_in_any_unit() {
+    let expected = vec![("a".to_owned(), vec![250, 500]), ("b".to_owned(), vec![1000, 0])];
+    for (text, unit, why) in [
+        ("a,250,500\nb,1000,0\n", Unit::Millicores, "as it is"),
+        ("a,0.25,0.5\n\nb,1,0", Unit::Cores, "cores × 1000, blank lines skipped"),
+        ("a,12.5,25\nb,50,0", Unit::Percent(2.0), "12.5 % of 2 cores are 250m"),
+        (
+            "time,name,cpu\n0,a,250\n1,b,1000\n300,a,500\n1970-01-01T00:05:30Z,b,0",
+            Unit::Millicores,
+            "a sample a line, times in any form",
+        ),
+    ] {
+        assert_eq!(series(text, unit), expected, "{why}");
+    }
+}
+
+#[test]
+fn what_is_compressed_is_read_as_well() {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"a,1,2").unwrap();
+    let all = read("f", &packed.finish().unwrap(), Unit::Millicores).unwrap();
+    assert_eq!(all[0].milli, [1, 2]);
+    let cut = read("f", &[0x1f, 0x8b, 8], Unit::Millicores).unwrap_err();
+    assert!(cut[0].to_string().starts_with("f: cannot be read: "), "{}", cut[0]);
+}
+
+#[test]
+fn a_short_hole_is_bridged_on_the_line_between() {
+    let text = "time,name,cpu\n0,a,100\n900,a,400";
+    assert_eq!(series(text, Unit::Millicores), [("a".to_owned(), vec![100, 200, 300, 400])]);
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let rows = "a,1,2\nb,1\na,3,4\nc,1,\nd,1,x\ne,-1,2\nf\ng,NaN,1\n";
+    assert_eq!(
+        told(rows, Unit::Millicores),
+        [
+            "f:2: \"b\" has 1 samples, expected 2 as before",
+            "f:3: \"a\" is there twice: first in line 1",
+            "f:4: \"c\", sample 2: nothing: a hole",
+            "f:5: \"d\", sample 2: \"x\" is not a number",
+            "f:6: \"e\", sample 1: -1 cannot be an amount of CPU",
+            "f:7: \"f\" has no samples",
+            "f:8: \"g\", sample 1: NaN cannot be an amount of CPU",
+        ]
+    );
+    let samples = "time,name,cpu\n600,a,1\n300,a,1\n600,a,1\n9000,a,1\nnoon,a,1\n1,a\n9300,a,much\n";
+    assert_eq!(
+        told(samples, Unit::Millicores),
+        [
+            "f:3: \"a\": time goes back",
+            "f:4: \"a\": a second sample of the same five minutes",
+            "f:5: \"a\": a hole of 27 samples, at most 3 are bridged",
+            "f:6: \"noon\" is not a time: expected seconds or RFC 3339",
+            "f:7: 2 columns, expected time,name,cpu",
+            "f:8: \"a\": \"much\" is not a number",
+        ]
+    );
+}
+
+#[test]
+fn a_unit_that_cannot_be_is_refused() {
+    assert_eq!(
+        told("a,12,1800", Unit::Percent(1.0)),
+        ["f:1: \"a\", sample 2: 1800 is more than 100 %: is it in millicores?"]
+    );
+    assert_eq!(
+        told("a,250000,1", Unit::Cores),
+        ["f:1: \"a\", sample 1: 250000 is more than 100000 cores: is it in another unit?"]
+    );
+    assert_eq!(Unit::guess("cpu_millicores.csv.gz", 2.0), Unit::Millicores);
+    assert_eq!(Unit::guess("20110303.csv.gz", 2.0), Unit::Percent(2.0));
+}
+
+#[test]
+fn problems_are_bounded_and_nothing_is_one() {
+    let rows: Vec<String> = (0..30).map(|row| format!("r{row},x")).collect();
+    let text = rows.join("\n");
+    let told = told(&text, Unit::Cores);
+    assert_eq!((told.len(), told[20].as_str()), (21, "f: and 10 more problems"));
+    let nothing = read("f", b"", Unit::Cores).unwrap_err();
+    assert!(nothing[0].message.starts_with("no series"));
+}

@@ -1,0 +1,208 @@
+//! What a replay says happened is what happened: figures worked out again from who was where, by code that shares nothing with
+//! the accounting of the engine.
+
+#![expect(clippy::cast_precision_loss, reason = "amounts of small worlds")]
+
+use loadline_replay::figures::Figures;
+use loadline_replay::policy::{Moving, Placing, Policy};
+use loadline_replay::run::{Options, Outcome, run};
+use loadline_replay::trace::Series;
+use loadline_replay::trace::built_in::Data;
+use loadline_replay::world::{Plan, World, draw};
+use std::collections::{BTreeMap, BTreeSet};
+
+const NODE: i64 = 4_000;
+
+fn series(data: &str) -> Vec<Series> {
+    Data::find(data).map(|data| data.series()).unwrap_or_default()
+}
+
+fn world(data: &str, seed: u64, nodes: usize) -> World {
+    let plan = Plan { pods: 70, days: 2, replicas: 3, largest_milli: NODE, seed, ..Plan::default() };
+    World { nodes: vec![NODE; nodes], ..draw(&series(data), &plan) }
+}
+
+fn replay(world: &World, policy: Policy) -> Outcome {
+    run(world, policy, Options::default(), |_| {})
+}
+
+/// Every way to place, and every way to move after some of them.
+fn every_policy() -> impl Iterator<Item = Policy> {
+    let placed = Placing::ALL.into_iter().map(|placing| Policy { placing, moving: Moving::Never });
+    let moved = [Placing::Requests, Placing::Line, Placing::Learned, Placing::Day];
+    placed.chain(
+        moved
+            .into_iter()
+            .flat_map(|placing| [Moving::Plain, Moving::Rebalance].map(|moving| Policy { placing, moving })),
+    )
+}
+
+/// Cell by cell, from the visits alone.
+fn slowly(world: &World, outcome: &Outcome) -> Figures {
+    let mut used: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+    for visit in &outcome.visits {
+        let pod = &world.pods[visit.pod];
+        let series = &world.workloads[pod.workload].series;
+        for step in visit.from..visit.to {
+            let sample = series[(step + pod.shift) % series.len()];
+            *used.entry((visit.node, step)).or_default() += i64::from(sample) * i64::from(pod.scale) / 1000;
+        }
+    }
+    let cells: Vec<(usize, usize, i64)> = (0..world.nodes.len())
+        .flat_map(|node| world.counted.clone().map(move |step| (node, step)))
+        .map(|(node, step)| (node, step, used.get(&(node, step)).copied().unwrap_or(0)))
+        .collect();
+    let share = |count: usize| count as f64 / cells.len() as f64;
+    let wanted: i64 = cells.iter().map(|(.., milli)| milli).sum();
+    let too_much: i64 = cells.iter().map(|(.., milli)| (milli - NODE).max(0)).sum();
+    let mut sorted: Vec<i64> = cells.iter().map(|(.., milli)| *milli).collect();
+    sorted.sort_unstable();
+    // The first that 99 of 100 do not exceed.
+    let rank = sorted
+        .iter()
+        .position(|milli| sorted.iter().filter(|m| **m <= *milli).count() * 100 >= sorted.len() * 99);
+    let full: BTreeSet<(usize, usize)> =
+        cells.iter().filter(|(.., milli)| *milli > NODE).map(|(node, step, _)| (*node, *step)).collect();
+    let mut disturbed = BTreeSet::new();
+    let (mut moves, mut late, mut late_steps) = (0, 0, 0);
+    for (place, pod) in world.pods.iter().enumerate() {
+        let visits: Vec<_> = outcome.visits.iter().filter(|visit| visit.pod == place).collect();
+        let crowded = |visit: &&&loadline_replay::run::Visit| {
+            (visit.from..visit.to).any(|step| full.contains(&(visit.node, step)))
+        };
+        if visits.len() > 1 || visits.iter().any(|visit| crowded(&visit)) {
+            disturbed.insert(place);
+        }
+        moves += visits.len().saturating_sub(1);
+        let begins = visits.iter().map(|visit| visit.from).min().unwrap_or(pod.leaves);
+        late += usize::from(begins > pod.arrives);
+        late_steps += begins - pod.arrives;
+    }
+    let life: usize = world.pods.iter().map(|pod| pod.leaves - pod.arrives).sum();
+    Figures {
+        nodes: world.nodes.len(),
+        mean_use: wanted as f64 / (cells.len() as f64 * NODE as f64),
+        over_target: share(cells.iter().filter(|(.., milli)| *milli > NODE * 65 / 100).count()),
+        over_full: share(full.len()),
+        not_served: too_much as f64 / wanted as f64,
+        p99_use: rank.map_or(0, |rank| sorted[rank]) as f64 / NODE as f64,
+        peak_use: sorted[sorted.len() - 1] as f64 / NODE as f64,
+        pods_pending: late,
+        pending_hours: late_steps as f64 / 12.0,
+        moves,
+        moves_per_pod_day: moves as f64 / (life as f64 / 288.0),
+        pods_disturbed: disturbed.len(),
+        pods: world.pods.len(),
+    }
+}
+
+fn assert_close(a: &Figures, b: &Figures, what: &str) {
+    let floats = |f: &Figures| {
+        [
+            f.mean_use,
+            f.over_target,
+            f.over_full,
+            f.not_served,
+            f.p99_use,
+            f.peak_use,
+            f.pending_hours,
+            f.moves_per_pod_day,
+        ]
+    };
+    for (a, b) in floats(a).into_iter().zip(floats(b)) {
+        // Shares of nodes are kept in millionths.
+        assert!((a - b).abs() < 2e-6, "{what}: {a} is not {b}");
+    }
+    let counts = |f: &Figures| [f.nodes, f.pods_pending, f.moves, f.pods_disturbed, f.pods];
+    assert_eq!(counts(a), counts(b), "{what}");
+}
+
+#[test]
+fn figures_are_those_of_who_was_where() {
+    let crowded = world("bitbrains", 3, 5);
+    for policy in every_policy() {
+        let outcome = replay(&crowded, policy);
+        assert_close(&outcome.figures, &slowly(&crowded, &outcome), &policy.to_string());
+    }
+}
+
+#[test]
+fn no_node_ever_has_more_asked_of_it_than_it_has_and_nobody_is_in_two_places() {
+    let world = world("google", 5, 4);
+    for policy in every_policy() {
+        let outcome = replay(&world, policy);
+        let mut asked: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+        let mut there = BTreeSet::new();
+        for visit in &outcome.visits {
+            let pod = &world.pods[visit.pod];
+            assert!(pod.arrives <= visit.from && visit.to <= pod.leaves, "{policy}: {visit:?}");
+            for step in visit.from..visit.to {
+                *asked.entry((visit.node, step)).or_default() += pod.request_milli;
+                assert!(there.insert((visit.pod, step)), "{policy}: {visit:?} is twice there");
+            }
+        }
+        assert!(asked.values().all(|milli| *milli <= NODE), "{policy}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_answer_and_another_one_another() {
+    for name in ["requests", "learned+rebalance", "day", "oracle"] {
+        let policy = name.parse().unwrap();
+        let of = |seed| replay(&world("planetlab", seed, 4), policy);
+        assert_eq!(of(1), of(1), "{name}");
+        assert_ne!(of(1).figures, of(2).figures, "{name}");
+    }
+}
+
+#[test]
+fn use_that_never_changes_moves_nobody() {
+    let flat = [Series { name: "flat".into(), milli: vec![300; 288] }];
+    let plan = Plan { pods: 60, days: 2, error: 0.0, ..Plan::default() };
+    let world = World { nodes: vec![NODE; 8], ..draw(&flat, &plan) };
+    for name in ["requests", "crane", "line", "learned", "day", "oracle"] {
+        let Figures { over_target, moves, .. } =
+            replay(&world, format!("{name}+rebalance").parse().unwrap()).figures;
+        assert_eq!((over_target, moves), (0.0, 0), "{name}");
+    }
+}
+
+#[test]
+fn whoever_knows_the_future_does_better_than_requests() {
+    let (mut requests, mut oracle) = (0.0, 0.0);
+    for seed in 1..=3 {
+        let plan = Plan { pods: 400, days: 3, seed, ..Plan::default() };
+        let world = draw(&series("bitbrains"), &plan);
+        let world = World { nodes: vec![16_000; world.nodes_for(0.2, 16_000)], ..world };
+        let of = |name: &str| replay(&world, name.parse().unwrap()).figures.over_full;
+        requests += of("requests");
+        oracle += of("oracle");
+    }
+    assert!(oracle < requests, "{oracle} {requests}");
+}
+
+#[test]
+fn a_policy_is_known_by_the_name_it_shows() {
+    for policy in every_policy() {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+    }
+    let told = "best".parse::<Policy>().unwrap_err();
+    assert!(told.starts_with("no policy \"best\"; there are requests, crane, "), "{told}");
+}
+
+#[test]
+fn as_few_nodes_as_are_enough_are_found() {
+    use loadline_replay::fewest::{Enough, fewest};
+    let world = world("google", 2, 1);
+    let (policy, enough) = ("requests".parse().unwrap(), Enough { over_full: 0.01 });
+    let with = |nodes| {
+        let world = World { nodes: vec![NODE; nodes], ..world.clone() };
+        let figures = replay(&world, policy).figures;
+        // One of 70 is more than 1 %.
+        figures.over_full <= 0.01 && figures.pods_pending == 0
+    };
+    let found = fewest(&world, NODE, 40, policy, (Options::default(), enough), |_| {}).unwrap().figures.nodes;
+    assert!(with(found) && !with(found - 1), "{found}");
+    let nowhere = fewest(&world, NODE, 1, policy, (Options::default(), enough), |_| {});
+    assert_eq!(nowhere, None, "one node does not take them");
+}
