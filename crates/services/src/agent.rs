@@ -14,9 +14,11 @@
 
 mod act;
 mod agree;
+mod clock;
 pub mod explain;
 pub mod host;
 mod journal;
+mod onlook;
 mod state;
 mod tell;
 #[cfg(test)]
@@ -25,13 +27,15 @@ pub mod watched;
 
 pub use explain::Looked;
 pub use host::Host;
+pub use onlook::Onlooker;
 
 use crate::cluster::watch::Watches;
-use crate::cluster::{Access, Connection, Recorder, Writer};
+use crate::cluster::{Access, Calls, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use agree::Agreement;
+use clock::Clock;
 use jiff::Timestamp;
 use journal::{Journal, Left};
 use loadline_core::load::policy::Rules;
@@ -48,7 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tell::Teller;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use watched::{Actions, Message, NodeRules, Pods, Scopes};
 
 /// What events and field managers call us.
@@ -153,7 +157,7 @@ pub struct Metrics {
 }
 
 /// What was released, and by what.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Release {
     pub act: &'static str,
     pub resource: &'static str,
@@ -162,7 +166,7 @@ pub struct Release {
 impl Metrics {
     fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_agent");
+            let mut own = registry.below("loadline_agent");
             own.register("cycles", "Looks at the node", self.cycles.clone());
             own.register(
                 "cycles_skipped",
@@ -231,7 +235,7 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// folder of the journal cannot be had.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named(COMPONENT);
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
@@ -250,9 +254,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let writer = Writer::new(connection.clone(), COMPONENT).permitted(Arc::new(move || Some(patience)));
     let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
     ctx.metrics.register(|registry| {
-        let own = registry.sub_registry_with_prefix("loadline_agent");
-        own.register_collector(Box::new(connection.calls().clone()));
-        events.counts().register(own);
+        let mut own = registry.below("loadline_agent");
+        own.register_collector(connection.calls(), &Calls::LABELS);
+        events.counts().register(&mut own);
     });
     if options.define {
         for definition in definitions() {
@@ -280,19 +284,23 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut batch = Vec::new();
     let mut ticks = interval(options.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut watching_pods = false;
+    let (mut watching_pods, mut clock) = (false, Clock::default());
     loop {
-        let is_due = tokio::select! {
+        let due = tokio::select! {
             () = ctx.stop.cancelled() => break,
-            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { false },
-            _ = ticks.tick() => true,
+            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { None },
+            tick = ticks.tick() => Some(tick),
         };
         let now = Timestamp::now();
+        if let Some(by) = clock.set_by(now, std::time::Instant::now()) {
+            tracing::warn!(seconds = by.as_secs(), "the clock was set: nobody is evicted for some cycles");
+            state.clock_set(by);
+        }
         for message in batch.drain(..) {
             state.take(message, now);
         }
         // What was taken before is given back to pods, too, though no rule may be left.
-        if (state.has_rules() || state.throttled() > 0 || agent.adopting > 0) && !watching_pods {
+        if (state.has_rules() || state.remembers() || agent.adopting > 0) && !watching_pods {
             watching_pods = true;
             match &options.nodes {
                 Nodes::All => watches.add::<Pods>(Message::Pod),
@@ -300,11 +308,17 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             }
         }
         let is_ready = state.is_ready(watching_pods);
-        if is_due && is_ready {
-            let began = Instant::now();
+        if let Some(tick) = due
+            && is_ready
+        {
             // To its end, which is never far: what was begun is not left half done.
             agent.cycle(&mut state, now).await;
-            options.metrics.skipped.inc_by(missed(began.elapsed(), options.every));
+            let missed = missed(tick.elapsed(), options.every);
+            if missed > 0 {
+                options.metrics.skipped.inc_by(missed.into());
+                // The first of them would be made up for at once.
+                ticks.reset_at(tick + options.every.saturating_mul(missed.saturating_add(1)));
+            }
         }
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
         options.status.set(readiness(&options, is_ready, &state));
@@ -317,8 +331,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 }
 
 /// How many looks were due while one was under way.
-fn missed(took: Duration, every: Duration) -> u64 {
-    u64::try_from(took.as_nanos() / every.as_nanos().max(1)).unwrap_or(u64::MAX)
+fn missed(took: Duration, every: Duration) -> u32 {
+    u32::try_from(took.as_nanos() / every.as_nanos().max(1)).unwrap_or(u32::MAX)
 }
 
 /// Goes on from what an earlier agent left, once it has ended; none if it is told to stop before.
@@ -352,7 +366,7 @@ async fn remember(
         Left::Nothing => 0,
         Left::State(left) => {
             tracing::info!(throttled = left.throttled.len(), "journal read");
-            state.remember(node, left);
+            state.remember(node, left, Timestamp::now());
             0
         }
         Left::Damaged(why) => {

@@ -110,7 +110,7 @@ pub struct Error(String);
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named(COMPONENT);
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);

@@ -20,6 +20,7 @@
 //! | who of several processes may write | [`lease`], [`leading`] |
 
 pub mod access;
+mod backoff;
 pub mod connection;
 pub mod events;
 pub mod informer;

@@ -1,9 +1,9 @@
 //! What does every component get? Its name, what ends it, where it shows figures and whom it tells.
 
+pub use crate::metrics::Metrics;
 use jiff::Timestamp;
-use prometheus_client::registry::Registry;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,30 +32,6 @@ impl Ctx {
     #[must_use]
     pub fn seed(&self) -> u64 {
         u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(1) ^ u64::from(std::process::id())
-    }
-}
-
-/// The metrics of a process.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics(Arc<Mutex<Registry>>);
-
-impl Metrics {
-    /// Adds metrics.
-    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
-        add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Everything, as `OpenMetrics` text.
-    ///
-    /// # Errors
-    /// When something cannot be written.
-    pub fn text(&self) -> Result<String, fmt::Error> {
-        let mut out = String::new();
-        prometheus_client::encoding::text::encode(
-            &mut out,
-            &self.0.lock().unwrap_or_else(PoisonError::into_inner),
-        )?;
-        Ok(out)
     }
 }
 

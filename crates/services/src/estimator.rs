@@ -14,6 +14,7 @@ pub mod health;
 pub mod load;
 mod member;
 pub mod metrics;
+mod remember;
 pub mod server;
 mod state;
 mod watched;
@@ -86,8 +87,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 
     let followed = follow::Options { quotas: counting.quotas, load, calls: Calls::default() };
     ctx.metrics.register(|registry| {
-        let own = registry.sub_registry_with_prefix("loadline_estimator");
-        own.register_collector(Box::new(followed.calls.clone()));
+        let mut own = registry.below("loadline_estimator");
+        own.register_collector(&followed.calls, &Calls::LABELS);
     });
     let mut follows = JoinSet::new();
     for (name, access) in clusters {

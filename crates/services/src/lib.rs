@@ -11,21 +11,32 @@
 //! | where measurements come from | [`sources`] |
 //! | a node from within: its container runtime | [`node`] |
 //! | settings that change while it runs | [`reload`] |
+//! | asking it why while it runs | [`ask`] |
+//! | what is counted, under which names | [`metrics`] |
 //! | serving: TLS, limits, an orderly end | [`serve`] |
 //! | how many replicas really fit, over gRPC | [`estimator`] |
 //! | where a new pod goes | [`scheduler`] |
 //! | what nodes bear for schedulers that read annotations | [`annotator`] |
 //! | what the pods of a workload really use | [`recommender`] |
 //! | what keeps a node from being overrun | [`agent`] |
+//! | who should leave a node that is over its line | [`rebalance`] |
 //! | what runs where in a fleet of clusters | [`fleet`] |
+//! | what is wrong, asked once | [`doctor`] |
+//! | what is left when all of them are gone | [`cleanup`] |
 
 pub mod agent;
 pub mod annotator;
+pub mod ask;
+pub mod cleanup;
 pub mod cluster;
 pub mod ctx;
+pub mod dashboard;
+pub mod doctor;
 pub mod estimator;
 pub mod fleet;
+pub mod metrics;
 pub mod node;
+pub mod rebalance;
 pub mod recommender;
 pub mod reload;
 pub mod scheduler;

@@ -93,7 +93,7 @@ pub struct Metrics {
 impl Metrics {
     fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_recommender");
+            let mut own = registry.below("loadline_recommender");
             own.register("workloads", "Workloads something is known of", self.workloads.clone());
             own.register("published", "Recommendations written", self.published.clone());
             own.register(
@@ -117,7 +117,7 @@ pub struct Error(String);
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named(COMPONENT);
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);

@@ -23,10 +23,11 @@ pub mod heat;
 mod metrics;
 mod profiles;
 mod queue;
+mod retell;
 pub mod shadow;
-mod state;
+pub(crate) mod state;
 mod volumes;
-mod watched;
+pub(crate) mod watched;
 
 pub use metrics::Metrics;
 
@@ -80,11 +81,6 @@ pub struct Options {
     pub status: Status,
     /// Where another scheduler may ask about load.
     pub extender: Option<extender::Options>,
-}
-
-/// Where questions come from, if somebody may ask.
-fn nobody_asks() -> explain::Asked {
-    explain::channel().1
 }
 
 impl Options {
@@ -155,7 +151,7 @@ pub struct Error(String);
 /// # Errors
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
-    run_asked(ctx, options, nobody_asks()).await
+    run_asked(ctx, options, explain::Asked::default()).await
 }
 
 /// The same, and answers questions about pods.
@@ -164,7 +160,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 /// As [`run`].
 pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named(COMPONENT);
     options.metrics.register(&ctx);
 
     let (_watches, mut messages) = watches(&connection, &options);
@@ -230,8 +226,9 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             () = asks.receive(&mut to_answer) => {}
             question = asked.next() => {
-                let answer = if state.is_ready() { state.explain(&question.pod, question.most, now) } else { None };
-                let _ = question.answer.send(answer);
+                let explain::Subject { pod, most } = &question.about;
+                let answer = if state.is_ready() { state.explain(pod, *most, now) } else { None };
+                question.answer(answer);
             }
             Some(ended) = in_flight.join_next() => done.extend(outcome(ended)),
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
@@ -248,7 +245,10 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
 }
 
 /// Everything a decision depends on, as messages.
-fn watches(connection: &Connection, options: &Options) -> (Watches<Message>, mpsc::Receiver<Message>) {
+pub(crate) fn watches(
+    connection: &Connection,
+    options: &Options,
+) -> (Watches<Message>, mpsc::Receiver<Message>) {
     let (mut watches, messages) = Watches::new(connection.clone(), WAITING);
     watches.add::<Nodes>(Message::Node);
     watches.add::<Pods>(Message::Pod);
@@ -307,7 +307,7 @@ impl Teller {
         status.configuration(configuration.problem());
     }
 
-    /// Of a refusal, once for each reason.
+    /// Of a refusal, if it is news.
     fn action(&self, action: &Action, now: Now) {
         let Some((pod, why)) = action.refusal() else { return };
         if let Action::Preempt { node, victims, .. } = action
@@ -318,7 +318,7 @@ impl Teller {
             let what = format!("less important pods are evicted from {node} for it: {}", names.join(", "));
             self.notices.tell("scheduler", &pod.meta.key, what);
         }
-        if pod.pod.unschedulable.as_deref() == Some(why) {
+        if !action.is_news() {
             return;
         }
         if pod.pod.unschedulable.is_none() {

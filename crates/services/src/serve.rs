@@ -4,6 +4,7 @@
 //! to stop. Requests under way are then answered; who takes longer than [`Limits::grace`] is cut off. Whoever answers
 //! with a stream that has no end of its own looks for [`Stopping`] among the extensions of the request.
 
+pub mod authorize;
 mod certificates;
 pub mod probes;
 

@@ -2,3 +2,4 @@
 
 pub mod metrics_api;
 pub mod prometheus;
+pub mod recording;

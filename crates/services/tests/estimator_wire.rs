@@ -628,6 +628,47 @@ async fn readiness_says_how_far_each_cluster_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_given_again_until_the_next_event_and_to_the_same_question_only() {
+    let members = members(&["a", "b"]);
+    publish(&members, "a", &cluster(10, "8", &[]));
+    publish(&members, "b", &cluster(10, "8", &[]));
+    let serving = Serving::start(&members, Options::default()).await;
+    let mut client = serving.client().await;
+    let mut detailed = replicas_request("a", Some(&asks("2")), &[]);
+    detailed.details = true;
+    let mut seen = Vec::new();
+    for (request, most, reused, why) in [
+        (replicas_request("a", Some(&asks("2")), &[]), 40, 0, "10 × floor(8 / 2), computed"),
+        (replicas_request("a", Some(&asks("2")), &[]), 40, 1, "the same, given again"),
+        (replicas_request("b", Some(&asks("2")), &[]), 40, 1, "of another cluster: computed"),
+        (replicas_request("a", Some(&asks("4")), &[]), 20, 1, "10 × floor(8 / 4): another question"),
+        (detailed.clone(), 40, 1, "with details: another question"),
+        (detailed, 40, 2, "given again, details and all"),
+    ] {
+        let answer = client.max_available_replicas(request).await.unwrap().into_inner();
+        seen.push(answer.by_nodes);
+        let text = serving.metrics.text().unwrap();
+        let line = format!("loadline_estimator_reused_answers_total {reused}");
+        assert!(text.lines().any(|found| found == line), "{why}: {line}\nis not in\n{text}");
+        assert_eq!(answer.max_replicas, most, "{why}");
+    }
+    assert_eq!(seen[4..], [Some(40), Some(40)]);
+    // An event: half of the nodes are gone.
+    publish(&members, "a", &cluster(5, "8", &[]));
+    let again = replicas_request("a", Some(&asks("2")), &[]);
+    let answer = client.max_available_replicas(again).await.unwrap().into_inner();
+    assert_eq!(answer.max_replicas, 20, "5 × floor(8 / 2)");
+    let sets = || sets_request("a", "", &[part(1, asks("8"))], &[]);
+    for _ in 0..2 {
+        let answer = client.max_available_component_sets(sets()).await.unwrap().into_inner();
+        assert_eq!(answer.max_sets, 5);
+    }
+    let text = serving.metrics.text().unwrap();
+    assert!(text.contains("loadline_estimator_reused_answers_total 3"), "{text}");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn metrics_have_their_names() {
     let members = members(&["a", "unread"]);
     let mut index = cluster(10, "8", &[]);

@@ -193,6 +193,14 @@ async fn whatever_comes_is_answered_so_that_nothing_is_lost() {
         assert!(counted.contains(wanted), "{wanted} is not in\n{counted}");
     }
     assert!(bench.metric("loadline_extender_request_duration_seconds_count").contains("verb=\"preempt\"} 2"));
+
+    // Ten megabytes of whole nodes are a question like any other.
+    let large = |name: &str| json!({"metadata": {"name": name, "annotations": {"a": "x".repeat(5 << 20)}}});
+    let asked = json!({"Pod": pod, "Nodes": {"items": [large("calm"), large("hot")]}});
+    let (status, answer) = bench.post("/filter", &asked).await;
+    assert_eq!((status, &answer["Error"], &answer["NodeNames"]), (200, &json!(""), &Value::Null));
+    assert!(answer["Nodes"]["items"] == json!([large("calm")]), "the one that will do, as it was sent");
+    assert!(answer["FailedAndUnresolvableNodes"]["hot"].is_string());
     bench.end().await;
 }
 

@@ -6,6 +6,7 @@ mod interop {
     pub mod ask;
     pub mod listed;
     pub mod ours;
+    pub mod quotas;
     pub mod requests;
     pub mod waiting;
     pub mod world;
@@ -15,8 +16,8 @@ use interop::ask::Asker;
 use interop::listed::{DIFFERENCES, Said, Stage, said};
 use interop::ours::Ours;
 use interop::requests::{self, Form};
-use interop::{waiting, world};
-use loadline_api::estimator::{Replica, pb, replicas_request, sets_request};
+use interop::{quotas, waiting, world};
+use loadline_api::estimator::{Replica, assumed_workload, pb, replicas_request, sets_request};
 use loadline_services::estimator::server::Options;
 use loadline_testkit::karmada::{self, Channel, Version};
 use loadline_testkit::{ControlPlane, Running};
@@ -78,7 +79,9 @@ impl Tally {
         }
     }
 
-    fn end(self, what: &str) {
+    /// So many answers at least must have been compared.
+    fn end(self, what: &str, least: usize) {
+        assert!(self.asked >= least, "{} answers about {what} only", self.asked);
         let shown: Vec<_> = self.unlike.iter().take(10).map(String::as_str).collect();
         assert!(
             self.unlike.is_empty(),
@@ -102,6 +105,46 @@ fn ours_and_theirs_answer_the_same_questions_alike() {
     replicas_beside_assumed(&trio);
     sets(&trio);
     unschedulable(&trio);
+}
+
+// What binds in the rows about quotas is what the two count differently; here it is everything else.
+#[test]
+fn ours_and_theirs_mind_quotas_alike() {
+    let Some(plane) = karmada::plane_or_skip() else { return };
+    quotas::build(&plane, SEED);
+    let trio = Trio::start(&plane, true);
+    let mut rng = StdRng::seed_from_u64(SEED + 3);
+    let (mut tally, mut bound) = (Tally::default(), [0; 3]);
+    for number in 0..600 {
+        let replica = quotas::replica(&mut rng);
+        // Every third beside a workload that is on its way to the same namespace, which 1.17 does not know of.
+        let beside = number % 3 == 0;
+        let coming = || vec![replica.component("coming", 3)];
+        let assumed: Vec<_> =
+            beside.then(|| assumed_workload(&replica.namespace, None, coming())).into_iter().collect();
+        let request = replicas_request("member", Some(&replica), &assumed);
+        let ours = said(trio.ours.replicas(request.clone()));
+        let mut theirs = vec![("1.18", said(trio.new.replicas(request.clone())))];
+        if !beside {
+            theirs.push(("1.17", said(trio.old.replicas(request))));
+        }
+        let unbound = Replica { namespace: quotas::FREE.into(), ..replica.clone() };
+        let unbound = said(trio.ours.replicas(replicas_request("member", Some(&unbound), &[])));
+        bound[usize::from(beside)] += usize::from(ours != unbound);
+        tally.note(ours, &theirs, || format!("request {number}: {replica:?} beside {assumed:?}"));
+    }
+    for number in 0..200 {
+        let (namespace, components) = quotas::set(&mut rng);
+        let request = sets_request("member", &namespace, &components, &[]);
+        let ours = said(trio.ours.sets(request.clone()));
+        let theirs = [("1.18", said(trio.new.sets(request.clone()))), ("1.17", said(trio.old.sets(request)))];
+        let unbound = said(trio.ours.sets(sets_request("member", quotas::FREE, &components, &[])));
+        bound[2] += usize::from(ours != unbound);
+        tally.note(ours, &theirs, || format!("set {number} in {namespace}: {components:?}"));
+    }
+    println!("{} questions, bound by a quota: {bound:?}", tally.asked);
+    assert!(bound[0] > 200 && bound[1] > 100 && bound[2] > 100, "quotas bound {bound:?} answers only");
+    tally.end("quotas", 800);
 }
 
 #[test]
@@ -150,7 +193,7 @@ fn replicas(trio: &Trio) {
         ];
         tally.note(ours, &theirs, || format!("request {number}, {form:?}: {replica:?}"));
     }
-    tally.end("replicas");
+    tally.end("replicas", 800);
 }
 
 /// With workloads on their way, which 1.17 does not know of.
@@ -169,7 +212,7 @@ fn replicas_beside_assumed(trio: &Trio) {
         let theirs = [("1.18", said(trio.new.replicas(request)))];
         tally.note(ours, &theirs, || format!("request {number}, {form:?}: {replica:?} beside {assumed:?}"));
     }
-    tally.end("replicas beside assumed workloads");
+    tally.end("replicas beside assumed workloads", 150);
 }
 
 fn sets(trio: &Trio) {
@@ -188,7 +231,7 @@ fn sets(trio: &Trio) {
         }
         tally.note(ours, &theirs, || format!("request {number}: {components:?} beside {assumed:?}"));
     }
-    tally.end("sets");
+    tally.end("sets", 300);
 }
 
 fn unschedulable(trio: &Trio) {

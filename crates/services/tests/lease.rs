@@ -170,7 +170,7 @@ async fn the_first_leads_and_writes_the_record_that_client_go_writes() {
     let figures = one.leadership.figures().unwrap();
     assert_eq!((figures.name.as_str(), figures.master_status, figures.slowpath_total), ("loadline", 1, 0));
     let metrics = loadline_services::ctx::Metrics::default();
-    metrics.register(|registry| registry.register_collector(Box::new(one.leadership.clone())));
+    metrics.register(|registry| registry.register_collector(&one.leadership, &Leadership::LABELS));
     let text = metrics.text().unwrap();
     for line in [
         "leader_election_master_status{name=\"loadline\"} 1",

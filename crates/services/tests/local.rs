@@ -249,3 +249,43 @@ async fn what_was_used_since_long_ago_is_not_what_is_used_now() {
         "what needs one look is there"
     );
 }
+
+#[tokio::test]
+async fn shares_and_waiting_are_read_where_a_rule_is_about_them() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, _] = pods();
+        let names = ["container_cpu_limit", "container_sched_run_queue_time"];
+        let asked = metrics(&names);
+        let look = async || {
+            let usage =
+                local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &asked, pods: &[&held] }).await;
+            names.map(|name| value(&usage, name))
+        };
+        let group = machine.quota_file("aa01").parent().unwrap().to_owned();
+        let (shares, text) = if machine.version_1 { ("cpu.shares", "512\n") } else { ("cpu.weight", "20\n") };
+        fs::write(group.join(shares), text).unwrap();
+        // Two processes, one of which is out of sight.
+        fs::write(group.join("cgroup.procs"), "11\n12\n").unwrap();
+        assert_eq!(look().await[1], None, "{kernel}: nobody can be seen, which is not nobody waiting");
+        let process = machine.folder.path().join("proc/11");
+        fs::create_dir_all(&process).unwrap();
+        fs::write(process.join("schedstat"), "9000 1000000 7\n").unwrap();
+        assert_eq!(look().await[1], None, "{kernel}: a counter looked at once");
+        fs::write(process.join("schedstat"), "9000 900000000000000 8\n").unwrap();
+        let [shares, waits] = look().await;
+        // 2 + ⌈19 × 262142 / 9999⌉ = 501 shares have a weight of 20.
+        let expected = if machine.version_1 { 512 } else { 501 };
+        assert_eq!(shares, Some(Level::whole(expected)), "{kernel}");
+        assert!(waits.unwrap() > Level::ZERO, "{kernel}");
+        assert_eq!(look().await[1], Some(Level::ZERO), "{kernel}: it has not waited since");
+        let usage = unasked(&local, &held).await;
+        assert_eq!((usage.shares, usage.waits), (None, None), "{kernel}: nobody asks");
+    }
+}
+
+/// A container, where no rule is about its figures.
+async fn unasked(local: &Local, pod: &Pod) -> loadline_services::agent::host::ContainerUsage {
+    look(local, &[pod]).await.pods[&pod.uid].containers["main"]
+}

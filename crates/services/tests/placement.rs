@@ -6,12 +6,18 @@ mod hub;
 
 use hub::{Hub, Running, clusters_of};
 use jiff::{SignedDuration, Timestamp};
+use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_core::object::Key;
+use loadline_core::place::{Placement, Toleration};
+use loadline_services::cluster::Calls;
+use loadline_services::cluster::connection::Verb;
 use loadline_services::cluster::resource::{
     ADD_ON_PLACEMENT_SCORES, EVENTS, MANAGED_CLUSTER_SETS, MANAGED_CLUSTERS, PLACEMENT_DECISIONS, PLACEMENTS,
 };
+use loadline_services::fleet::placement::Subject;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 fn condition<'a>(placement: &'a Value, kind: &str) -> &'a Value {
     let all = placement["status"]["conditions"].as_array().unwrap();
@@ -74,6 +80,29 @@ async fn a_placement_is_decided_published_and_told() {
             ("ScoreUpdate", "ScoreUpdated", "PlacementDecision"),
         ]
     );
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_new_placement_costs_three_writes_however_many_come_at_once() {
+    let hub = Hub::new().await;
+    for number in 0..12 {
+        hub.cluster(number, &json!({})).await;
+    }
+    // By OCM's own weights: each looks at what the others have.
+    for number in 0..40 {
+        hub.placement(&format!("p{number:02}"), &json!({"numberOfClusters": 3})).await;
+    }
+    let before = hub.writes();
+    let running = Running::start(&hub);
+    for number in 0..40 {
+        hub.settled(&format!("p{number:02}"), 3).await;
+    }
+    hub.quiet().await;
+    let written = hub.log()[before..].to_vec();
+    let of = |what: &str| written.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(of("placementdecisions"), 80, "each is created and gets a status: {written:#?}");
+    assert_eq!(written.len(), 120, "and so does the placement: {written:#?}");
     running.end().await;
 }
 
@@ -186,6 +215,40 @@ async fn a_score_that_expires_moves_the_decision() {
     hub.selected("web", &["c001"]).await;
     // Nobody touches anything: time passes, and the score no longer counts.
     hub.selected("web", &["c000"]).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_score_only_an_expression_reads_moves_the_decision() {
+    let hub = Hub::new().await;
+    for number in 0..2 {
+        hub.cluster(number, &json!({})).await;
+    }
+    let told = async |cluster: &str, value: i64, until: Option<Timestamp>| {
+        let mut status = json!({"scores": [{"name": "free", "value": value}]});
+        if let Some(until) = until {
+            status["validUntil"] = json!(until.to_string());
+        }
+        hub.patch_status(ADD_ON_PLACEMENT_SCORES, cluster, "load", &json!({"status": status})).await;
+    };
+    for (cluster, value) in [("c000", 10), ("c001", 90)] {
+        hub.namespace(cluster).await;
+        hub.create(ADD_ON_PLACEMENT_SCORES, cluster, &json!({"metadata": {"name": "load"}})).await;
+        told(cluster, value, None).await;
+    }
+    let running = Running::start(&hub);
+    let expression = r#"managedCluster.scores("load").exists(s, s.name == "free" && s.value > 50)"#;
+    hub.placement("web", &json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [expression]}}}]})).await;
+    hub.selected("web", &["c001"]).await;
+    told("c000", 60, None).await;
+    hub.selected("web", &["c000", "c001"]).await;
+    hub.delete(ADD_ON_PLACEMENT_SCORES, "c001", "load").await;
+    hub.selected("web", &["c000"]).await;
+    // And it is over by itself.
+    let until = Timestamp::now() + SignedDuration::from_secs(3);
+    told("c000", 60, Some(until)).await;
+    hub.selected("web", &[]).await;
+    assert!(Timestamp::now() > until);
     running.end().await;
 }
 
@@ -357,6 +420,93 @@ async fn a_set_that_makes_no_sense_is_the_problem_of_its_placements_alone() {
     running.end().await;
 }
 
+/// How often something was read.
+fn reads(calls: &Calls) -> u64 {
+    let all = calls.record().into_iter();
+    all.filter(|((call, _), _)| matches!(call.verb, Verb::Get | Verb::List | Verb::Watch))
+        .map(|(_, count)| count)
+        .sum()
+}
+
+#[tokio::test]
+async fn objects_that_make_no_sense_cost_no_requests_whatever_goes_on_around_them() {
+    let hub = Hub::new().await;
+    for number in 0..3 {
+        hub.cluster(number, &json!({"cpu": "8"})).await;
+    }
+    // An expression that is none, a weight nobody knows, a set that cannot be read, a decision of nobody, a score of nobody.
+    let wrong = json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["managedCluster.("]}}}]});
+    let unknown = json!({"prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "Luck"}, "weight": 1}]}});
+    let odd = json!({"metadata": {"name": "odd"}, "spec": {"clusterSelector": {"selectorType": "LabelSelector",
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Sometimes"}]}}}});
+    hub.create(MANAGED_CLUSTER_SETS, "", &odd).await;
+    hub.bind("odd").await;
+    let of_nobody = json!({"metadata": {"name": "stray-decision-1",
+        "labels": {"cluster.open-cluster-management.io/placement": "stray"}}});
+    hub.create(PLACEMENT_DECISIONS, "team", &of_nobody).await;
+    hub.namespace("nowhere").await;
+    hub.create(ADD_ON_PLACEMENT_SCORES, "nowhere", &json!({"metadata": {"name": "load"}})).await;
+    for (name, spec) in
+        [("wrong", &wrong), ("unknown", &unknown), ("unset", &json!({"clusterSets": ["odd"]}))]
+    {
+        hub.placement(name, spec).await;
+    }
+    let by_cpu = json!({"clusterSets": ["main"], "numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact",
+        "configurations": [{"scoreCoordinate": {"builtIn": "ResourceAllocatableCPU"}, "weight": 1}]}});
+    hub.placement("good", &by_cpu).await;
+    let running = Running::start(&hub);
+    hub.settled("good", 1).await;
+    for name in ["wrong", "unknown", "unset"] {
+        hub.until(&format!("a condition of {name}"), async || {
+            hub.get(PLACEMENTS, "team", name).await?["status"]["conditions"].as_array().map(drop)
+        })
+        .await;
+    }
+    hub.quiet().await;
+    let (before, read) = (hub.writes(), reads(&running.calls));
+    for round in 0..10 {
+        let beat = json!({"status": {"conditions": [{"type": "ManagedClusterConditionAvailable", "status": "True",
+            "reason": "Beat", "message": round.to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+        hub.patch_status(MANAGED_CLUSTERS, "", &format!("c00{}", round % 3), &beat).await;
+    }
+    hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "16"}}})).await;
+    hub.selected("good", &["c002"]).await;
+    hub.quiet().await;
+    let written = hub.log()[before..].to_vec();
+    let about = |what: &str| written.iter().filter(|line| line.contains(what)).count();
+    for name in ["/wrong", "/unknown", "/unset", "/stray"] {
+        assert_eq!(about(name), 0, "{name}: {written:#?}");
+    }
+    // Eleven changes of clusters, a decision, and when its points were published if that is another second.
+    assert!((12..=13).contains(&written.len()), "{written:#?}");
+    assert_eq!(reads(&running.calls), read, "nothing is read again");
+    running.end().await;
+}
+
+/// In the time of the test, not of the machine: nothing here waits for anything outside.
+#[tokio::test(start_paused = true)]
+async fn what_a_hub_does_not_take_for_an_hour_is_tried_some_dozen_times() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    let faults = Faults::seeded(7);
+    let status = format!("{}/status", PLACEMENTS.object(&Key::new("team", "bad")));
+    faults.add(Rule::new(Action::Answer(Answer::Internal)).verb("patch").path(&status));
+    hub.placement("bad", &json!({})).await;
+    hub.placement("good", &json!({})).await;
+    let running = Running::with_faults(&hub, &faults);
+    hub.settled("good", 1).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    // 20 ms, twice as long each time up to 2 min: 13 in the first three minutes, then 28 or 29.
+    let tried = faults.log().len();
+    assert!((30..=50).contains(&tried), "{tried}");
+    // Watches end now and then, and are begun again.
+    assert!(reads(&running.calls) < 200, "{:?}", running.calls.record());
+    // Others are decided meanwhile.
+    hub.cluster(1, &json!({})).await;
+    hub.settled("good", 2).await;
+    running.end().await;
+}
+
 #[tokio::test]
 async fn whoever_asks_is_told_why() {
     let hub = Hub::new().await;
@@ -367,8 +517,17 @@ async fn whoever_asks_is_told_why() {
     let running = Running::start(&hub);
     hub.placement("web", &json!({})).await;
     hub.settled("web", 1).await;
-    let report = running.questions.ask(Key::new("team", "web")).await.unwrap();
+    let there = |name: &str| Subject::There(Key::new("team", name));
+    let report = running.asker.ask(there("web")).await.unwrap().unwrap();
     assert_eq!(report.clusters.len(), 2);
-    assert!(running.questions.ask(Key::new("team", "nobody")).await.is_none());
+    assert!(running.asker.ask(there("nobody")).await.unwrap().is_none());
+    // One that is not there, and stays so.
+    let tolerant = Toleration { key: "gpu".into(), operator: "Exists".into(), ..Toleration::default() };
+    let wish =
+        Placement { key: Key::new("team", "new"), tolerations: vec![tolerant], ..Placement::default() };
+    let report = running.asker.ask(Subject::Wished(Box::new(wish))).await.unwrap().unwrap();
+    assert_eq!(report.outcome.selected.len(), 2);
+    hub.quiet().await;
+    assert!(hub.get(PLACEMENT_DECISIONS, "team", "new-decision-1").await.is_none());
     running.end().await;
 }

@@ -66,7 +66,8 @@ impl Agent {
         }
         let below = self.agreement.look(state, &policy, &self.teller, now);
         self.metrics.lines_disagree.set(i64::try_from(below).unwrap_or(i64::MAX));
-        let due = state.due();
+        // What is looked for may have been taken by rules that are gone.
+        let due = if self.adopting > 0 { state.nodes() } else { state.due() };
         if due.is_empty() {
             return;
         }
@@ -302,14 +303,21 @@ impl Agent {
             let target = Target { pods: pods.get(&*meta.key.name).cloned().unwrap_or_default(), meta, node };
             let memory = state.memory_mut(&target.meta.key.name);
             let taken = std::mem::take(&mut memory.state.throttled);
-            for entry in taken {
+            for mut entry in taken {
                 let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
                 let container = found
                     .and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
                 let (Some((_, pod)), Some(container)) = (found, container) else { continue };
                 let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
                 match self.host.set_quota(&of, CpuQuota::from_us(entry.original_us)).await {
-                    Ok(()) => self.metrics.restored.inc(),
+                    Ok(()) => {
+                        // What was not answered may arrive yet: whoever comes next looks out for it.
+                        if !entry.unsure_us.is_empty() {
+                            (entry.written_us, entry.back_since) = (entry.original_us, Some(now));
+                            memory.state.throttled.push(entry);
+                        }
+                        self.metrics.restored.inc()
+                    }
                     Err(error) => {
                         tracing::warn!(pod = %entry.pod, container = %entry.container, %error, "quota not given back");
                         memory.state.throttled.push(entry);

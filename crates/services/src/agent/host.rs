@@ -112,11 +112,15 @@ pub struct ContainerUsage {
     pub quota: CpuQuota,
     /// In how many microseconds.
     pub period_us: i64,
+    /// Its share of CPU that is short, where somebody asks for it.
+    pub shares: Option<Level>,
+    /// How long its processes wait for a CPU, in microseconds a second, where somebody asks for it.
+    pub waits: Option<Level>,
 }
 
 impl Default for ContainerUsage {
     fn default() -> Self {
-        Self { cpu: None, quota: CpuQuota::Unknown, period_us: PERIOD_US }
+        Self { cpu: None, quota: CpuQuota::Unknown, period_us: PERIOD_US, shares: None, waits: None }
     }
 }
 

@@ -165,6 +165,7 @@ mod tests {
                 written_us: 20_000,
                 unsure_us: vec![16_000],
                 rules: vec![rule],
+                back_since: Some(at),
             }],
             evictions: vec![Eviction {
                 pod: Key::new("default", "b"),
@@ -241,6 +242,12 @@ mod tests {
         let other = State { throttled: Vec::new(), ..state() };
         journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap_err();
         fs::remove_dir(temp.path().join(NEW)).unwrap();
+        assert_eq!(journal.read().unwrap(), Left::State(state()));
+        // What is written there meets a disk that is full.
+        std::os::unix::fs::symlink("/dev/full", temp.path().join(NEW)).unwrap();
+        let error = journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        fs::remove_file(temp.path().join(NEW)).unwrap();
         assert_eq!(journal.read().unwrap(), Left::State(state()));
         journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(journal.read().unwrap(), Left::State(other), "tried again, it is written");

@@ -3,14 +3,16 @@
 use super::host::{PodUsage, Usage};
 use super::watched::{Actions, Message, Node, NodeRules, Nodes, Pod, Pods, Scopes};
 use crate::cluster::{Event, Informer, Watched};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use loadline_api::Error;
+use loadline_api::qos::ELASTIC_CPU;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::audit::Audit;
-use loadline_core::qos::metric::Catalogue;
+use loadline_core::qos::metric::{Catalogue, elastic};
 use loadline_core::qos::policy::{Action, NodeQos, Policy};
 use loadline_core::qos::scope::Scope;
-use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options};
+use loadline_core::qos::{self, CpuQuota, Level, NodeSnapshot, Options, Series};
+use loadline_core::view::Labels;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -151,13 +153,29 @@ impl State {
     }
 
     /// Goes on from what an earlier agent left of a node. It may have just ended, so nobody is evicted in a hurry.
-    pub fn remember(&mut self, node: &str, left: qos::State) {
+    pub fn remember(&mut self, node: &str, mut left: qos::State, now: Timestamp) {
+        left.cap(now);
         self.memory_mut(&node.into()).state = qos::State { cycles: Some(0), ..left };
     }
 
     /// How many containers are slowed down.
     pub fn throttled(&self) -> usize {
-        self.memory.values().map(|memory| memory.state.throttled.len()).sum()
+        let all = self.memory.values().flat_map(|memory| &memory.state.throttled);
+        all.filter(|entry| entry.is_slowed()).count()
+    }
+
+    /// Is there anything that was taken, or may have been?
+    pub fn remembers(&self) -> bool {
+        self.memory.values().any(|memory| !memory.state.throttled.is_empty())
+    }
+
+    /// The clock was set by so much. How long others' times are ago can no longer be told, so nobody is evicted in a hurry.
+    pub fn clock_set(&mut self, by: SignedDuration) {
+        for memory in self.memory.values_mut() {
+            memory.state.shift(by);
+            memory.state.cycles = Some(0);
+            Arc::make_mut(&mut memory.audit).shift(by);
+        }
     }
 
     /// Pods by the node they are on.
@@ -205,10 +223,12 @@ pub(super) fn snapshot(
     state: qos::State,
     (now, options): (Timestamp, Options),
 ) -> NodeSnapshot {
+    let mut series = usage.nodes.get(&node.view.name).cloned().unwrap_or_default();
+    series.extend(handed_out(node, pods, now));
     NodeSnapshot {
         now,
         node: node.view.clone(),
-        series: usage.nodes.get(&node.view.name).cloned().unwrap_or_default(),
+        series,
         // Everything was measured in this cycle, just before it is planned.
         latest: Vec::new(),
         pods: pods.iter().map(|(meta, pod)| measured(&pod.pod, usage.pods.get(&meta.uid))).collect(),
@@ -217,6 +237,13 @@ pub(super) fn snapshot(
         state,
         options,
     }
+}
+
+/// How much of the elastic CPU of a node is handed out. The host does not know, the API server does.
+fn handed_out(node: &Node, pods: &[PodObject], at: Timestamp) -> Option<Series> {
+    let allocatable = Level::whole(node.facts.allocatable.get(ELASTIC_CPU)?.milli_value());
+    let value = elastic::handed_out(pods.iter().map(|(_, pod)| &pod.pod), allocatable);
+    Some(Series { name: "ext_cpu_total_distribute".into(), labels: Labels::default(), value, at })
 }
 
 /// A pod with what it uses and what it is held to; what nobody measured stays unknown.

@@ -1,8 +1,10 @@
 //! An agent against the in-memory API server, with time and load in the test's hand: the whole story, and what gets in
 //! its way.
 
+mod faults;
 mod lines;
 mod reclaim;
+mod time;
 
 use super::host::{
     Ask, ContainerUsage, Error as HostError, Located, PodUsage, Reclaimed, Usage, Used, Whole, series,
@@ -19,6 +21,7 @@ use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
 use loadline_api::node::COOLING;
 use loadline_apiserver::ApiServer;
+use loadline_apiserver::fault::Faults;
 use loadline_core::object::Key;
 use loadline_core::qos::taint::{CONDITION, KEY};
 use loadline_core::qos::{CpuQuota, Level, PERIOD_US, Reply, Victim, policy};
@@ -29,6 +32,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tower::Layer as _;
 
 /// Generous: a busy machine must not fail a test.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -46,6 +50,10 @@ struct TestHost {
     reclaimed: Mutex<Vec<(String, i64)>>,
     /// Is that impossible?
     no_reclaim: AtomicBool,
+    /// Does nobody answer when a quota is to be written?
+    is_mute: AtomicBool,
+    /// Quotas that were to be written then, and are not yet.
+    on_the_way: Mutex<Vec<(Arc<str>, CpuQuota)>>,
 }
 
 /// What the one container of a pod wants, in percent of the node, and what it is held to.
@@ -55,11 +63,20 @@ struct Wants {
     quota: CpuQuota,
     /// Does writing its quota fail?
     is_stuck: bool,
+    /// Does it take what it wants, whatever its quota?
+    is_free: bool,
 }
 
 impl TestHost {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Wants>> {
         self.pods.lock().expect("nobody panicked")
+    }
+
+    /// What was on the way arrives.
+    fn arrive(&self) {
+        for (uid, quota) in self.on_the_way.lock().expect("nobody panicked").drain(..) {
+            self.lock().get_mut(&uid).expect("it runs").quota = quota;
+        }
     }
 
     fn asked(&self) -> Vec<(String, i64)> {
@@ -77,7 +94,8 @@ impl Host for TestHost {
     async fn measure(&self, ask: &Ask<'_>) -> Usage {
         let pods = self.lock();
         let wanted = |wants: &Wants| {
-            milli(wants.quota).map_or(wants.percent * 100, |most| most.min(wants.percent * 100))
+            let most = milli(wants.quota).filter(|_| !wants.is_free);
+            most.map_or(wants.percent * 100, |most| most.min(wants.percent * 100))
         };
         let all: i64 = pods.values().map(wanted).sum();
         let room = CAPACITY_MILLI - DAEMONS * 100;
@@ -96,6 +114,10 @@ impl Host for TestHost {
     }
 
     async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), HostError> {
+        if self.is_mute.load(Relaxed) {
+            self.on_the_way.lock().expect("nobody panicked").push((of.pod.uid.clone(), quota));
+            return Err(HostError::Unsure("nobody answers".into()));
+        }
         let mut pods = self.lock();
         match pods.get_mut(&of.pod.uid) {
             Some(wants) if !wants.is_stuck => wants.quota = quota,
@@ -117,6 +139,10 @@ impl Host for TestHost {
 struct Stage {
     client: Client,
     writer: Writer,
+    /// What happens to what the agent asks of the API server.
+    faults: Faults,
+    /// By which it does.
+    through: Client,
     host: Arc<TestHost>,
     agent: Agent,
     state: State,
@@ -128,7 +154,9 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let client = Client::new(ApiServer::default(), "default");
+        let (server, faults) = (ApiServer::default(), Faults::seeded(1));
+        let through = Client::new(faults.layer(server.clone()), "default");
+        let client = Client::new(server, "default");
         let writer = Writer::new(Connection::new(client.clone()), "test");
         for definition in definitions() {
             writer.define(&definition).await.expect("the kinds are known");
@@ -138,18 +166,29 @@ impl Stage {
             "status": {"capacity": has, "allocatable": has}});
         writer.create(NODES, "", &node).await.expect("the node is well-formed");
         let host = Arc::<TestHost>::default();
-        let (agent, notices) = agent(&client, host.clone());
+        let (agent, notices) = agent(&through, host.clone());
         let (watches, messages) = watches(&client);
-        let now = Timestamp::now();
-        let knows = State::new();
-        let mut stage = Self { client, writer, host, agent, state: knows, messages, notices, now, watches };
+        let (now, knows) = (Timestamp::now(), State::new());
+        let mut stage = Self {
+            client,
+            writer,
+            faults,
+            through,
+            host,
+            agent,
+            state: knows,
+            messages,
+            notices,
+            now,
+            watches,
+        };
         stage.until("everything is read", |state| state.is_ready(true)).await;
         stage
     }
 
     /// The agent ends, and another comes that remembers nothing.
     async fn restart(&mut self) {
-        (self.agent, self.notices) = agent(&self.client, self.host.clone());
+        (self.agent, self.notices) = agent(&self.through, self.host.clone());
         (self.watches, self.messages) = watches(&self.client);
         self.state = State::new();
         self.until("everything is read", |state| state.is_ready(true)).await;
@@ -203,7 +242,7 @@ impl Stage {
         } else {
             CpuQuota::Unlimited
         };
-        self.host.lock().insert(uid, Wants { percent, quota, is_stuck: false });
+        self.host.lock().insert(uid, Wants { percent, quota, is_stuck: false, is_free: false });
     }
 
     fn uid(&self, name: &str) -> Arc<str> {
@@ -612,4 +651,19 @@ async fn what_an_agent_took_whose_journal_is_damaged_is_given_back() {
     stage.agent.adopting = ADOPTING;
     stage.cycle().await;
     assert_eq!(stage.quotas().await["a"], Some(10), "its limit");
+}
+
+#[tokio::test]
+async fn what_was_taken_is_looked_for_though_no_rule_is_left() {
+    let mut stage = Stage::new().await;
+    stage.run("a", 10, true).await;
+    let uid = stage.uid("a");
+    stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(30_000);
+    stage.agent.adopting = ADOPTING;
+    stage.cycle().await;
+    assert_eq!(stage.quotas().await["a"], Some(10), "its limit");
+    for _ in 0..ADOPTING {
+        stage.cycle().await;
+    }
+    assert_eq!(stage.agent.adopting, 0, "others lower quotas, too: not for ever");
 }

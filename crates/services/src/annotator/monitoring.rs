@@ -24,7 +24,7 @@ pub struct Monitoring {
 
 impl Monitoring {
     /// What is asked for the metrics of a policy.
-    fn options(&self, rules: &Rules) -> prometheus::Options {
+    pub(crate) fn options(&self, rules: &Rules) -> prometheus::Options {
         let fetched = rules.metrics().iter().filter(|metric| metric.period.is_some());
         let query = |name: &str| match self.expressions.iter().find(|(metric, _)| metric == name) {
             Some((_, text)) => Query::Expression(text.clone()),

@@ -19,39 +19,39 @@ use prometheus_client::metrics::gauge::Gauge;
 use std::sync::atomic::AtomicU64;
 
 /// By where data come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct BySource {
     pub source: &'static str,
 }
 
 /// By where data come from, and what came of asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByOutcome {
     pub source: &'static str,
     pub outcome: &'static str,
 }
 
 /// By how urgent a patch was, and what came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByUrgency {
     pub urgency: &'static str,
     pub outcome: &'static str,
 }
 
 /// By how good the data of nodes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByQuality {
     pub quality: &'static str,
 }
 
 /// By what their load taint says; `spared` are those that have none because enough others do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByGrade {
     pub grade: &'static str,
 }
 
 /// By why a series is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByReason {
     pub reason: &'static str,
 }
@@ -75,7 +75,7 @@ pub struct Metrics {
 impl Metrics {
     pub(super) fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_annotator");
+            let mut own = registry.below("loadline_annotator");
             own.register("source_age_seconds", "Time since a source last answered", self.age.clone());
             own.register("queries", "Questions to a source by what came of them", self.queries.clone());
             own.register(

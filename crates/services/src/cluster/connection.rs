@@ -8,14 +8,16 @@
 mod busy;
 mod calls;
 mod failure;
+mod media;
 
 pub use calls::{Call, Calls, Outcome, Verb};
 pub use failure::{Cause, Failure};
+pub use media::Media;
 
 use crate::cluster::Resource;
 use busy::Busy;
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -38,6 +40,8 @@ pub struct Ask {
     /// With query.
     pub path: String,
     pub content_type: &'static str,
+    /// What the answer may be in; JSON it may be always.
+    pub accept: Media,
     pub body: Vec<u8>,
 }
 
@@ -50,8 +54,15 @@ impl Ask {
             method: Method::GET,
             path,
             content_type: "application/json",
+            accept: Media::Json,
             body: Vec::new(),
         }
+    }
+
+    /// The same, to be answered in this if the server can.
+    #[must_use]
+    pub fn accept(self, accept: Media) -> Self {
+        Self { accept, ..self }
     }
 }
 
@@ -62,6 +73,8 @@ pub struct Connection {
     places: Arc<Semaphore>,
     calls: Calls,
     busy: Busy,
+    /// Who asks, for whoever reads the server's audit log.
+    agent: HeaderValue,
     /// Can what is sent this way wait for others?
     yields: bool,
 }
@@ -82,7 +95,15 @@ impl Connection {
     #[must_use]
     pub fn counted(client: Client, calls: Calls) -> Self {
         let places = Arc::new(Semaphore::new(IN_FLIGHT));
-        Self { client, places, calls, busy: Busy::default(), yields: false }
+        let agent = HeaderValue::from_static(concat!("loadline/", env!("CARGO_PKG_VERSION")));
+        Self { client, places, calls, busy: Busy::default(), agent, yields: false }
+    }
+
+    /// The same way, for a component of that name: so it is called in the server's audit log.
+    #[must_use]
+    pub fn named(self, component: &str) -> Self {
+        let agent = format!("{component}/{}", env!("CARGO_PKG_VERSION"));
+        Self { agent: HeaderValue::try_from(agent).unwrap_or(self.agent), ..self }
     }
 
     /// The same way, for requests that others need not wait for; see [`Connection::is_busy`].
@@ -119,6 +140,14 @@ impl Connection {
     /// # Errors
     /// What the server said instead, or why nothing was heard of it.
     pub async fn call(&self, ask: Ask, deadline: Duration) -> Result<Bytes, Failure> {
+        self.answer(ask, deadline).await.map(Response::into_body)
+    }
+
+    /// The same, with the headers of the answer.
+    ///
+    /// # Errors
+    /// What the server said instead, or why nothing was heard of it.
+    pub async fn answer(&self, ask: Ask, deadline: Duration) -> Result<Response<Bytes>, Failure> {
         let (call, path, until) = (ask.call, ask.path.clone(), Instant::now() + deadline);
         let _busy = (!self.yields).then(|| self.busy.begin());
         let answer = async {
@@ -133,16 +162,17 @@ impl Connection {
         self.finish(call, path, answer)
     }
 
-    /// Sends a request whose answer has no end; gives its body once it has begun.
+    /// Sends a request whose answer has no end; gives its body once it has begun, and what it is in.
     ///
     /// # Errors
     /// What the server said instead, or why nothing was heard of it.
-    pub async fn stream(&self, ask: Ask, deadline: Duration) -> Result<Body, Failure> {
+    pub async fn stream(&self, ask: Ask, deadline: Duration) -> Result<(Body, Media), Failure> {
         let (call, path, until) = (ask.call, ask.path.clone(), Instant::now() + deadline);
         let begun = async {
             let response = self.send(ask).await?;
             if response.status().is_success() {
-                Ok(response.into_body())
+                let media = Media::of(response.headers());
+                Ok((response.into_body(), media))
             } else {
                 Err(refusal(response).await)
             }
@@ -163,8 +193,9 @@ impl Connection {
         let request = Request::builder()
             .method(ask.method)
             .uri(ask.path)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, ask.accept.accepted())
             .header(header::CONTENT_TYPE, ask.content_type)
+            .header(header::USER_AGENT, self.agent.clone())
             // Streams are read as they come; what is compressed one by one would not be.
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Body::from(ask.body))
@@ -179,11 +210,12 @@ impl Connection {
     }
 }
 
-async fn body(response: Response<Body>) -> Result<Bytes, (Cause, String)> {
+async fn body(response: Response<Body>) -> Result<Response<Bytes>, (Cause, String)> {
     if !response.status().is_success() {
         return Err(refusal(response).await);
     }
-    collect(response.into_body()).await
+    let (parts, body) = response.into_parts();
+    Ok(Response::from_parts(parts, collect(body).await?))
 }
 
 async fn collect(body: Body) -> Result<Bytes, (Cause, String)> {
@@ -214,7 +246,7 @@ async fn refusal(response: Response<Body>) -> (Cause, String) {
     let status = response.status();
     let header = response.headers().get(header::RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
     let text = collect(response.into_body()).await.unwrap_or_default();
-    let said: Said = serde_json::from_slice(&text).unwrap_or_default();
+    let said: Said = media::status(&text).unwrap_or_default();
     let seconds = header.or(Some(said.details.retry_after_seconds).filter(|seconds| *seconds > 0));
     let cause = cause(status, &said.reason, seconds.map(Duration::from_secs));
     let message = if said.message.is_empty() { status.to_string() } else { said.message };

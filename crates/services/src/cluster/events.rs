@@ -9,15 +9,16 @@
 //! every [`FLUSH`] at most. Unlike in client-go, another text begins another event: that a pod fits nowhere for another
 //! reason is news.
 
+pub mod known;
 mod series;
 
 use crate::cluster::connection::Cause;
 use crate::cluster::resource::{EVENTS, Resource};
 use crate::cluster::write::{Patch, Writer};
+use crate::metrics::Registrar;
 use jiff::Timestamp;
 use loadline_core::object::{Key, Meta};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use series::{Seen, Series, Step};
 use std::collections::VecDeque;
@@ -106,7 +107,7 @@ pub struct Counts {
 
 impl Counts {
     /// Shows the counters among other metrics.
-    pub fn register(&self, registry: &mut Registry) {
+    pub fn register(&self, registry: &mut Registrar<'_>) {
         registry.register(
             "events_dropped",
             "Events dropped because too many were waiting",
@@ -174,6 +175,12 @@ impl Recorder {
         happened: Happened,
         at: Timestamp,
     ) {
+        debug_assert!(
+            known::is_known(&self.by.controller, happened.reason),
+            "{} is not among the Events of {} in events/known.rs",
+            happened.reason,
+            self.by.controller
+        );
         let item = Item { by: self.by.clone(), regarding, related, happened, at };
         if self.queue.try_send(item).is_err() {
             self.counts.dropped.inc();

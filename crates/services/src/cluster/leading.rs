@@ -2,7 +2,7 @@
 //! which to end.
 
 use crate::cluster::lease::{Checked, Election, Leadership};
-use crate::cluster::{Connection, Recorder, Writer};
+use crate::cluster::{Calls, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
@@ -38,10 +38,10 @@ impl Leading {
         let writer = Writer::new(connection.clone(), component).permitted(leadership.permit());
         let (events, recording) = Recorder::new(writer.clone(), component, &ctx.identity, ctx.stop.clone());
         ctx.metrics.register(|registry| {
-            registry.register_collector(Box::new(leadership.clone()));
-            let own = registry.sub_registry_with_prefix(component.replace('-', "_"));
-            own.register_collector(Box::new(connection.calls().clone()));
-            events.counts().register(own);
+            registry.register_collector(&leadership, &Leadership::LABELS);
+            let mut own = registry.below(&component.replace('-', "_"));
+            own.register_collector(connection.calls(), &Calls::LABELS);
+            events.counts().register(&mut own);
         });
         let release = CancellationToken::new();
         let electing = election.map(|election| {

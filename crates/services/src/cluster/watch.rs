@@ -19,20 +19,20 @@
 //! | the server refuses otherwise, or sends what does not read | list again |
 //! | silence, without bookmarks | list again: a server restored from a backup is silent until it is where it was |
 
-mod lines;
+pub(super) mod decode;
+mod frames;
 mod object;
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::connection::{Ask, Cause, Connection, Failure, Verb};
 use crate::cluster::resource::Resource;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::ObjectList;
-use kube::runtime::watcher::DefaultBackoff;
-use lines::Lines;
+use decode::{Change, Page};
+use frames::Frames;
+use kube::api::{ListParams, WatchParams};
 use loadline_api::json::{Skip, Tree};
 use loadline_api::{Error, Warning};
 use loadline_core::object::Meta;
 use object::Object;
-pub(super) use object::read;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -115,6 +115,27 @@ pub enum Event<T> {
     Forbidden(String),
 }
 
+/// What an event is to somebody who follows a cluster, whatever it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    Change,
+    /// A list is complete.
+    Listed,
+    /// Something is wrong.
+    Trouble,
+}
+
+impl<T> Event<T> {
+    #[must_use]
+    pub fn news(&self) -> News {
+        match self {
+            Self::Listed(_) => News::Listed,
+            Self::Failed(_) | Self::Forbidden(_) => News::Trouble,
+            _ => News::Change,
+        }
+    }
+}
+
 /// All watches of a component: their events come through one channel, each as a message of the component's own.
 #[derive(Debug)]
 pub struct Watches<M> {
@@ -194,7 +215,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
 ) {
     let fields = fields.or_else(|| W::FIELDS.map(str::to_owned));
     let reflector = Reflector::<W, M> { connection, events, wrap, fields };
-    let mut pauses = DefaultBackoff::default();
+    let mut tries = Backoff::default();
     let mut next = Next::List;
     loop {
         let end = match next {
@@ -215,7 +236,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
                         return;
                     }
                     if backoff {
-                        let pause = pauses.next().unwrap_or(TIMEOUT);
+                        let pause = tries.pause(Instant::now());
                         let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
                         tokio::select! {
                             () = reflector.events.closed() => return,
@@ -251,12 +272,11 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
             for Object { meta, facts, .. } in page.items {
                 self.send(Event::Applied(meta, facts)).await?;
             }
-            let more = page.metadata.continue_.filter(|token| !token.is_empty());
-            if more.is_some() {
-                params.continue_token = more;
+            if page.next.is_some() {
+                params.continue_token = page.next;
                 continue;
             }
-            let revision = page.metadata.resource_version.filter(|revision| !revision.is_empty());
+            let revision = Some(page.revision).filter(|revision| !revision.is_empty());
             self.send(Event::Listed(revision.as_deref().and_then(|r| r.parse().ok()))).await?;
             return revision.ok_or_else(|| {
                 Self::failed("listing", &"the list has no revision to watch from", Next::List)
@@ -264,10 +284,10 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
         }
     }
 
-    async fn page(&self, params: &ListParams) -> Result<ObjectList<Object<W>>, End> {
+    async fn page(&self, params: &ListParams) -> Result<Page<W>, End> {
         let request = kube::core::Request::new(W::RESOURCE.collection("")).list(params);
         let path = request.map_err(|error| Self::failed("listing", &error, Next::List))?.uri().to_string();
-        let ask = Ask::read(Verb::List, W::RESOURCE, path);
+        let ask = Ask::read(Verb::List, W::RESOURCE, path).accept(decode::media::<W>());
         let text = match self.connection.call(ask, TIMEOUT).await {
             Ok(text) => text,
             // The pages so far are too old to go on from; nothing is wrong with the server.
@@ -276,7 +296,7 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
             }
             Err(failure) => return Err(Self::refused("listing", &failure, Next::List)),
         };
-        serde_json::from_slice(&text).map_err(|error| Self::failed("listing", &error, Next::List))
+        Page::read(&text).map_err(|error| Self::failed("listing", &error, Next::List))
     }
 
     /// Watches from a revision on until the server ends it.
@@ -289,20 +309,20 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
         };
         let request = kube::core::Request::new(W::RESOURCE.collection("")).watch(&params, &from);
         let path = request.map_err(|error| Self::failed("watching", &error, Next::List))?.uri().to_string();
-        let ask = Ask::read(Verb::Watch, W::RESOURCE, path);
-        let mut lines = match self.connection.stream(ask, TIMEOUT).await {
-            Ok(body) => Lines::new(body),
+        let ask = Ask::read(Verb::Watch, W::RESOURCE, path).accept(decode::media::<W>());
+        let (mut frames, media) = match self.connection.stream(ask, TIMEOUT).await {
+            Ok((body, media)) => (Frames::new(body, media), media),
             Err(failure) => return Err(Self::broken(&failure, from, true)),
         };
         self.send(Event::Bookmark).await?;
         let (began, mut brought, mut revision) = (Instant::now(), false, from);
         loop {
-            let line = tokio::select! {
+            let frame = tokio::select! {
                 () = self.events.closed() => return Err(End::Closed),
-                line = timeout(IDLE, lines.next()) => line,
+                frame = timeout(IDLE, frames.next()) => frame,
             };
             let short = !brought && began.elapsed() < LIVED;
-            let line = match line {
+            let frame = match frame {
                 Err(_) => {
                     let why = format!("silent for {} s, without a bookmark", IDLE.as_secs());
                     return Err(Self::failed("watching", &why, Next::List));
@@ -315,21 +335,19 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
                 Ok(Some(Err(error))) => {
                     return Err(Self::failed("watching", &error, Next::Watch(revision)));
                 }
-                Ok(Some(Ok(line))) => line,
+                Ok(Some(Ok(frame))) => frame,
             };
-            let (seen, event) = match serde_json::from_slice::<WatchEvent<Object<W>>>(&line) {
+            let (seen, event) = match Change::<W>::read(&frame, media) {
                 Err(error) => return Err(Self::failed("watching", &error, Next::List)),
-                Ok(WatchEvent::Error(status)) if status.code == 410 => return Err(Self::expired(short)),
-                Ok(WatchEvent::Error(status)) => {
-                    let overloaded = matches!(status.code, 429 | 503);
+                Ok(Change::Ended { code: 410, .. }) => return Err(Self::expired(short)),
+                Ok(Change::Ended { code, why }) => {
+                    let overloaded = matches!(code, 429 | 503);
                     let next = if overloaded { Next::Watch(revision) } else { Next::List };
-                    return Err(Self::failed("watching", &status.message, next));
+                    return Err(Self::failed("watching", &why, next));
                 }
-                Ok(WatchEvent::Bookmark(mark)) => (mark.metadata.resource_version, Event::Bookmark),
-                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    (object.revision, Event::Applied(object.meta, object.facts))
-                }
-                Ok(WatchEvent::Deleted(object)) => (object.revision, Event::Deleted(object.meta)),
+                Ok(Change::Bookmark(seen)) => (seen, Event::Bookmark),
+                Ok(Change::Applied(object)) => (object.revision, Event::Applied(object.meta, object.facts)),
+                Ok(Change::Deleted(object)) => (object.revision, Event::Deleted(object.meta)),
             };
             if !seen.is_empty() {
                 revision = seen;

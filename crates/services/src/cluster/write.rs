@@ -4,12 +4,12 @@
 //! answer was lost has arrived. Writes name the object they mean by its identity wherever the API allows it, so that none
 //! ever hits a successor of the same name. Where somebody else may be leading by now, nothing is sent.
 
-use crate::cluster::connection::{Ask, Call, Cause, Connection, Failure, Verb};
+use crate::cluster::connection::{Ask, Call, Cause, Connection, Failure, Media, Verb};
 use crate::cluster::resource::{self, PODS, Resource};
-use crate::cluster::watch::{self, Watched};
+use crate::cluster::watch::{Watched, decode};
 use bytes::Bytes;
 use http::Method;
-use loadline_api::Error;
+use loadline_api::{Error, protobuf};
 use loadline_core::object::{Key, Meta};
 use serde_json::{Value, json};
 use std::fmt;
@@ -73,7 +73,7 @@ impl Written {
     /// What is kept of it; `None` if it is no object.
     #[must_use]
     pub fn read<W: Watched>(&self) -> Option<(Meta, Result<W::Facts, Error>)> {
-        watch::read::<W>(&self.0).ok()
+        decode::object::<W>(&self.0).ok().map(|object| (object.meta, object.facts))
     }
 }
 
@@ -122,15 +122,12 @@ impl Writer {
     /// # Errors
     /// When the server refuses or does not answer.
     pub async fn get<W: Watched>(&self, key: &Key) -> Result<(Meta, Result<W::Facts, Error>), Failure> {
-        let ask = Ask::read(Verb::Get, W::RESOURCE, W::RESOURCE.object(key));
+        let ask = Ask::read(Verb::Get, W::RESOURCE, W::RESOURCE.object(key)).accept(decode::media::<W>());
         let (call, path) = (ask.call, ask.path.clone());
         let answer = self.connection.call(ask, DEADLINE).await?;
-        watch::read::<W>(&answer).map_err(|error| Failure {
-            call,
-            path,
-            cause: Cause::Malformed,
-            message: error.to_string(),
-        })
+        let object = decode::object::<W>(&answer);
+        let failed = |message| Failure { call, path, cause: Cause::Malformed, message };
+        object.map(|object| (object.meta, object.facts)).map_err(failed)
     }
 
     /// Creates an object in a namespace, or in none.
@@ -159,7 +156,7 @@ impl Writer {
         let force = if how == Patch::Apply { "&force=true" } else { "" };
         let path = format!("{path}?fieldManager={}{force}", self.manager);
         let call = Call { verb: Verb::Patch, resource, subresource };
-        self.send(call, Method::PATCH, path, how.content_type(), change).await.map(Written)
+        self.json(call, Method::PATCH, path, how.content_type(), change).await.map(Written)
     }
 
     /// Replaces an object; it must carry the resource version it was read at.
@@ -169,7 +166,7 @@ impl Writer {
     pub async fn update(&self, of: Resource, key: &Key, object: &Value) -> Result<Written, Failure> {
         let path = format!("{}?fieldManager={}", of.object(key), self.manager);
         let call = Call { verb: Verb::Update, resource: of, subresource: "" };
-        self.send(call, Method::PUT, path, "application/json", object).await.map(Written)
+        self.json(call, Method::PUT, path, "application/json", object).await.map(Written)
     }
 
     /// Deletes the object with this identity; `grace` none leaves the time it gets to the object.
@@ -186,7 +183,7 @@ impl Writer {
         }
         let call = Call { verb: Verb::Delete, resource: of, subresource: "" };
         let path = of.object(&object.key);
-        self.send(call, Method::DELETE, path, "application/json", &options).await.map(Written)
+        self.json(call, Method::DELETE, path, "application/json", &options).await.map(Written)
     }
 
     /// Binds a pod to a node.
@@ -194,13 +191,11 @@ impl Writer {
     /// # Errors
     /// When the server refuses or does not answer.
     pub async fn bind(&self, pod: &Meta, node: &str) -> Result<(), Failure> {
-        let binding = json!({
-            "apiVersion": "v1", "kind": "Binding",
-            "metadata": {"name": &*pod.key.name, "namespace": &*pod.key.namespace, "uid": &*pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        });
         let call = Call { verb: Verb::Create, resource: PODS, subresource: "binding" };
-        self.post(call, format!("{}/binding", PODS.object(&pod.key)), &binding).await.map(drop)
+        let path = format!("{}/binding?fieldManager={}", PODS.object(&pod.key), self.manager);
+        let (accept, content_type) = (Media::Protobuf, protobuf::MEDIA);
+        let ask = Ask { call, method: Method::POST, path, content_type, accept, body: binding(pod, node) };
+        self.send(ask).await.map(drop)
     }
 
     /// Asks a pod to go, as far as disruption budgets allow; `grace` none leaves the time it gets to the pod.
@@ -237,10 +232,10 @@ impl Writer {
 
     async fn post(&self, call: Call, path: String, body: &Value) -> Result<Written, Failure> {
         let path = format!("{path}?fieldManager={}", self.manager);
-        self.send(call, Method::POST, path, "application/json", body).await.map(Written)
+        self.json(call, Method::POST, path, "application/json", body).await.map(Written)
     }
 
-    async fn send(
+    async fn json(
         &self,
         call: Call,
         method: Method,
@@ -248,14 +243,47 @@ impl Writer {
         content_type: &'static str,
         body: &Value,
     ) -> Result<Bytes, Failure> {
+        let body = body.to_string().into_bytes();
+        self.send(Ask { call, method, path, content_type, accept: Media::Json, body }).await
+    }
+
+    async fn send(&self, ask: Ask) -> Result<Bytes, Failure> {
         let deadline = match &self.permit {
             None => DEADLINE,
             Some(permit) => match permit() {
                 Some(left) => left.min(DEADLINE),
-                None => return Err(self.connection.not_leading(call, path)),
+                None => return Err(self.connection.not_leading(ask.call, ask.path)),
             },
         };
-        let body = body.to_string().into_bytes();
-        self.connection.call(Ask { call, method, path, content_type, body }, deadline).await
+        self.connection.call(ask, deadline).await
+    }
+}
+
+/// `Binding`, as every scheduler writes it: thousands a second, so in what costs the server least.
+fn binding(pod: &Meta, node: &str) -> Vec<u8> {
+    let message = protobuf::Writer::default;
+    let metadata = message().text(1, &pod.key.name).text(3, &pod.key.namespace).text(5, &pod.uid);
+    let target = message().text(1, "Node").text(3, node).text(5, "v1");
+    protobuf::Writer::body("v1", "Binding", &message().message(1, &metadata).message(2, &target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::testing::meta;
+    use loadline_api::json::Skip;
+    use loadline_api::protobuf::Envelope;
+
+    #[test]
+    fn a_binding_in_protobuf_says_what_it_would_in_json() {
+        let pod = meta(&json!({"metadata": {"name": "web-1", "namespace": "shop", "uid": "u-1"}}));
+        let body = binding(&pod, "node-7");
+        let envelope = Envelope::read(&body).unwrap();
+        assert_eq!((&*envelope.api_version, &*envelope.kind), ("v1", "Binding"));
+        assert_eq!(
+            Value::from(&envelope.object(Skip::NOTHING).unwrap()),
+            json!({"metadata": {"name": "web-1", "namespace": "shop", "uid": "u-1"},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": "node-7"}}),
+        );
     }
 }

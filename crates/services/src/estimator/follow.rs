@@ -12,10 +12,10 @@
 //! `replicasets.apps` and `deployments.apps`; `resourcequotas` if quotas bind; list `nodes.metrics.k8s.io` if load
 //! counts.
 
-use super::state::{Heard, State};
+use super::state::State;
 use super::watched::{Deployments, Nodes, Pods, Quotas, ReplicaSets};
 use super::{Member, load};
-use crate::cluster::watch::Watches;
+use crate::cluster::watch::{News, Watches};
 use crate::cluster::{Access, Calls, Connection, Event, Watched};
 use crate::sources::metrics_api::{self, Measurements, Of};
 use jiff::Timestamp;
@@ -116,10 +116,10 @@ async fn gather(
         }
         let (now, mut trouble) = (Timestamp::now(), false);
         for message in batch.drain(..) {
-            let heard = state.take(message, now);
-            trouble |= heard == Heard::Trouble;
+            let news = state.take(message, now);
+            trouble |= news == News::Trouble;
             // The next list may have begun within the same batch.
-            if heard == Heard::Listed {
+            if news == News::Listed {
                 state.publish(member, now);
             }
         }

@@ -3,6 +3,7 @@
 //! One task writes (the watches of that cluster), many read (requests). A reader takes the newest [`Known`] and
 //! keeps it for as long as its answer takes; nobody waits for anybody.
 
+use super::remember::Remembered;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use jiff::Timestamp;
 use loadline_core::estimate::{View, Waiting};
@@ -17,6 +18,8 @@ pub struct Known {
     pub view: View,
     /// Pods that wait in vain.
     pub waiting: Waiting,
+    /// What was answered from it so far.
+    pub answers: Remembered,
 }
 
 /// How a member cluster is doing.

@@ -6,6 +6,7 @@
 
 use super::Members;
 use crate::ctx;
+use crate::metrics::Registrar;
 use crate::serve::Certificates;
 use jiff::Timestamp;
 use loadline_core::estimate::{Answer, View};
@@ -18,14 +19,14 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(super) enum Method {
+    #[default]
     MaxAvailableReplicas,
     MaxAvailableComponentSets,
     GetUnschedulableReplicas,
@@ -54,31 +55,31 @@ impl Method {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Asked {
     result: &'static str,
     r#type: Method,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Stepped {
     result: &'static str,
     r#type: Method,
     step: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct At {
     estimating_plugin_extension_point: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Plugged {
     estimating_plugin: &'static str,
     estimating_plugin_extension_point: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct By {
     cluster: String,
     by: &'static str,
@@ -95,6 +96,7 @@ pub struct Metrics {
     plugins: Histograms<Plugged>,
     answers: Histograms<Asked>,
     last: Family<By, Gauge>,
+    reused: Counter,
     certificates: Arc<Mutex<Vec<Arc<Certificates>>>>,
 }
 
@@ -113,14 +115,15 @@ impl Metrics {
             plugins: Family::new_with_constructor(upstream),
             answers: Family::new_with_constructor(ours),
             last: Family::default(),
+            reused: Counter::default(),
             certificates: Arc::default(),
         };
         process.register(|registry| metrics.register(registry, members));
         Arc::new(metrics)
     }
 
-    fn register(&self, registry: &mut Registry, members: &Arc<Members>) {
-        let theirs = registry.sub_registry_with_prefix("karmada_scheduler_estimator");
+    fn register(&self, registry: &mut Registrar<'_>, members: &Arc<Members>) {
+        let mut theirs = registry.below("karmada_scheduler_estimator");
         theirs.register("estimating_request", "Requests", self.requests.clone());
         theirs.register("estimating_algorithm_duration_seconds", "Time per request", self.steps.clone());
         theirs.register(
@@ -133,15 +136,20 @@ impl Metrics {
             "Time per request for replicas or sets; nodes and quotas are looked at together",
             self.plugins.clone(),
         );
-        let own = registry.sub_registry_with_prefix("loadline_estimator");
+        let mut own = registry.below("loadline_estimator");
         own.register("answer_seconds", "Time per request", self.answers.clone());
         own.register(
             "last_replicas",
             "The newest answer about replicas, by requests and by load as well",
             self.last.clone(),
         );
-        own.register_collector(Box::new(Clusters(members.clone())));
-        own.register_collector(Box::new(Reloads(self.certificates.clone())));
+        own.register(
+            "reused_answers",
+            "Answers given before, to the same question, with nothing new heard since",
+            self.reused.clone(),
+        );
+        own.register_collector(&Clusters(members.clone()), &["cluster"]);
+        own.register_collector(&Reloads(self.certificates.clone()), &["result"]);
     }
 
     /// Tells about these certificates, too.
@@ -168,6 +176,11 @@ impl Metrics {
         }
     }
 
+    /// An answer was given that was known already.
+    pub(super) fn reused(&self) {
+        self.reused.inc();
+    }
+
     /// Replicas were estimated.
     pub(super) fn estimated(&self, cluster: &str, answer: &Answer) {
         let tell = |by, count: i32| {
@@ -184,7 +197,7 @@ impl Metrics {
 type Cluster<'a> = [(&'static str, &'a str); 1];
 
 /// What is known of each cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Clusters(Arc<Members>);
 
 impl Collector for Clusters {
@@ -230,7 +243,7 @@ fn gauges<'a, V: EncodeGaugeValue>(
 }
 
 /// How certificates were taken over.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Reloads(Arc<Mutex<Vec<Arc<Certificates>>>>);
 
 impl Collector for Reloads {

@@ -11,12 +11,14 @@
 //! | more at once than [`Options::concurrency`], a message above 4 MiB | `RESOURCE_EXHAUSTED`, `OUT_OF_RANGE` |
 //!
 //! Most answers take microseconds and are computed where they are asked. What may take longer goes to other threads,
-//! few at a time: it never keeps a short answer waiting.
+//! few at a time: it never keeps a short answer waiting. What was asked before and has not changed since is not computed
+//! again (`remember`).
 
 mod limit;
 
 use super::health::Health;
 use super::metrics::Metrics;
+use super::remember::Question;
 use super::{Known, Member, Members};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -76,6 +78,8 @@ impl Options {
 const LARGEST: usize = 4 * 1024 * 1024;
 /// A request of more bytes than so many may take long: it has thousands of conditions.
 const SHORT: usize = 16 * 1024;
+/// So many nodes are told of at most: what is told must fit into a message.
+const MOST_NODES: usize = 5000;
 /// So many clusters are named to somebody who asked for another.
 const MOST_NAMED: usize = 20;
 
@@ -191,19 +195,29 @@ impl Server {
         if !self.options.assumed {
             request.assumed_workloads.clear();
         }
-        let large = request.encoded_len() > SHORT;
-        let (ask, assumed) = api::replicas(&request).map_err(|error| malformed(&error))?;
-        let preempting = request.details && ask.priority.is_some();
-        let pending = self.options.pending && known.view.pending_count() > 0;
-        let long = large || pending || preempting || self.options.load || !assumed.is_empty();
-        let options = self.options.clone();
-        let work = move |wanted: &dyn Fn() -> bool| {
-            let given = Given { assumed: &assumed, preempting, wanted, ..options.given() };
-            known.view.replicas(&ask, &given)
+        let question = Question::replicas(request.encode_to_vec());
+        let answer = if let Some(answer) = known.answers.find(&question) {
+            self.metrics.reused();
+            answer
+        } else {
+            let (ask, assumed) = api::replicas(&request).map_err(|error| malformed(&error))?;
+            let preempting = request.details && ask.priority.is_some();
+            let pending = self.options.pending && known.view.pending_count() > 0;
+            let large = question.len() > SHORT;
+            let long = large || pending || preempting || self.options.load || !assumed.is_empty();
+            let (options, from) = (self.options.clone(), known.clone());
+            let work = move |wanted: &dyn Fn() -> bool| {
+                let given = Given { assumed: &assumed, preempting, wanted, ..options.given() };
+                from.view.replicas(&ask, &given)
+            };
+            let answer = Arc::new(self.compute(wanted.clone(), long, work).await?);
+            known.answers.keep(question, &answer);
+            answer
         };
-        let answer = self.compute(wanted, long, work).await?;
         self.metrics.estimated(&request.cluster, &answer);
         let told = Told::new(&answer, member, request.details);
+        let node_count = request.nodes.then(|| i64::try_from(known.view.node_count()).unwrap_or(i64::MAX));
+        let nodes = if request.nodes { self.nodes(wanted, known, &request).await? } else { Vec::new() };
         Ok(pb::MaxAvailableReplicasResponse {
             max_replicas: answer.most.max(0),
             by_load: told.by_load,
@@ -211,7 +225,33 @@ impl Server {
             by_nodes: told.by_nodes,
             limited_by: told.limited_by,
             age_seconds: told.age_seconds,
+            nodes,
+            node_count,
         })
+    }
+
+    /// What each node takes. People ask for that, and seldom: it is not remembered.
+    async fn nodes(
+        &self,
+        wanted: Wanted,
+        known: Arc<Known>,
+        request: &pb::MaxAvailableReplicasRequest,
+    ) -> Result<Vec<pb::NodeEstimate>, Status> {
+        let (ask, assumed) = api::replicas(request).map_err(|error| malformed(&error))?;
+        let options = self.options.clone();
+        let work = move |wanted: &dyn Fn() -> bool| {
+            let given = Given { assumed: &assumed, wanted, ..options.given() };
+            known.view.nodes(&ask, &given)
+        };
+        let nodes = self.compute(wanted, true, work).await?.into_iter().take(MOST_NODES);
+        let told = nodes.map(|node| pb::NodeEstimate {
+            node: node.node,
+            replicas: node.replicas,
+            limited_by: node.limited_by.unwrap_or_default(),
+            reason: node.reason.map(|reason| reason.to_string()).unwrap_or_default(),
+            by_load: node.by_load,
+        });
+        Ok(told.collect())
     }
 
     async fn sets(
@@ -224,16 +264,24 @@ impl Server {
         if !self.options.assumed {
             request.assumed_workloads.clear();
         }
-        let (components, assumed) = api::sets(&request).map_err(|error| malformed(&error))?;
         let details = request.details;
-        let preempting = details && components.iter().any(|c| c.ask.priority.is_some());
-        let options = self.options.clone();
-        let work = move |wanted: &dyn Fn() -> bool| {
-            let given =
-                Given { assumed: &assumed, preempting, enough: request.enough, wanted, ..options.given() };
-            known.view.sets(&request.namespace, &components, &given)
+        let question = Question::sets(request.encode_to_vec());
+        let answer = if let Some(answer) = known.answers.find(&question) {
+            self.metrics.reused();
+            answer
+        } else {
+            let (components, assumed) = api::sets(&request).map_err(|error| malformed(&error))?;
+            let preempting = details && components.iter().any(|c| c.ask.priority.is_some());
+            let (options, from) = (self.options.clone(), known.clone());
+            let work = move |wanted: &dyn Fn() -> bool| {
+                let enough = request.enough;
+                let given = Given { assumed: &assumed, preempting, enough, wanted, ..options.given() };
+                from.view.sets(&request.namespace, &components, &given)
+            };
+            let answer = Arc::new(self.compute(wanted, true, work).await?);
+            known.answers.keep(question, &answer);
+            answer
         };
-        let answer = self.compute(wanted, true, work).await?;
         let told = Told::new(&answer, member, details);
         Ok(pb::MaxAvailableComponentSetsResponse {
             max_sets: answer.most.max(0),
@@ -264,12 +312,12 @@ impl Server {
     }
 
     /// Works out an answer, here or, if it may take long, where nobody is kept waiting.
-    async fn compute(
+    async fn compute<T: Send + 'static>(
         &self,
         wanted: Wanted,
         long: bool,
-        work: impl FnOnce(&dyn Fn() -> bool) -> Result<Answer, Unwanted> + Send + 'static,
-    ) -> Result<Answer, Status> {
+        work: impl FnOnce(&dyn Fn() -> bool) -> Result<T, Unwanted> + Send + 'static,
+    ) -> Result<T, Status> {
         let now = wanted.clone();
         let work = move || work(&|| now.still());
         let answer = if long {

@@ -4,6 +4,7 @@ use super::follow::{Message, Options};
 use super::load::Load;
 use super::watched::{Deployments, Nodes, Pods, Quotas, ReplicaSets};
 use super::{Known, Member, Status};
+use crate::cluster::watch::News;
 use crate::cluster::{Event, Informer, Watched};
 use jiff::Timestamp;
 use loadline_core::estimate::{Index, Waiting};
@@ -12,17 +13,6 @@ use std::time::Duration;
 
 /// How many problems a status names; the rest are counted.
 const NAMED: usize = 2;
-
-/// What a message was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// Anything else.
-    Change,
-    /// A list is complete.
-    Listed,
-    /// Something is wrong.
-    Trouble,
-}
 
 /// Everything known of a member, for the one task that keeps it.
 #[derive(Debug)]
@@ -77,26 +67,26 @@ impl State {
         self.unreachable = None;
     }
 
-    /// Takes one message in.
-    pub fn take(&mut self, message: Message, now: Timestamp) -> Heard {
+    /// Takes one message in; says what it was.
+    pub fn take(&mut self, message: Message, now: Timestamp) -> News {
         match message {
             Message::Node(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 self.take_node(event, now);
-                heard
+                news
             }
             Message::Pod(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 self.take_pod(event, now);
-                heard
+                news
             }
             Message::ReplicaSet(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 self.take_replica_set(event, now);
-                heard
+                news
             }
             Message::Deployment(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 let change = self.deployments.apply(event, now);
                 self.is_new |= !change.is_empty();
                 for (meta, ()) in &change.deleted {
@@ -105,11 +95,11 @@ impl State {
                 if let Some(deployment) = change.facts() {
                     self.waiting.set_deployment(deployment);
                 }
-                heard
+                news
             }
             Message::Quota(event) => {
-                let heard = heard(&event);
-                let Some(quotas) = &mut self.quotas else { return heard };
+                let news = event.news();
+                let Some(quotas) = &mut self.quotas else { return news };
                 let change = quotas.apply(event, now);
                 self.is_new |= !change.is_empty();
                 for (meta, ()) in &change.deleted {
@@ -118,13 +108,13 @@ impl State {
                 if let Some(quota) = change.facts() {
                     self.index.set_quota(quota);
                 }
-                heard
+                news
             }
             Message::Measured(measurements) => {
                 if let Some(load) = &mut self.load {
                     load.measured(&self.cluster, measurements, now);
                 }
-                Heard::Change
+                News::Change
             }
         }
     }
@@ -206,7 +196,11 @@ impl State {
         if !complete || replacing || (self.is_published && !self.is_new) {
             return;
         }
-        member.publish(Known { view: self.index.publish(), waiting: self.waiting.clone() });
+        member.publish(Known {
+            view: self.index.publish(),
+            waiting: self.waiting.clone(),
+            ..Known::default()
+        });
         if !self.is_published {
             let (nodes, pods) = (self.nodes.store().len(), self.pods.store().len());
             tracing::info!(cluster = self.cluster, nodes, pods, "cluster read completely");
@@ -268,14 +262,6 @@ impl State {
 /// not be allowed to read quotas. The status says that they do not count then.
 fn is_spared(informer: &Informer<()>) -> bool {
     informer.is_denied() && !matches!(informer.name(), "nodes" | "pods")
-}
-
-fn heard<T>(event: &Event<T>) -> Heard {
-    match event {
-        Event::Listed(_) => Heard::Listed,
-        Event::Failed(_) | Event::Forbidden(_) => Heard::Trouble,
-        _ => Heard::Change,
-    }
 }
 
 #[cfg(test)]

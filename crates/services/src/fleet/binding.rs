@@ -14,6 +14,7 @@
 mod deschedule;
 pub mod explain;
 mod metrics;
+mod onlook;
 mod queue;
 mod state;
 mod tell;
@@ -22,13 +23,14 @@ mod write;
 
 pub use deschedule::Deschedule;
 pub use metrics::Metrics;
+pub use onlook::{Onlooker, Seen};
 
 use super::estimators::{self, Estimators, Said};
 use crate::cluster::connection::{Cause, Failure};
 use crate::cluster::leading::Leading;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Resource, lease};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::{Ctx, Notices, Now};
 use crate::serve::probes::{Readiness, Status};
 use deschedule::{Lowered, Passes};
 use explain::Asked;
@@ -40,6 +42,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tell::Teller;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watched::{Bindings, ClusterBindings, Clusters, Message};
@@ -49,15 +52,15 @@ use write::{Job, Written, write};
 pub const COMPONENT: &str = "loadline-fleet";
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
-/// Decisions being written at a time.
-const WRITES: usize = 16;
+/// Decisions being written at a time: what is written at once is stored at once.
+const WRITES: usize = 32;
 /// Bindings looked at before anything else has its turn.
 const IN_A_ROW: usize = 32;
 /// How often it is looked whether promises are over and who leads.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long writes under way may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// Estimators in trouble that are named in the status.
+/// Estimators in trouble, or clusters, that are named where there may be many.
 const NAMED: usize = 5;
 
 /// How is decided.
@@ -84,7 +87,7 @@ pub struct Options {
     /// What is asked of the hub is counted there.
     pub calls: Calls,
     /// Where questions come from.
-    pub asked: Option<Asked>,
+    pub asked: Asked,
 }
 
 impl Options {
@@ -103,7 +106,7 @@ impl Options {
             metrics: Metrics::default(),
             status: Status::default(),
             calls: Calls::default(),
-            asked: None,
+            asked: Asked::default(),
         }
     }
 }
@@ -122,10 +125,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let connection = Connection::counted(client, options.calls);
     options.metrics.register(&ctx);
 
-    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
-    watches.add::<Clusters>(Message::Cluster);
-    watches.add::<Bindings>(Message::Binding);
-    watches.add::<ClusterBindings>(Message::ClusterBinding);
+    let (mut watches, mut messages) = watches(&connection);
     let settings = Settings {
         scheduler: options.scheduler,
         divide: options.divide,
@@ -153,6 +153,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         state: State::new(settings, options.metrics.clone()),
         estimators,
         teller: Teller::new(lead.events.clone()),
+        notices: ctx.notices.clone(),
         metrics: options.metrics,
         deciding: JoinSet::new(),
         writing: JoinSet::new(),
@@ -172,8 +173,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             Some(ended) = this.writing.join_next() => if let Ok(ended) = ended {
                 this.finish(ended, Now::read());
             },
-            question = next(asked.as_mut()) => {
-                let _ = question.answer.send(this.state.explain(&question.binding, Now::read()));
+            question = asked.next() => {
+                let answer = this.state.explain(&question.about, Now::read());
+                question.answer(answer);
             }
             ended = lowered(passes.as_mut()) => if let Some(ended) = ended {
                 this.lowered(&ended, Now::read());
@@ -212,12 +214,13 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The next question; never, if nobody can ask.
-async fn next(asked: Option<&mut Asked>) -> explain::Question {
-    match asked {
-        Some(asked) => asked.next().await,
-        None => std::future::pending().await,
-    }
+/// Everything that is looked at, and where it comes from.
+fn watches(connection: &Connection) -> (Watches<Message>, mpsc::Receiver<Message>) {
+    let (mut watches, messages) = Watches::new(connection.clone(), WAITING);
+    watches.add::<Clusters>(Message::Cluster);
+    watches.add::<Bindings>(Message::Binding);
+    watches.add::<ClusterBindings>(Message::ClusterBinding);
+    (watches, messages)
 }
 
 async fn lowered(passes: Option<&mut Passes>) -> Option<Lowered> {
@@ -238,6 +241,7 @@ struct Controller {
     state: State,
     estimators: Estimators,
     teller: Teller,
+    notices: Notices,
     metrics: Metrics,
     /// At most one: the next counts on the room this one leaves.
     deciding: JoinSet<(Box<Attempt>, Vec<Said>)>,
@@ -317,8 +321,8 @@ impl Controller {
             }
             About::Decision(decided) => {
                 let Decided { known, due, answer, began, before, .. } = decided;
-                if failure.is_some() && !written.placed {
-                    self.state.take_back(before);
+                if let Some(failure) = failure.as_ref().filter(|_| !written.placed) {
+                    self.state.not_written(&known, before, failure.cause, now.clock);
                 }
                 let failed = failure.is_some() || matches!(&answer.failure, Some(why) if !fits_nowhere(why));
                 self.metrics.attempted(due, failed, now.at.duration_since(began));
@@ -327,6 +331,7 @@ impl Controller {
                 }
                 if written.changed {
                     self.teller.decided(&known, &answer, &condition, now.clock);
+                    self.notices.tell("binding", &key, division(&answer, &condition));
                 }
                 self.wait(&key, of, failure.as_ref(), answer.failure.as_ref(), now);
             }
@@ -395,6 +400,20 @@ impl Controller {
             lines.push(format!("and {} more estimators in trouble", troubles.len() - NAMED));
         }
         Readiness { ready, progress: lines.join("\n") + "\n" }
+    }
+}
+
+/// Who gets how many, in a few words; or why nobody gets any.
+fn division(answer: &divide::Answer, condition: &divide::Condition) -> String {
+    if !condition.status {
+        return condition.message.clone();
+    }
+    let count = |replicas: Option<i32>| replicas.map_or_else(String::new, |count| format!(" {count}"));
+    let few = answer.clusters.iter().take(NAMED).map(|t| format!("{}{}", t.name, count(t.replicas)));
+    let few = few.collect::<Vec<_>>().join(", ");
+    match answer.clusters.len().saturating_sub(NAMED) {
+        0 => format!("goes to {few}"),
+        more => format!("goes to {few} and {more} more"),
     }
 }
 

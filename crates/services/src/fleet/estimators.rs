@@ -15,12 +15,14 @@
 
 pub mod address;
 mod link;
+pub mod once;
 pub mod transport;
 
 pub use address::Addresses;
 pub use transport::Tls;
 
 use crate::cluster::Connection;
+use crate::metrics::Registrar;
 use jiff::Timestamp;
 use link::{Gate, Link};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
@@ -31,7 +33,6 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
 use prost::Message as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +90,7 @@ pub struct Said {
 }
 
 /// By what came of it: `answered`, `reused`, `failed`, `withheld`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByOutcome {
     outcome: &'static str,
 }
@@ -108,7 +109,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
+    pub(super) fn register(&self, registry: &mut Registrar<'_>) {
         registry.register(
             "estimates",
             "Questions to estimators, by what came of them",

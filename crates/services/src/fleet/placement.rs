@@ -8,33 +8,37 @@
 //! | watches | clusters, sets, bindings, scores, placements and decisions |
 //! | asks | [`loadline_core::place`] |
 //! | writes | `PlacementDecision`s, the status of Placements, its lease |
-//! | tells | Events in the words of OCM's controller; metrics; readiness; why, to who asks ([`Questions`]) |
+//! | tells | Events in the words of OCM's controller; metrics; readiness; why, to who asks ([`Asker`]) |
 //!
 //! Nothing is decided before everything was read once, and while something cannot be read what was known counts: what is
 //! published stays.
 
+pub mod explain;
 mod job;
 mod metrics;
+mod onlook;
 mod state;
 mod watched;
 
 pub use metrics::Metrics;
+pub use onlook::{Onlooker, Seen};
 
+use crate::ask;
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::leading::Leading;
 use crate::cluster::lease;
 use crate::cluster::resource::{PLACEMENT_DECISIONS, PLACEMENTS};
 use crate::cluster::watch::Watches;
-use crate::cluster::{Access, Connection, Recorder};
+use crate::cluster::{Access, Calls, Connection, Recorder};
 use crate::ctx::{Ctx, Now};
 use crate::serve::probes::{Readiness, Status};
 use job::{Done, Job};
 use loadline_core::object::{Key, Meta};
-use loadline_core::place::{self, Report};
+use loadline_core::place::{self, Placement, Report};
 use state::State;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use watched::{Bindings, Clusters, Decisions, Message, Placements, Scores, Sets};
@@ -48,15 +52,13 @@ const JOBS: usize = 32;
 const WAITING: usize = 1024;
 /// How long writes under way may hold up the end.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest without a look at the clock, which somebody may set.
 const LOOK: Duration = Duration::from_secs(30);
 /// Placements with a problem, and selected clusters, that are named.
 const NAMED: usize = 5;
 
 /// How placements are decided.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Options {
     pub cluster: Access,
     pub place: place::Options,
@@ -64,8 +66,10 @@ pub struct Options {
     pub lease: Option<lease::Checked>,
     pub metrics: Metrics,
     pub status: Status,
+    /// What is asked of the hub is counted there.
+    pub calls: Calls,
     /// Where questions come from.
-    pub questions: Questions,
+    pub asked: Asked,
 }
 
 impl Options {
@@ -77,34 +81,26 @@ impl Options {
             lease: None,
             metrics: Metrics::default(),
             status: Status::default(),
-            questions: Questions::default(),
+            calls: Calls::default(),
+            asked: Asked::default(),
         }
     }
 }
 
-/// A question why, to a running controller.
-#[derive(Debug)]
-pub struct Question {
-    pub placement: Key,
-    /// Where the answer goes; none if there is no such placement.
-    pub answer: oneshot::Sender<Option<Report>>,
+/// What somebody wants to know.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// Why a placement gets whom it gets.
+    There(Key),
+    /// Whom one would get that is not there, or not so.
+    Wished(Box<Placement>),
 }
 
-/// Takes questions to a running controller; clones are the same.
-#[derive(Clone, Debug, Default)]
-pub struct Questions(std::sync::Arc<std::sync::OnceLock<mpsc::Sender<Message>>>);
+/// Where a running controller is asked; nothing is answered if there is no such placement.
+pub type Asker = ask::Asker<Subject, Option<Report>>;
 
-impl Questions {
-    /// What would be decided for a placement now, and why; none if it is not known, or nothing runs.
-    pub async fn ask(&self, placement: Key) -> Option<Report> {
-        let (answer, answered) = oneshot::channel();
-        let asked = async {
-            self.0.get()?.send(Message::Asked(Question { placement, answer })).await.ok()?;
-            answered.await.ok()?
-        };
-        tokio::time::timeout(PATIENCE, asked).await.ok()?
-    }
-}
+/// Where it hears of that.
+pub type Asked = ask::Asked<Subject, Option<Report>>;
 
 /// Why a controller could not start.
 #[derive(Debug, thiserror::Error)]
@@ -117,22 +113,15 @@ pub struct Error(String);
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::counted(client, options.calls).named(COMPONENT);
     options.metrics.register(&ctx);
 
-    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
-    watches.add::<Clusters>(Message::Cluster);
-    watches.add::<Sets>(Message::Set);
-    watches.add::<Bindings>(Message::Binding);
-    watches.add::<Scores>(Message::Scores);
-    watches.add::<Placements>(Message::Placement);
-    watches.add::<Decisions>(Message::Decision);
-    let _ = options.questions.0.set(watches.events());
-
+    let (_watches, mut messages) = watches(&connection);
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
     let events = lead.events.reporting_as(CONTROLLER, &ctx.identity);
 
     let mut state = State::new(options.place, options.metrics.clone());
+    let mut asked = options.asked;
     let mut batch = Vec::new();
     let mut in_flight: JoinSet<(Job, Done, Instant)> = JoinSet::new();
     let mut wait = Instant::now();
@@ -145,6 +134,10 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                     options.metrics.bound(begun.elapsed());
                     finish(&mut state, &events, (&job, done), &ctx);
                 }
+            }
+            question = asked.next() => {
+                let report = state.report(&question.about, Now::read().clock);
+                question.answer(report);
             }
             () = sleep_until(wait) => {}
         }
@@ -181,6 +174,18 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// Everything that is looked at, and where it comes from.
+fn watches(connection: &Connection) -> (Watches<Message>, mpsc::Receiver<Message>) {
+    let (mut watches, messages) = Watches::new(connection.clone(), WAITING);
+    watches.add::<Clusters>(Message::Cluster);
+    watches.add::<Sets>(Message::Set);
+    watches.add::<Bindings>(Message::Binding);
+    watches.add::<Scores>(Message::Scores);
+    watches.add::<Placements>(Message::Placement);
+    watches.add::<Decisions>(Message::Decision);
+    (watches, messages)
+}
+
 /// A job is over: what there is now is taken in, and what was done is told.
 fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: &Ctx) {
     let Now { clock: now, at } = Now::read();
@@ -202,7 +207,7 @@ fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: 
             continue;
         }
         let severity = if event.warning { Severity::Warning } else { Severity::Normal };
-        let (reason, action, note) = (event.reason, event.action, event.note.clone());
+        let (reason, action, note) = (event.reason, event.action, event.note.to_string());
         events.record_with(regarding.clone(), related, Happened { severity, reason, action, note }, now);
     }
     let key = &job.placement.key;
@@ -222,7 +227,7 @@ fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: 
 
 /// Who is selected, in a few words.
 fn selection(outcome: &place::Outcome) -> String {
-    let all: Vec<&str> = outcome.selected.iter().map(|chosen| &*chosen.cluster).collect();
+    let all: Vec<&str> = outcome.selected.iter().map(|chosen| chosen.cluster).collect();
     match all.as_slice() {
         [] => format!("{} clusters stay selected", outcome.number_selected()),
         few if few.len() <= NAMED => format!("selects {}", few.join(", ")),

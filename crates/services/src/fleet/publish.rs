@@ -98,7 +98,7 @@ pub struct Error(String);
 /// the time that summaries hold. A hub that is away is waited for, and so is a member.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.hub.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named(COMPONENT);
     let calls = Calls::default();
     options.metrics.register(&ctx, &calls);
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);

@@ -1,7 +1,8 @@
 //! How are the kernel's files read and written? Whole, and none that is endless.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +26,12 @@ impl Files {
         let mut text = String::new();
         File::open(self.0.join(file)).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
         Some(text)
+    }
+
+    /// The file, to be read now and later; none if it is not there, or may not be read.
+    #[must_use]
+    pub fn open(&self, file: &str) -> Option<File> {
+        File::open(self.0.join(file)).ok()
     }
 
     #[must_use]
@@ -59,4 +66,25 @@ impl Files {
         names.sort();
         names
     }
+}
+
+/// What most files need to be read in one piece.
+const PIECE: usize = 4096;
+
+/// What an open file says, from its beginning, wherever it was read before. `buffer` is used meanwhile.
+pub(super) fn whole(file: &File, buffer: &mut Vec<u8>) -> io::Result<String> {
+    let mut length = 0;
+    while (length as u64) < LONGEST {
+        if buffer.len() < length + PIECE {
+            buffer.resize(length + PIECE, 0);
+        }
+        match file.read_at(&mut buffer[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    String::from_utf8(buffer[..length].to_vec())
+        .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }

@@ -6,16 +6,16 @@
 
 use super::cri::{self, Runtime};
 use super::files::Files;
-use super::pods;
+use super::kept::Kept;
+use super::pods::{self, Wanted};
 use crate::agent::Host;
 use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Reclaimed, Usage, Whole};
 use jiff::Timestamp;
 use loadline_core::qos::cgroup::{self, Figure, Layout, Version};
 use loadline_core::qos::collect::{Look, Machine};
 use loadline_core::qos::metric::Metric;
-use loadline_core::qos::metric::memory::MEMORY;
 use loadline_core::qos::{self, CpuQuota, Level, Series};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -76,12 +76,16 @@ struct Seen {
     layout: Option<Layout>,
     /// What the files of metrics said.
     texts: HashMap<&'static str, (String, Duration)>,
+    /// The files of cgroups that are read in every look.
+    kept: Kept,
     /// What pods and containers had used, by the folder of their cgroup.
     counters: HashMap<String, (u64, Duration)>,
     /// Where containers are, by their id.
     folders: HashMap<Arc<str>, String>,
     /// What containers were held to, by their id: what the file said, and what that means.
     quotas: HashMap<Arc<str>, (String, cgroup::Quota)>,
+    /// How long the processes of containers had waited for a CPU, by the container's id and theirs.
+    waits: HashMap<Arc<str>, (BTreeMap<u32, u64>, Duration)>,
     problem: Option<String>,
 }
 
@@ -100,9 +104,11 @@ impl Local {
             machine,
             layout: None,
             texts: HashMap::new(),
+            kept: Kept::new(),
             counters: HashMap::new(),
             folders: HashMap::new(),
             quotas: HashMap::new(),
+            waits: HashMap::new(),
             problem: None,
         };
         Self { options, files, seen: Mutex::new(seen) }
@@ -132,9 +138,17 @@ impl Local {
         found
     }
 
-    fn read(&self, layout: &Layout, group: &str, figure: Figure) -> Option<String> {
-        let files = layout.files(group, figure);
-        files.iter().find_map(|file| self.files.read(&format!("{CGROUPS}/{file}")))
+    /// What the file of a figure of a group says. What the group had used is forgotten if this is another one of its name.
+    fn read(&self, seen: &mut Seen, layout: &Layout, group: &str, figure: Figure) -> Option<String> {
+        let open = || {
+            let files = layout.files(group, figure);
+            files.iter().find_map(|file| self.files.open(&format!("{CGROUPS}/{file}")))
+        };
+        let said = seen.kept.read(group, figure, open)?;
+        if said.is_another {
+            seen.counters.remove(group);
+        }
+        Some(said.text)
     }
 
     /// What the files of these metrics say.
@@ -169,12 +183,12 @@ impl Local {
     /// What a group of processes uses of CPU, in millicores.
     fn cpu(
         &self,
-        seen: &Seen,
+        seen: &mut Seen,
         layout: &Layout,
         group: &str,
         counters: &mut HashMap<String, (u64, Duration)>,
     ) -> Option<Level> {
-        let text = self.read(layout, group, Figure::CpuUsage)?;
+        let text = self.read(seen, layout, group, Figure::CpuUsage)?;
         let now = (cgroup::cpu_usage_ns(layout.version, &text)?, seen.began.elapsed());
         counters.insert(group.to_owned(), now);
         let before = seen.counters.get(group)?;
@@ -187,19 +201,42 @@ impl Local {
     /// What a container is held to. The period, which has a file of its own in version 1, is read again when the quota is another: nobody
     /// changes the one without the other.
     fn quota(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<cgroup::Quota> {
-        let text = self.read(layout, group, Figure::Quota)?;
+        let text = self.read(seen, layout, group, Figure::Quota)?;
         if let Some((before, quota)) = seen.quotas.get(id)
             && *before == text
         {
             return Some(*quota);
         }
         let period = match layout.version {
-            Version::V1 => Some(self.read(layout, group, Figure::Period)?),
+            Version::V1 => Some(self.read(seen, layout, group, Figure::Period)?),
             Version::V2 => None,
         };
         let quota = cgroup::quota(layout.version, &text, period.as_deref())?;
         seen.quotas.insert(id.clone(), (text, quota));
         Some(quota)
+    }
+
+    fn shares(&self, seen: &mut Seen, layout: &Layout, group: &str) -> Option<Level> {
+        let shares = cgroup::shares(layout.version, &self.read(seen, layout, group, Figure::Shares)?)?;
+        i64::try_from(shares).ok().map(Level::whole)
+    }
+
+    /// How long the processes of a container wait for a CPU, in microseconds a second.
+    fn waits(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<Level> {
+        let text = self.read(seen, layout, group, Figure::Processes)?;
+        let waited = |pid: u32| {
+            let text = self.files.read(&format!("proc/{pid}/schedstat"))?;
+            Some((pid, cgroup::run_queue_wait_ns(&text)?))
+        };
+        let all: BTreeMap<u32, u64> = text.lines().filter_map(|pid| waited(pid.parse().ok()?)).collect();
+        if all.is_empty() && !text.is_empty() {
+            // They are there, and out of sight: in another namespace of processes.
+            return None;
+        }
+        let now = (all, seen.began.elapsed());
+        let before = seen.waits.insert(id.clone(), now.clone())?;
+        let is_recent = now.1.saturating_sub(before.1) <= self.options.longest;
+        cgroup::wait_rate((&before.0, before.1), (&now.0, now.1)).filter(|_| is_recent)
     }
 
     /// Where a container is; looked for once.
@@ -221,14 +258,14 @@ impl Local {
         seen: &mut Seen,
         layout: &Layout,
         pod: &qos::Pod,
-        (memory, counters): (bool, &mut HashMap<String, (u64, Duration)>),
+        (wanted, counters): (Wanted, &mut HashMap<String, (u64, Duration)>),
     ) -> Option<PodUsage> {
         let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
         let group = layout.pod(pod.class, uid)?;
         let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
-        if memory
-            && let Some(stat) = self.read(layout, &group, Figure::MemoryStat)
-            && let Some(used) = self.read(layout, &group, Figure::MemoryUsed)
+        if wanted.memory
+            && let Some(stat) = self.read(seen, layout, &group, Figure::MemoryStat)
+            && let Some(used) = self.read(seen, layout, &group, Figure::MemoryUsed)
         {
             let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
@@ -244,12 +281,17 @@ impl Local {
                 // It is gone, or began again elsewhere.
                 seen.folders.remove(id);
             }
-            let held = held.map_or_else(ContainerUsage::default, |held| ContainerUsage {
-                quota: held.quota,
-                period_us: held.period_us,
-                ..ContainerUsage::default()
-            });
-            usage.containers.insert(container.name.clone(), ContainerUsage { cpu, ..held });
+            let mut one = ContainerUsage { cpu, ..ContainerUsage::default() };
+            if let Some(held) = held {
+                (one.quota, one.period_us) = (held.quota, held.period_us);
+            }
+            if wanted.shares {
+                one.shares = self.shares(seen, layout, &folder);
+            }
+            if wanted.waits {
+                one.waits = self.waits(seen, layout, &folder, id);
+            }
+            usage.containers.insert(container.name.clone(), one);
         }
         Some(usage)
     }
@@ -264,6 +306,7 @@ impl Local {
         let mut usage = Usage::default();
         usage.nodes.insert(self.options.node.clone(), self.series(seen, ask.metrics, ask.now));
         let Some(layout) = self.layout(seen) else {
+            seen.kept.end_look();
             seen.problem = Some(format!(
                 "no cgroup of the kubelet is found below {}/{CGROUPS}/{}",
                 self.options.root.display(),
@@ -272,10 +315,10 @@ impl Local {
             return usage;
         };
         seen.problem = None;
-        let memory = ask.wants(MEMORY) || pods::want_memory(ask);
+        let wanted = Wanted::by(ask);
         let mut counters = HashMap::with_capacity(seen.counters.len());
         for pod in ask.pods.iter().filter(|pod| !pod.ended) {
-            if let Some(used) = self.pod(seen, &layout, pod, (memory, &mut counters)) {
+            if let Some(used) = self.pod(seen, &layout, pod, (wanted, &mut counters)) {
                 usage.pods.insert(pod.uid.clone(), used);
             }
         }
@@ -283,7 +326,9 @@ impl Local {
             ask.pods.iter().flat_map(|pod| &pod.containers).filter_map(|one| one.id.as_ref()).collect();
         seen.folders.retain(|id, _| here.contains(id));
         seen.quotas.retain(|id, _| here.contains(id));
+        seen.waits.retain(|id, _| wanted.waits && here.contains(id));
         seen.counters = counters;
+        seen.kept.end_look();
         let of_pods = pods::series(ask, &usage);
         usage.nodes.entry(self.options.node.clone()).or_default().extend(of_pods);
         usage

@@ -1,6 +1,7 @@
 //! Which metrics of a node are put together from what its pods use? Those no file has: of containers, and of elastic resources.
 
 use crate::agent::host::{Ask, PodUsage, Usage};
+use loadline_core::qos::metric::memory;
 use loadline_core::qos::{self, CpuQuota, Level, Series};
 use loadline_core::view::Labels;
 use std::collections::BTreeMap;
@@ -9,12 +10,28 @@ const CPU: &str = "container_cpu_total_usage";
 const MEMORY: &str = "container_mem_total_usage";
 const QUOTA: &str = "container_cpu_quota";
 const PERIOD: &str = "container_cpu_period";
+const SHARES: &str = "container_cpu_limit";
+const WAITS: &str = "container_sched_run_queue_time";
 const ELASTIC_CPU: &str = "ext_res_container_cpu_total_usage";
 const ELASTIC_MEMORY: &str = "ext_res_container_mem_total_usage";
 
-/// Does anybody ask for the memory of pods by one of these?
-pub(super) fn want_memory(ask: &Ask<'_>) -> bool {
-    ask.metrics.iter().any(|metric| [MEMORY, ELASTIC_MEMORY].contains(&metric.name))
+/// What is read of pods only because somebody asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub memory: bool,
+    pub shares: bool,
+    pub waits: bool,
+}
+
+impl Wanted {
+    pub fn by(ask: &Ask<'_>) -> Self {
+        let any = |names: &[&str]| ask.metrics.iter().any(|metric| names.contains(&metric.name));
+        Self {
+            memory: ask.wants(memory::MEMORY) || any(&[MEMORY, ELASTIC_MEMORY]),
+            shares: any(&[SHARES]),
+            waits: any(&[WAITS]),
+        }
+    }
 }
 
 /// The series that are asked for, of the pods that were measured.
@@ -38,14 +55,20 @@ pub(super) fn series(ask: &Ask<'_>, usage: &Usage) -> Vec<Series> {
                 }
             }
             MEMORY => known().for_each(|(pod, used)| add(labels(pod, None), used.memory)),
-            QUOTA | PERIOD => {
+            QUOTA | PERIOD | SHARES | WAITS => {
                 for (pod, used) in known() {
                     for container in &pod.containers {
                         let Some(one) = used.containers.get(&container.name) else { continue };
-                        let us = if metric.name == PERIOD { Some(one.period_us) } else { one.quota.us() };
                         // A quota that is not known is no figure.
-                        let us = us.filter(|_| one.quota != CpuQuota::Unknown);
-                        add(labels(pod, Some(container)), us.map(Level::whole));
+                        let us =
+                            |us: Option<i64>| us.filter(|_| one.quota != CpuQuota::Unknown).map(Level::whole);
+                        let value = match metric.name {
+                            QUOTA => us(one.quota.us()),
+                            PERIOD => us(Some(one.period_us)),
+                            SHARES => one.shares,
+                            _ => one.waits,
+                        };
+                        add(labels(pod, Some(container)), value);
                     }
                 }
             }
@@ -118,7 +141,7 @@ mod tests {
 
     fn used(milli: Option<i64>) -> PodUsage {
         let cpu = milli.map(Level::whole);
-        let one = ContainerUsage { cpu, quota: CpuQuota::Us(20_000), period_us: 100_000 };
+        let one = ContainerUsage { cpu, quota: CpuQuota::Us(20_000), ..ContainerUsage::default() };
         PodUsage { cpu, containers: [("main".into(), one)].into(), ..PodUsage::default() }
     }
 

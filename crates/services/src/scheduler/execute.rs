@@ -23,9 +23,16 @@ pub(super) enum Action {
     /// It goes to this node once its claims have their volumes: this has to be written for them.
     Provide { pod: Arc<Pending>, node: Arc<str>, writes: Vec<Provision> },
     /// It goes nowhere now.
-    Refuse { pod: Arc<Pending>, why: String, helps: Helps },
+    Refuse { pod: Arc<Pending>, why: Why, helps: Helps },
     /// It goes nowhere now; once these are gone, it goes to this node.
-    Preempt { pod: Arc<Pending>, node: Arc<str>, victims: Vec<Meta>, why: String, helps: Helps },
+    Preempt { pod: Arc<Pending>, node: Arc<str>, victims: Vec<Meta>, why: Why, helps: Helps },
+}
+
+/// Why a pod goes nowhere, and whether it is to be told so now.
+#[derive(Debug)]
+pub(super) struct Why {
+    pub text: String,
+    pub is_news: bool,
 }
 
 impl Action {
@@ -42,8 +49,13 @@ impl Action {
     pub fn refusal(&self) -> Option<(&Pending, &str)> {
         match self {
             Self::Bind { .. } | Self::Provide { .. } => None,
-            Self::Refuse { pod, why, .. } | Self::Preempt { pod, why, .. } => Some((pod, why)),
+            Self::Refuse { pod, why, .. } | Self::Preempt { pod, why, .. } => Some((pod, &why.text)),
         }
+    }
+
+    /// Is a refusal to be told?
+    pub fn is_news(&self) -> bool {
+        matches!(self, Self::Refuse { why, .. } | Self::Preempt { why, .. } if why.is_news)
     }
 }
 
@@ -149,7 +161,9 @@ impl Executor {
     async fn preempt(&self, pod: &Pending, node: &str, victims: &[Meta]) {
         // First the nomination, or the place might be given to somebody else the moment it is free.
         let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"nominatedNodeName": node}});
-        if let Err(error) = self.writer.patch(PODS.status(), &pod.meta.key, Patch::Merge, &patch).await {
+        if pod.pod.facts.nominated.as_deref() != Some(node)
+            && let Err(error) = self.writer.patch(PODS.status(), &pod.meta.key, Patch::Merge, &patch).await
+        {
             tracing::warn!(pod = %pod.meta.key, node, %error, "node not nominated");
             return;
         }
@@ -163,13 +177,13 @@ impl Executor {
         }
     }
 
-    async fn refuse(&self, pod: Arc<Pending>, why: &str, helps: Helps, at: Timestamp) -> Outcome {
-        if pod.pod.unschedulable.as_deref() == Some(why) {
+    async fn refuse(&self, pod: Arc<Pending>, why: &Why, helps: Helps, at: Timestamp) -> Outcome {
+        if !why.is_news {
             return Outcome::Refused { pod, helps };
         }
         let at = loadline_api::time::text(at);
         let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"conditions": [{
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why,
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why.text,
             "lastProbeTime": null, "lastTransitionTime": at, "observedGeneration": pod.pod.generation,
         }]}});
         match self.writer.patch(PODS.status(), &pod.meta.key, Patch::Strategic, &patch).await {

@@ -5,29 +5,26 @@
 
 use super::state::State;
 use super::{Error, Options, WAITING, watches};
+use crate::ask;
 use crate::cluster::Connection;
 use crate::ctx::Now;
 use jiff::Timestamp;
-use loadline_api::explain::{NodeResult, node};
+use loadline_api::explain::{NodeResult, RecommendationResult, node};
 use loadline_core::cluster::NodeReport;
 use loadline_core::cycle::{Decision, Filter};
 use loadline_core::load::estimate::Estimate;
 use loadline_core::object::Key;
+use loadline_core::rebalance::Moved;
 use serde::Serialize;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// Decisions that are remembered.
 const REMEMBERED: usize = 4096;
-/// Questions that may wait.
-const ASKED: usize = 16;
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a decision came to. Field names are a promise.
 #[derive(Clone, Debug, Serialize)]
@@ -118,7 +115,55 @@ struct Explanation<'a> {
     node: Option<&'a str>,
     /// What was decided of late, the newest first; empty if nothing is remembered.
     decisions: Vec<Remembered>,
-    now: Recomputed<'a>,
+    /// What was moved of late, the newest first: the pod itself, or one of its workload whose place it may have taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    moves: Vec<MoveResult>,
+    /// Nothing of a pod that is not there any more.
+    now: Option<Recomputed<'a>>,
+}
+
+/// A pod that was moved, as [`crate::rebalance`] says it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MoveResult {
+    at: Timestamp,
+    pod: String,
+    from: String,
+    to: String,
+    /// In the words of the Event.
+    message: String,
+}
+
+impl MoveResult {
+    fn of(one: &Moved) -> Self {
+        let Moved { at, pod, from, to, because, .. } = one;
+        Self {
+            at: *at,
+            pod: pod.to_string(),
+            from: from.to_string(),
+            to: to.to_string(),
+            message: format!("{}: {because}", goes(to)),
+        }
+    }
+}
+
+/// What is said of a pod that is moved.
+pub(crate) fn goes(to: &str) -> String {
+    format!("goes to {to}")
+}
+
+/// What there is to say about a pod that was moved and is not there any more.
+pub(super) fn gone(pod: &Key, decisions: Vec<Remembered>, moves: &[Moved]) -> Value {
+    let explanation = Explanation {
+        api_version: "loadline.dev/v1alpha1",
+        kind: "PodExplanation",
+        pod: pod.to_string(),
+        node: None,
+        decisions,
+        moves: moves.iter().map(MoveResult::of).collect(),
+        now: None,
+    };
+    serde_json::to_value(explanation).unwrap_or_default()
 }
 
 /// What would be decided now.
@@ -130,6 +175,8 @@ struct Recomputed<'a> {
     another_like_it: bool,
     node: Option<&'a str>,
     message: Option<String>,
+    /// What says how much it is expected to use; `null` if its requests do.
+    recommendation: Option<&'a RecommendationResult>,
     /// By rank: those that would take it first, the best of them first.
     nodes: Vec<NodeResult<'a>>,
     /// How many more nodes there are.
@@ -141,9 +188,11 @@ pub(super) struct About {
     pub key: Key,
     pub on: Option<Arc<str>>,
     pub estimate: Estimate,
+    pub recommendation: Option<RecommendationResult>,
     pub node: Option<Arc<str>>,
     pub message: Option<String>,
     pub nodes: Vec<NodeReport>,
+    pub moves: Vec<Moved>,
 }
 
 impl About {
@@ -160,68 +209,34 @@ impl About {
             pod: self.key.to_string(),
             node: self.on.as_deref(),
             decisions,
-            now: Recomputed {
+            moves: self.moves.iter().map(MoveResult::of).collect(),
+            now: Some(Recomputed {
                 at,
                 another_like_it: self.on.is_some(),
                 node: self.node.as_deref(),
                 message: self.message.clone(),
+                recommendation: self.recommendation.as_ref(),
                 nodes: shown.map(|found| node(found, &self.estimate)).collect(),
                 more_nodes,
-            },
+            }),
         };
         serde_json::to_value(explanation).unwrap_or_default()
     }
 }
 
-/// Somebody wants to know.
-#[derive(Debug)]
-pub(super) struct Question {
+/// What somebody wants to know.
+#[derive(Clone, Debug)]
+pub struct Subject {
     pub pod: Key,
     /// How many nodes to show.
     pub most: usize,
-    pub answer: oneshot::Sender<Option<Value>>,
 }
 
-/// Where a running scheduler is asked.
-#[derive(Clone, Debug)]
-pub struct Asker(mpsc::Sender<Question>);
+/// Where a running scheduler is asked; nothing is answered if there is no such pod.
+pub type Asker = ask::Asker<Subject, Option<Value>>;
 
 /// Where it hears of that.
-#[derive(Debug)]
-pub struct Asked(mpsc::Receiver<Question>);
-
-/// Both ends.
-#[must_use]
-pub fn channel() -> (Asker, Asked) {
-    let (sender, receiver) = mpsc::channel(ASKED);
-    (Asker(sender), Asked(receiver))
-}
-
-impl Asker {
-    /// What there is to say about a pod, with so many nodes; nothing if there is no such pod.
-    ///
-    /// # Errors
-    /// When too many ask at once, or nobody answers.
-    pub async fn explain(&self, pod: Key, most: usize) -> Result<Option<Value>, String> {
-        let (answer, answered) = oneshot::channel();
-        let asked = self.0.try_send(Question { pod, most, answer });
-        asked.map_err(|_| "too many questions at once; ask again".to_owned())?;
-        match timeout(PATIENCE, answered).await {
-            Ok(Ok(answer)) => Ok(answer),
-            _ => Err("the scheduler does not answer".to_owned()),
-        }
-    }
-}
-
-impl Asked {
-    /// The next question; never, if nobody can ask.
-    pub(super) async fn next(&mut self) -> Question {
-        match self.0.recv().await {
-            Some(question) => question,
-            None => std::future::pending().await,
-        }
-    }
-}
+pub type Asked = ask::Asked<Subject, Option<Value>>;
 
 /// Reads a cluster and says of a pod what would be decided now, with so many nodes; nothing if there is no such pod.
 ///
@@ -234,7 +249,7 @@ pub async fn once(
     patience: Duration,
 ) -> Result<Option<Value>, Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named("loadline-explain");
     let (_watches, mut messages) = watches(&connection, &options);
     let loaded = match &options.configuration {
         crate::reload::Source::Fixed(fixed) => (**fixed).clone(),

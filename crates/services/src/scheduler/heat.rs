@@ -120,6 +120,18 @@ impl Heat {
     pub fn peak(&self) -> Option<&Peak> {
         self.peak.as_ref()
     }
+
+    /// The node that has least left, by the newest measurements.
+    #[must_use]
+    pub fn hottest(&self) -> Option<Peak> {
+        let shares = self.nodes.iter().flat_map(|(name, node)| {
+            Metered::ALL.into_iter().filter_map(move |r| {
+                let share = Ratio::of(node.newest?.usage.get(r), node.allocatable.get(r)?)?;
+                Some(Peak { node: name.clone(), resource: r.name().to_owned(), share })
+            })
+        });
+        shares.max_by(|a, b| a.share.cmp(&b.share).then_with(|| b.node.cmp(&a.node)))
+    }
 }
 
 fn amount(resource: Metered, quantity: &Quantity) -> i64 {

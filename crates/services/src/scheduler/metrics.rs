@@ -13,25 +13,25 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Of one profile, by what came of it: `scheduled`, `unschedulable` or `error`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByResult {
     result: &'static str,
     profile: String,
 }
 
-/// By queue: `active`, `backoff`, `unschedulable`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+/// By queue: `active`, `backoff`, `unschedulable`, `gated`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByQueue {
     queue: &'static str,
 }
 
 /// What is held: `nodes`, `pods`, `assumed_pods`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByType {
     r#type: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByAttempts {
     attempts: String,
 }
@@ -68,7 +68,15 @@ pub struct Metrics {
     preemptions: Counter,
     victims: Histogram,
     cache: Family<ByType, Gauge>,
+    /// Those of the families above, found once: they are set at every turn of the loop.
+    each_queue: [Gauge; QUEUES.len()],
+    each_type: [Gauge; TYPES.len()],
 }
+
+/// In the order of [`State::queues`].
+const QUEUES: [&str; 4] = ["active", "backoff", "unschedulable", "gated"];
+/// In the order of [`State::held`].
+const TYPES: [&str; 3] = ["nodes", "pods", "assumed_pods"];
 
 /// From a millisecond to 16 seconds, as kube-scheduler has it.
 fn short() -> Histogram {
@@ -82,7 +90,10 @@ fn long() -> Histogram {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let (queues, cache) = (Family::<ByQueue, Gauge>::default(), Family::<ByType, Gauge>::default());
         Self {
+            each_queue: QUEUES.map(|queue| queues.get_or_create(&ByQueue { queue }).clone()),
+            each_type: TYPES.map(|r#type| cache.get_or_create(&ByType { r#type }).clone()),
             bound: Counter::default(),
             bind_failures: Counter::default(),
             unschedulable: Counter::default(),
@@ -97,10 +108,10 @@ impl Default for Metrics {
             algorithm_duration: short(),
             pod_attempts: Histogram::new(exponential_buckets(1.0, 2.0, 5)),
             pod_duration: Family::new_with_constructor(long as fn() -> Histogram),
-            queues: Family::default(),
+            queues,
             preemptions: Counter::default(),
             victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
-            cache: Family::default(),
+            cache,
         }
     }
 }
@@ -119,7 +130,7 @@ pub(super) struct Attempt {
 impl Metrics {
     pub(super) fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_scheduler");
+            let mut own = registry.below("loadline_scheduler");
             own.register("pods_bound", "Pods bound to a node", self.bound.clone());
             own.register(
                 "bind_failures",
@@ -155,7 +166,7 @@ impl Metrics {
             );
         });
         ctx.metrics.register(|registry| {
-            let as_there = registry.sub_registry_with_prefix("scheduler");
+            let mut as_there = registry.below("scheduler");
             as_there.register("schedule_attempts", "Tries to place a pod, by result", self.attempts.clone());
             as_there.register(
                 "scheduling_attempt_duration_seconds",
@@ -228,13 +239,7 @@ impl Metrics {
         set(&self.pending, state.unschedulable());
         set(&self.foreign, state.foreign());
         set(&self.lines_disagree, state.disagreeing());
-        let [active, backoff, unschedulable] = state.queues();
-        for (queue, count) in [("active", active), ("backoff", backoff), ("unschedulable", unschedulable)] {
-            set(&self.queues.get_or_create(&ByQueue { queue }), count);
-        }
-        let [nodes, pods, assumed] = state.held();
-        for (r#type, count) in [("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)] {
-            set(&self.cache.get_or_create(&ByType { r#type }), count);
-        }
+        self.each_queue.iter().zip(state.queues()).for_each(|(gauge, count)| set(gauge, count));
+        self.each_type.iter().zip(state.held()).for_each(|(gauge, count)| set(gauge, count));
     }
 }

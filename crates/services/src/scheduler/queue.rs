@@ -86,6 +86,27 @@ struct Entry {
     unschedulable_since: Option<Instant>,
 }
 
+/// How many wait for what. News come with every pod that is bound, and most help nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Waiters {
+    /// For nothing but the end of their pause.
+    paused: usize,
+    load: usize,
+    pods: usize,
+}
+
+impl Waiters {
+    fn count(&mut self, place: Place, by: fn(usize, usize) -> usize) {
+        let Place::Waiting { helps, .. } = place else { return };
+        let Some(helps) = helps else {
+            self.paused = by(self.paused, 1);
+            return;
+        };
+        self.load = by(self.load, usize::from(helps.load));
+        self.pods = by(self.pods, usize::from(helps.pods));
+    }
+}
+
 /// Pods without a node.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -93,8 +114,7 @@ pub(super) struct Queue {
     active: BTreeSet<Turn>,
     waiting: BTreeSet<(Instant, Key)>,
     unschedulable_count: usize,
-    /// How many wait for nothing but the end of their pause.
-    paused: usize,
+    waiters: Waiters,
     /// How often there was news that may have helped somebody.
     news: u64,
 }
@@ -132,11 +152,11 @@ impl Queue {
                 self.active.insert(turn(&pod));
             }
             Place::InFlight { .. } if changed => {
-                entry.put(Place::InFlight { since: None }, &mut self.paused);
+                entry.put(Place::InFlight { since: None }, &mut self.waiters);
             }
             Place::Waiting { until, .. } if changed => {
                 self.waiting.remove(&(until, key));
-                entry.put(Place::Active, &mut self.paused);
+                entry.put(Place::Active, &mut self.waiters);
                 self.active.insert(turn(&pod));
             }
             Place::InFlight { .. } | Place::Waiting { .. } => {}
@@ -152,7 +172,7 @@ impl Queue {
             Place::InFlight { .. } => {}
         }
         self.unschedulable_count -= usize::from(entry.unschedulable_since.is_some());
-        self.paused -= usize::from(entry.place.is_pause());
+        self.waiters.count(entry.place, |count, one| count - one);
         Some(entry.pod)
     }
 
@@ -169,7 +189,7 @@ impl Queue {
         }
         let (.., key) = self.active.pop_first()?;
         let entry = self.pods.get_mut(&key)?;
-        entry.put(Place::InFlight { since: Some(self.news) }, &mut self.paused);
+        entry.put(Place::InFlight { since: Some(self.news) }, &mut self.waiters);
         Some(entry.pod.clone())
     }
 
@@ -196,7 +216,8 @@ impl Queue {
     /// How many are active, wait for nothing but the end of their pause, and wait for something that helps. Nobody is
     /// counted twice, as in kube-scheduler.
     pub fn counts(&self) -> [usize; 3] {
-        [self.active.len(), self.paused, self.waiting.len() - self.paused]
+        let paused = self.waiters.paused;
+        [self.active.len(), paused, self.waiting.len() - paused]
     }
 
     /// The pod that is held fits nowhere; it is looked at again when it has waited for so long since it first did not.
@@ -212,7 +233,7 @@ impl Queue {
             until = until.min(end.max(backoff));
         }
         entry.backoff = Some(backoff);
-        entry.put(Place::Waiting { until, helps: Some(helps) }, &mut self.paused);
+        entry.put(Place::Waiting { until, helps: Some(helps) }, &mut self.waiters);
         self.waiting.insert((until, key.clone()));
     }
 
@@ -224,13 +245,22 @@ impl Queue {
         }
         let until = now + entry.next_backoff();
         entry.backoff = Some(until);
-        entry.put(Place::Waiting { until, helps: None }, &mut self.paused);
+        entry.put(Place::Waiting { until, helps: None }, &mut self.waiters);
         self.waiting.insert((until, key.clone()));
     }
 
-    /// News that may help some. Comes with every pod that is bound, so only those that wait are looked at.
+    /// News that may help some. Comes with every pod that is bound, so nobody is looked at if it helps none.
     pub fn requeue(&mut self, on: Helps, now: Instant) {
         self.news += 1;
+        let Waiters { paused, load, pods } = self.waiters;
+        let concerned = if on == Helps::ANY {
+            self.waiting.len() - paused
+        } else {
+            load * usize::from(on.load) + pods * usize::from(on.pods)
+        };
+        if concerned == 0 {
+            return;
+        }
         let helps = |entry: &Entry| match entry.place {
             Place::Waiting { helps: Some(helps), .. } => {
                 on == Helps::ANY || (helps.load && on.load) || (helps.pods && on.pods)
@@ -260,8 +290,7 @@ impl Queue {
 
     /// Does somebody wait for loads to go down?
     pub fn waits_for_load(&self) -> bool {
-        self.unschedulable_count > 0
-            && self.pods.values().any(|e| matches!(e.place, Place::Waiting { helps: Some(h), .. } if h.load))
+        self.waiters.load > 0
     }
 
     /// Makes a waiting pod ready, or lets it wait for the end of its pause.
@@ -270,25 +299,19 @@ impl Queue {
         let Place::Waiting { until, .. } = entry.place else { return };
         self.waiting.remove(&(until, key.clone()));
         if let Some(backoff) = entry.backoff.filter(|backoff| *backoff > now) {
-            entry.put(Place::Waiting { until: backoff, helps: None }, &mut self.paused);
+            entry.put(Place::Waiting { until: backoff, helps: None }, &mut self.waiters);
             self.waiting.insert((backoff, key.clone()));
         } else {
-            entry.put(Place::Active, &mut self.paused);
+            entry.put(Place::Active, &mut self.waiters);
             self.active.insert(turn(&entry.pod));
         }
     }
 }
 
-impl Place {
-    fn is_pause(self) -> bool {
-        matches!(self, Self::Waiting { helps: None, .. })
-    }
-}
-
 impl Entry {
-    fn put(&mut self, place: Place, paused: &mut usize) {
-        *paused += usize::from(place.is_pause());
-        *paused -= usize::from(std::mem::replace(&mut self.place, place).is_pause());
+    fn put(&mut self, place: Place, waiters: &mut Waiters) {
+        waiters.count(place, |count, one| count + one);
+        waiters.count(std::mem::replace(&mut self.place, place), |count, one| count - one);
     }
 
     fn next_backoff(&mut self) -> Duration {
@@ -307,6 +330,7 @@ mod tests {
     use super::*;
     use loadline_api::json::Tree;
     use loadline_core::view::Live;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn pod(name: &str, priority: i32, created: i64) -> Arc<Pending> {
@@ -406,5 +430,72 @@ mod tests {
         assert_eq!(queue.unschedulable_count(), 0);
         assert_eq!(&*queue.pop(now).unwrap().meta.uid, "another");
         assert!(queue.is_in_flight(&held.meta.key, "another") && !queue.is_in_flight(&held.meta.key, "a"));
+    }
+
+    /// Something that happens to one of four pods, and how much later.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Set { generation: u8 },
+        Remove,
+        Pop,
+        Unschedulable(Helps),
+        Backoff,
+        News(Helps),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<(usize, Step, u64)>> {
+        let helps = || (any::<bool>(), any::<bool>()).prop_map(|(load, pods)| Helps { load, pods });
+        let news = prop_oneof![Just(Helps::ANY), Just(Helps::LOAD), Just(Helps::POD_ADDED)];
+        let step = prop_oneof![
+            (0..3u8).prop_map(|generation| Step::Set { generation }),
+            Just(Step::Remove),
+            Just(Step::Pop),
+            Just(Step::Pop),
+            helps().prop_map(Step::Unschedulable),
+            helps().prop_map(Step::Unschedulable),
+            Just(Step::Backoff),
+            news.prop_map(Step::News),
+        ];
+        proptest::collection::vec((0..4usize, step, 0..200u64), 1..80)
+    }
+
+    proptest! {
+        #[test]
+        fn who_waits_for_what_is_what_a_walk_over_everybody_finds(steps in steps()) {
+            let names = ["a", "b", "c", "d"];
+            let (mut queue, mut now) = (Queue::default(), Instant::now());
+            for (of, step, later) in steps {
+                now += Duration::from_millis(later);
+                let key = Key::new("default", names[of]);
+                match step {
+                    Step::Set { generation } => {
+                        let mut pod = Pending::clone(&pod(names[of], 0, 1));
+                        pod.pod.generation = generation.into();
+                        queue.set(Arc::new(pod));
+                    }
+                    Step::Remove => drop(queue.remove(&key)),
+                    Step::Pop => drop(queue.pop(now)),
+                    Step::Unschedulable(helps) => queue.unschedulable(&key, helps, None, now),
+                    Step::Backoff => queue.backoff(&key, now),
+                    Step::News(helps) => queue.requeue(helps, now),
+                }
+                let waiting = |is: fn(Option<Helps>) -> bool| {
+                    let all = queue.pods.values();
+                    all.filter(|e| matches!(e.place, Place::Waiting { helps, .. } if is(helps))).count()
+                };
+                let found = Waiters {
+                    paused: waiting(|helps| helps.is_none()),
+                    load: waiting(|helps| helps.is_some_and(|h| h.load)),
+                    pods: waiting(|helps| helps.is_some_and(|h| h.pods)),
+                };
+                prop_assert_eq!(queue.waiters, found);
+                if let Step::News(on) = step {
+                    let helped = |helps: Helps| on == Helps::ANY || (helps.load && on.load) || (helps.pods && on.pods);
+                    let left = queue.pods.values().filter(
+                        |e| matches!(e.place, Place::Waiting { helps: Some(helps), .. } if helped(helps)));
+                    prop_assert_eq!(left.count(), 0, "whom it helps waits for nothing but the end of a pause");
+                }
+            }
+        }
     }
 }

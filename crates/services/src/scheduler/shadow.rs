@@ -15,7 +15,7 @@ mod world;
 use super::execute::{Action, Outcome};
 use super::state::State;
 use super::{Error, Options, Phase, Status, WAITING, watches};
-use crate::cluster::Connection;
+use crate::cluster::{Calls, Connection};
 use crate::ctx::{Ctx, Now};
 use crate::reload::Reloaded;
 use jiff::Timestamp;
@@ -98,12 +98,12 @@ impl Reported {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByWorld {
     world: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByDecision {
     decision: &'static str,
 }
@@ -120,7 +120,7 @@ struct Metrics {
 impl Metrics {
     fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_shadow");
+            let mut own = registry.below("loadline_shadow");
             let pods = "New pods by what we would have done: same, elsewhere, or wait";
             own.register("pods", pods, self.decisions.clone());
             let seconds = "Measured seconds over target, summed over nodes";
@@ -155,12 +155,12 @@ impl Metrics {
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named("loadline-shadow");
     let metrics = Metrics::default();
     metrics.register(&ctx);
     ctx.metrics.register(|registry| {
-        let own = registry.sub_registry_with_prefix("loadline_shadow");
-        own.register_collector(Box::new(connection.calls().clone()));
+        let mut own = registry.below("loadline_shadow");
+        own.register_collector(connection.calls(), &Calls::LABELS);
     });
     let (_watches, mut messages) = watches(&connection, &options);
     let mut configuration = Reloaded::new("configuration", options.configuration.clone());

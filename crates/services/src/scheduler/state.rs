@@ -4,20 +4,23 @@
 //! is, and what is worth telling.
 
 mod extend;
+mod moved;
 
 use super::advice::{Advice, answered};
 use super::agree::Agreement;
 use super::execute::{Action, Outcome};
-use super::explain::{About, Decisions};
+use super::explain::{About, Decisions, gone};
 use super::heat::{About as HeatOf, Heat};
 use super::metrics::Attempt;
 use super::profiles::Profiles;
 use super::queue::{Helps, Pending, Queue};
+use super::retell::Retellings;
 use super::watched::Message;
 use crate::cluster::{Change, Event, Informer};
 use crate::ctx::Now;
 use crate::sources::metrics_api::Measurements;
 use jiff::{SignedDuration, Timestamp};
+use loadline_api::explain::recommendation;
 use loadline_api::node::cooling_until;
 use loadline_api::pod::Pod;
 use loadline_api::scheduler::{Configuration, WhenOverloaded};
@@ -31,9 +34,10 @@ use loadline_core::load::publish;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::agree::About as LinesOf;
+use loadline_core::rebalance::workload;
 use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,12 +64,17 @@ struct NodeNote {
     used: Option<(Timestamp, [i64; 2])>,
 }
 
-/// What is remembered of a pod: its priority, if it takes up room on a node.
+/// What is remembered of a pod.
 #[derive(Clone, Copy, Debug, Default)]
-struct PodNote(Option<i32>);
+struct PodNote {
+    /// Its priority, if it takes up room on a node.
+    placed: Option<i32>,
+    /// Which scheduler it asks for, by its place among [`State::schedulers`].
+    scheduler: u8,
+}
 
 /// Something worth telling: who, about what, what.
-pub(super) type Notice = (&'static str, String, String);
+pub(crate) type Notice = (&'static str, String, String);
 
 /// The kinds that are watched.
 #[derive(Debug)]
@@ -119,6 +128,37 @@ impl Informers {
             && others.into_iter().all(is)
             && optional.into_iter().all(answered)
     }
+
+    /// The same for somebody who only looks on: whoever may not read something goes without, but for nodes and pods.
+    fn are_settled(&self) -> bool {
+        fn is<T>(informer: &Informer<T>) -> bool {
+            informer.is_listed() && !informer.is_replacing()
+        }
+        let volumes = answered(&self.claims) && answered(&self.volumes);
+        is(&self.nodes) && is(&self.pods) && volumes && self.others().into_iter().all(answered)
+    }
+
+    fn others(&self) -> [&Informer<()>; 8] {
+        [
+            &self.namespaces,
+            &self.priority_classes,
+            &self.storage_classes,
+            &self.csi_nodes,
+            &self.csi_drivers,
+            &self.capacities,
+            &self.budgets,
+            &self.services,
+        ]
+    }
+
+    /// Which kinds cannot be read, and why.
+    fn troubles(&self) -> Vec<(&'static str, &str)> {
+        fn of<T>(informer: &Informer<T>) -> Option<(&'static str, &str)> {
+            Some((informer.name(), informer.trouble()?.0.as_str()))
+        }
+        let first = [of(&self.nodes), of(&self.pods), of(&self.claims), of(&self.volumes)];
+        first.into_iter().chain(self.others().map(of)).flatten().collect()
+    }
 }
 
 /// A hash of what pods look for on a node, its annotations aside.
@@ -147,7 +187,7 @@ fn looks(facts: &NodeFacts) -> u64 {
 
 /// Everything the scheduler knows.
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     profiles: Profiles,
     cluster: Cluster,
     context: Context,
@@ -155,6 +195,8 @@ pub(super) struct State {
     informers: Informers,
     queue: Queue,
     budgets: BTreeMap<Key, Budget>,
+    /// Does the account not know of the newest yet?
+    budgets_changed: bool,
     /// How many pods of which priority are on nodes.
     priorities: BTreeMap<i32, usize>,
     /// Which nodes are over their targets, for people; none without rules.
@@ -163,11 +205,16 @@ pub(super) struct State {
     agreement: Agreement,
     /// Pods without a node that ask for other schedulers: one may become ours.
     others: BTreeMap<Key, (Meta, Box<Pod>)>,
+    /// Names that pods ask for.
+    schedulers: Vec<String>,
+    /// Pods that are not to be placed yet, by the scheduler they ask for.
+    gated: BTreeMap<String, BTreeSet<Key>>,
     notices: Vec<Notice>,
     quiet_until: Option<Instant>,
     foreign: usize,
     advice: Advice,
     decisions: Decisions,
+    retellings: Retellings,
     /// Is there a recommendation that pods on nodes have not been estimated by, and when were they last?
     advised: bool,
     reestimated: Option<Instant>,
@@ -188,18 +235,22 @@ impl State {
             profiles,
             cluster,
             others: BTreeMap::new(),
+            schedulers: Vec::new(),
+            gated: BTreeMap::new(),
             agreement: Agreement::new(),
             context: Context::new(),
             texts: Texts::default(),
             informers: Informers::new(),
             queue: Queue::default(),
             budgets: BTreeMap::new(),
+            budgets_changed: false,
             priorities: BTreeMap::new(),
             notices: Vec::new(),
             quiet_until: None,
             foreign: 0,
             advice: Advice::new(),
             decisions: Decisions::default(),
+            retellings: Retellings::default(),
             advised: false,
             reestimated: None,
             waits: Waits::default(),
@@ -223,6 +274,19 @@ impl State {
             self.set_pod(meta, pod, now);
         }
         self.queue.requeue(Helps::ANY, now.at);
+    }
+
+    /// Everything that is known of the cluster.
+    pub fn cluster(&mut self) -> &mut Cluster {
+        self.tell_budgets();
+        &mut self.cluster
+    }
+
+    /// Lets the account know of budgets. Their status changes with every pod, so not before somebody asks for them.
+    fn tell_budgets(&mut self) {
+        if std::mem::take(&mut self.budgets_changed) {
+            self.cluster.set_budgets(self.budgets.values().cloned().collect());
+        }
     }
 
     /// What is worth telling since this was last asked.
@@ -250,9 +314,11 @@ impl State {
         self.queue.unschedulable_count()
     }
 
-    /// How many pods are active, in backoff, and unschedulable.
-    pub fn queues(&self) -> [usize; 3] {
-        self.queue.counts()
+    /// How many pods are active, in backoff, unschedulable, and gated.
+    pub fn queues(&self) -> [usize; 4] {
+        let [active, backoff, unschedulable] = self.queue.counts();
+        let ours = self.gated.iter().filter(|(scheduler, _)| self.serves(scheduler));
+        [active, backoff, unschedulable, ours.map(|(_, pods)| pods.len()).sum()]
     }
 
     /// How many nodes, pods and reservations are held.
@@ -262,11 +328,14 @@ impl State {
 
     /// What there is to say about a pod, with so many nodes; nothing if there is no such pod.
     pub fn explain(&mut self, key: &Key, most: usize, now: Now) -> Option<Value> {
+        self.tell_budgets();
         let placed = self.cluster.placed(key);
         let waiting = self.queue.get(key);
         let other = self.others.get(key).map(|(_, pod)| &**pod);
         let facts = waiting.as_ref().map(|held| &held.pod).or(other);
-        let scheduler = facts.map(|pod| pod.scheduler.clone());
+        let held = self.informers.pods.store().get(key);
+        let scheduler = held.and_then(|held| self.schedulers.get(usize::from(held.scheduler)));
+        let profile = scheduler.and_then(|name| self.profiles.find(name)).unwrap_or(0);
         let (view, estimate, on) = match (placed, facts) {
             (Some((view, node)), _) => {
                 let estimate = Estimate { load: view.estimate, sources: Vec::new() };
@@ -274,16 +343,27 @@ impl State {
             }
             (None, Some(pod)) => {
                 let facts = pod.facts.clone();
-                (self.cluster.view(&facts), self.cluster.estimate(&facts), None)
+                let view = self.cluster.view(&facts);
+                (self.cluster.succeeding(&view), self.cluster.estimate(&facts), None)
             }
-            (None, None) => return None,
+            (None, None) => {
+                let moves = self.moves_of(|one| one.pod == *key);
+                return (!moves.is_empty()).then(|| gone(key, self.decisions.of(key), &moves));
+            }
         };
-        let profile = scheduler.and_then(|name| self.profiles.find(&name)).unwrap_or(0);
+        let workload = workload(&view);
+        let made = |at: Timestamp| view.created.is_some_and(|made| made.as_second() >= at.as_second());
+        let moves = self.moves_of(|one| {
+            one.pod == *key
+                || (Some(&one.workload) == workload.as_ref() && one.uid != view.uid && made(one.at))
+        });
         let mut decided = self.cluster.decide_by(profile, &view);
         let node = decided.node().map(|node| node.name.clone());
         let message = node.is_none().then(|| decided.message());
         let nodes = decided.report().nodes;
-        let about = About { key: key.clone(), on, estimate, node, message, nodes };
+        let advice = self.cluster.recommendation(&view);
+        let recommendation = advice.map(|advice| recommendation(advice, now.clock));
+        let about = About { key: key.clone(), on, estimate, recommendation, node, message, nodes, moves };
         Some(about.document(self.decisions.of(key), most, now.clock))
     }
 
@@ -308,14 +388,14 @@ impl State {
     }
 
     /// A pod that was decided on is on its node at once.
-    pub fn placed(&mut self, pod: &Pending, node: &str, now: Now) {
+    pub(super) fn placed(&mut self, pod: &Pending, node: &str, now: Now) {
         let Pending { meta, mut pod, .. } = pod.clone();
         pod.facts.node = Some(node.to_owned());
         self.set_pod(meta, pod, now);
     }
 
     /// An action, with the try that it is.
-    pub fn attempt(&self, action: Action, now: Now) -> (Action, Attempt) {
+    pub(super) fn attempt(&self, action: Action, now: Now) -> (Action, Attempt) {
         let pod = action.pod();
         let (queued, number) = self.queue.tried(&pod.meta.key).unwrap_or((now.at, 1));
         let profile = self.profiles.find(&pod.pod.scheduler).map_or("", |at| self.profiles.name(at));
@@ -326,6 +406,16 @@ impl State {
     /// Has everything been read, and is nothing being replaced?
     pub fn is_ready(&self) -> bool {
         self.informers.are_complete() && self.advice.is_complete()
+    }
+
+    /// Has everything been read that somebody who only looks on may read?
+    pub fn is_settled(&self) -> bool {
+        self.informers.are_settled() && self.advice.is_complete()
+    }
+
+    /// Which kinds cannot be read, and why. What pods are learned to use, and who made them, may be missing without harm.
+    pub fn troubles(&self) -> Vec<(&'static str, &str)> {
+        self.informers.troubles()
     }
 
     /// Time has come this far.
@@ -434,6 +524,7 @@ impl State {
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
             self.cluster.cool(&facts.name, until);
         }
+        self.await_moved(&facts);
         let Some(note) = self.informers.nodes.value_mut(&meta.key) else { return false };
         let looks = looks(&facts);
         let same = note.looks.replace(looks) == Some(looks);
@@ -458,11 +549,12 @@ impl State {
     }
 
     fn take_pod(&mut self, change: Change<Box<Pod>, PodNote>, now: Now) {
-        for (meta, PodNote(placed)) in &change.deleted {
+        for (meta, PodNote { placed, .. }) in &change.deleted {
             self.cluster.remove_pod(&meta.uid);
             self.claimants.remove(&meta.key);
             self.queue.remove(&meta.key);
             self.others.remove(&meta.key);
+            self.ungate(&meta.key);
             self.count(*placed, None);
             if placed.is_some() {
                 self.queue.requeue(Helps::ANY, now.at);
@@ -477,11 +569,16 @@ impl State {
         pod.resolve(&self.context);
         let view = self.cluster.set_pod(&pod.facts);
         let placed = (pod.facts.node.is_some() && !pod.facts.phase.is_over()).then_some(pod.facts.priority);
-        let note = self.informers.pods.value_mut(&meta.key);
-        let before = note.and_then(|PodNote(note)| std::mem::replace(note, placed));
+        let note = PodNote { placed, scheduler: self.scheduler(&pod.scheduler) };
+        let before = self.informers.pods.value_mut(&meta.key);
+        let before = before.and_then(|held| std::mem::replace(held, note).placed);
         self.count(before, placed);
         self.claimants.set(&meta, placed.is_some().then_some(&pod));
         self.others.remove(&meta.key);
+        self.ungate(&meta.key);
+        if is_free(&pod) && pod.is_gated() {
+            self.gated.entry(pod.scheduler.clone()).or_default().insert(meta.key.clone());
+        }
         match wants_a_node(&pod).then(|| self.profiles.find(&pod.scheduler)) {
             Some(Some(_)) => self.queue.set(Arc::new(Pending { meta, pod, view })),
             Some(None) => {
@@ -495,6 +592,23 @@ impl State {
         } else if placed.is_some() && before.is_none() {
             self.queue.requeue(Helps::POD_ADDED, now.at);
         }
+    }
+
+    /// The place of a name among those that pods ask for; the last is for all there is no place left for.
+    fn scheduler(&mut self, name: &str) -> u8 {
+        let known = self.schedulers.iter().position(|known| known == name);
+        let at = known.unwrap_or_else(|| {
+            if self.schedulers.len() < usize::from(u8::MAX) {
+                self.schedulers.push(name.to_owned());
+            }
+            self.schedulers.len() - 1
+        });
+        u8::try_from(at).unwrap_or(u8::MAX)
+    }
+
+    /// A pod is gone, or gated no more as far as is known.
+    fn ungate(&mut self, pod: &Key) {
+        self.gated.retain(|_, pods| !pods.remove(pod) || !pods.is_empty());
     }
 
     /// A pod's place in the count of priorities on nodes.
@@ -514,7 +628,7 @@ impl State {
 
     /// What pods and nodes refer to. Says whether something is there that was not so before.
     fn take_reference(&mut self, message: Message, now: Now) -> bool {
-        let Self { informers: i, context, cluster, texts, budgets, .. } = self;
+        let Self { informers: i, context, cluster, texts, budgets, budgets_changed, .. } = self;
         match message {
             Message::Namespace(event) => {
                 let change = i.namespaces.apply(logged("namespaces", event), now.clock);
@@ -541,16 +655,15 @@ impl State {
             }
             Message::Budget(event) => {
                 let change = i.budgets.apply(logged("poddisruptionbudgets", event), now.clock);
-                let is_empty = change.is_empty();
+                let mut changed = !change.deleted.is_empty();
                 change.deleted.iter().for_each(|(meta, ())| drop(budgets.remove(&meta.key)));
-                let set = match change.applied {
-                    Some((meta, Some(budget))) => budgets.insert(meta.key, budget).is_none_or(|_| true),
-                    _ => false,
-                };
-                if !is_empty {
-                    cluster.set_budgets(budgets.values().cloned().collect());
+                if let Some((meta, Some(budget))) = change.applied {
+                    let before = budgets.insert(meta.key, budget.clone());
+                    changed |= before.as_ref() != Some(&budget);
                 }
-                set
+                *budgets_changed |= changed;
+                // One that goes or lets more pods go may help whoever waits for room.
+                changed
             }
             // Nobody is refused for what services select.
             Message::Service(event) => {
@@ -612,7 +725,7 @@ impl State {
     }
 
     /// The next action, if there is one; its pod is reserved on its node already.
-    pub fn next(&mut self, now: Now) -> Option<Action> {
+    pub(super) fn next(&mut self, now: Now) -> Option<Action> {
         if !self.is_ready() {
             return None;
         }
@@ -628,7 +741,14 @@ impl State {
         } else {
             Arc::new(PodView { estimate: expected, ..PodView::clone(&pod.view) })
         };
+        let view = self.cluster.succeeding(&view);
         let profile = self.profiles.find(&pod.pod.scheduler).unwrap_or(0);
+        // Not asked if nobody is less important: it would take long to find out.
+        let lowest = self.priorities.first_key_value().map(|(priority, _)| *priority);
+        let may_preempt = lowest.is_some_and(|lowest| lowest < pod.view.priority);
+        if may_preempt {
+            self.tell_budgets();
+        }
         let mut decided = self.cluster.decide_by(profile, &view);
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let helps = helps(decided.decision());
@@ -658,16 +778,11 @@ impl State {
                     return Some(Action::Bind { pod, node, remark });
                 }
             }
-            let why = decided.message();
+            let text = decided.message();
             let decision = decided.decision().clone();
-            self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Err(why.clone()), now.clock);
-            // Not asked if nobody is less important: it would take long to find out.
-            let lowest = self.priorities.first_key_value().map(|(priority, _)| *priority);
-            let plan = if lowest.is_some_and(|lowest| lowest < pod.view.priority) {
-                decided.preempt()
-            } else {
-                None
-            };
+            self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Err(text.clone()), now.clock);
+            let plan = if may_preempt { decided.preempt() } else { None };
+            let why = self.retellings.why(&pod, text, now);
             let Some(plan) = plan else { return Some(Action::Refuse { pod, why, helps }) };
             let node = self.cluster.snapshot()[plan.node].name.clone();
             // Who is on the way out already is only waited for.
@@ -689,7 +804,7 @@ impl State {
     }
 
     /// What became of an action.
-    pub fn done(&mut self, outcome: Outcome, now: Now) {
+    pub(super) fn done(&mut self, outcome: Outcome, now: Now) {
         match outcome {
             // Kept until the watch shows it: older events about it may be under way.
             Outcome::Bound { .. } => {}
@@ -726,9 +841,12 @@ impl State {
 }
 
 fn wants_a_node(pod: &Pod) -> bool {
+    is_free(pod) && !pod.is_gated()
+}
+
+fn is_free(pod: &Pod) -> bool {
     let facts = &pod.facts;
-    let is_free = facts.node.is_none() && !facts.phase.is_over() && !facts.terminating;
-    is_free && !pod.is_gated()
+    facts.node.is_none() && !facts.phase.is_over() && !facts.terminating
 }
 
 /// What to say of a decision; nothing of most.

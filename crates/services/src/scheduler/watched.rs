@@ -21,7 +21,7 @@ use loadline_core::view::{Budget, NodeFacts};
 
 /// What comes in.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Node(Event<NodeFacts>),
     Pod(Event<Box<api::pod::Pod>>),
     Namespace(Event<api::cluster::Namespace>),
@@ -57,7 +57,7 @@ impl Message {
 
 /// What comes in about volumes.
 #[derive(Debug)]
-pub(super) enum StorageMessage {
+pub(crate) enum StorageMessage {
     Claim(Event<Claim>),
     Volume(Event<Box<PersistentVolume>>),
     Class(Event<StorageClass>),
@@ -67,7 +67,7 @@ pub(super) enum StorageMessage {
 
 /// What comes in about what is recommended for pods, and who made them.
 #[derive(Debug)]
-pub(super) enum AdviceMessage {
+pub(crate) enum AdviceMessage {
     Recommendation(Event<Option<Recommendation>>),
     ReplicationController(Event<Workload>),
     ReplicaSet(Event<Workload>),
@@ -78,7 +78,7 @@ pub(super) enum AdviceMessage {
 
 /// What comes in about the lines agents hold nodes to.
 #[derive(Debug)]
-pub(super) enum LinesMessage {
+pub(crate) enum LinesMessage {
     NodeRules(Event<NodeQos>),
     Action(Event<Action>),
 }

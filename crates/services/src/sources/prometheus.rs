@@ -5,7 +5,7 @@
 
 mod client;
 
-pub use client::{Auth, Client, Headers, Target};
+pub use client::{Auth, Client, Headers, Range, Target, Trouble};
 
 use jiff::Timestamp;
 use loadline_api::prometheus::{self, Query, Refused};

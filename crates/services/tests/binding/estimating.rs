@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::PostParams;
 use loadline_services::estimator::Members;
 use loadline_services::estimator::server::Options as Serve;
-use loadline_services::fleet::binding::{Options, explain};
+use loadline_services::fleet::binding::Options;
 use loadline_services::fleet::estimators::transport::Servers;
 use loadline_services::fleet::estimators::{self, Addresses, Tls};
 use loadline_services::serve::{Clients, Limits};
@@ -104,9 +104,9 @@ async fn one_that_is_dead_hangs_or_talks_nonsense_loses_only_its_own_vote() {
         ("hung", listener(hung).await.0),
     ];
     let fixed = fixed.map(|(name, address)| (name.to_owned(), address.to_string())).into();
-    let (asker, questions) = explain::channel();
+    let (asker, questions) = loadline_services::ask::channel();
     let running = world.start(|options| {
-        options.asked = Some(questions);
+        options.asked = questions;
         options.estimators = Some(estimators::Options {
             addresses: Addresses { fixed, ..Addresses::default() },
             timeout: Duration::from_secs(5),
@@ -126,7 +126,7 @@ async fn one_that_is_dead_hangs_or_talks_nonsense_loses_only_its_own_vote() {
     assert!(made.message.contains("hung: no answer within 5s"), "{}", made.message);
 
     let key = loadline_core::object::Key::new("default", "large");
-    let told = asker.explain(key).await.unwrap().unwrap();
+    let told = asker.ask(key).await.unwrap().unwrap();
     let feasible = told["decision"]["feasible"].as_array().unwrap();
     let of = |name: &str| feasible.iter().find(|one| one["name"] == name).unwrap().clone();
     let accurate = |name: &str| {

@@ -49,7 +49,11 @@ fn waiting(minutes: &[i64]) -> Waiting {
 /// Of a's four nodes two fell away after it was given four replicas: two wait, one of them for long enough.
 fn fleet() -> Arc<Members> {
     let members = members(&["a", "b"]);
-    members["a"].publish(Known { view: cluster(0, "1", &[]).publish(), waiting: waiting(&[10, 1]) });
+    members["a"].publish(Known {
+        view: cluster(0, "1", &[]).publish(),
+        waiting: waiting(&[10, 1]),
+        ..Known::default()
+    });
     members["b"].publish(Known { view: cluster(1, "1", &[]).publish(), ..Known::default() });
     members
 }

@@ -1,6 +1,6 @@
 //! What when the hub misbehaves, or objects do?
 
-use crate::world::{World, aggregated, deployment};
+use crate::world::{Decision, World, aggregated, deployment};
 use loadline_apiserver::fault::{Action, Answer, Rule};
 use loadline_services::cluster::connection::Verb;
 use loadline_services::cluster::{Calls, lease};
@@ -110,8 +110,18 @@ async fn objects_that_make_no_sense_are_told_so_and_others_are_unaffected() {
         assert!(made.message.contains(told), "{told}: {}", made.message);
         assert_eq!(made.pairs(), []);
     }
+    // They are not looked at again, whatever happens to clusters.
+    world.count("patch", "/apis/work.karmada.io/**");
+    world.count("get", "/apis/work.karmada.io/**");
+    for free in [90, 101, 99, 102] {
+        world.free("a", free).await;
+    }
     let made = world.bind(&deployment("sound", 1, "1", &aggregated())).await;
     assert_eq!(made.pairs(), [("a", 1)]);
+    for name in ["quantity", "placeless", "twofold", "strange"] {
+        assert_eq!(world.about(name), [], "{name}: it was told once");
+    }
+    assert_eq!(world.about("sound").len(), 2, "the clusters and the status");
     // One that is mended is decided about like any other.
     let mended = json!({"spec": {"replicaRequirements": {"resourceRequest": {"cpu": "1"}}}});
     world.change("quantity", &mended).await;
@@ -160,5 +170,52 @@ async fn one_of_two_leads_and_the_other_goes_on_where_it_ended() {
             Verb::Delete => false,
         };
         assert!(allowed, "{verb} {of}/{part}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_that_was_given_away_a_moment_ago_is_kept_by_who_comes_next() {
+    let world = World::new().await;
+    world.cluster("a", 10).await;
+    let first = world.start(|_| {});
+    let made = world.bind(&deployment("web", 1, "6", &aggregated())).await;
+    assert_eq!(made.pairs(), [("a", 1)]);
+    world.decided("web", Decision::is_whole).await;
+    first.end().await;
+    // The cluster does not show it yet. Another one takes over, and has nothing but what is written.
+    let second = world.start(|_| {});
+    let made = world.bind(&deployment("more", 1, "6", &aggregated())).await;
+    assert_eq!((made.reason.as_str(), made.pairs()), ("Unschedulable", vec![]), "{made:?}");
+    // Once it is to be seen there, what the cluster says of itself counts.
+    let shown = json!({"aggregatedStatus": [{"clusterName": "a", "health": "Healthy", "status": {"readyReplicas": 1}}]});
+    world.status(&world.bindings(), "web", &shown).await;
+    world.free("a", 11).await;
+    world.decided("more", |made| made.pairs() == [("a", 1)]).await;
+    second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_kept_for_a_decision_nobody_heard_back_of() {
+    for action in [Action::DropAnswer, Action::DropRequest] {
+        let world = World::new().await;
+        world.cluster("a", 10).await;
+        // Two that do not both fit, and the first write is lost one way or the other.
+        world.faults.add(Rule::new(action).verb("patch").path(&format!("{BINDINGS}/*")).nth(1));
+        for name in ["one", "two"] {
+            world.create(&world.bindings(), &deployment(name, 1, "6", &aggregated())).await;
+        }
+        let running = world.start(|options| options.patience = std::time::Duration::from_secs(1));
+        let one = world.decided("one", Decision::is_whole).await;
+        assert_eq!((one.reason.as_str(), one.pairs()), ("Success", vec![("a", 1)]), "{action:?}");
+        // The other one tries again and again, and always finds the room taken.
+        let tried = async {
+            while running.metrics.decisions("Unschedulable") < 3 {
+                assert_eq!(world.decided("two", |_| true).await.pairs(), [], "{action:?}");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(crate::world::PATIENCE, tried).await.expect("it tries");
+        assert_eq!(world.faults.log().len(), 1, "{action:?}: or nothing was lost");
+        running.end().await;
     }
 }

@@ -39,6 +39,33 @@ fn every_definition_is_taken_as_it_is() {
     }
 }
 
+/// Files in the shapes other projects' own examples have.
+#[test]
+fn objects_as_other_projects_write_them_are_taken() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/others");
+    let mut taken = 0;
+    for file in ["crane/qos.yaml", "ocm/placement.yaml", "ocm/hub.yaml"] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            let group = object["apiVersion"].as_str().unwrap_or_default();
+            let ours = group.starts_with(ocm_api::GROUP) || group.starts_with(qos_api::GROUP);
+            if !ours {
+                continue;
+            }
+            for server in servers::both() {
+                if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                    let body = json!({"metadata": {"name": namespace}});
+                    server.ask("POST", "/api/v1/namespaces", Some(&body));
+                }
+            }
+            let (status, words) = verdicts(|server| server.create(&object));
+            assert!(status < 300, "{file}: {}: {words}", object["metadata"]["name"]);
+            taken += 1;
+        }
+    }
+    assert_eq!(taken, 5 + 3 + 4, "lines, actions and scopes; a placement and its set; clusters and scores");
+}
+
 /// Asks both servers the same, and compares their answers with each other.
 fn verdicts(ask: impl Fn(&Server) -> (u16, String)) -> (u16, String) {
     let mut answers = servers::both().into_iter().map(|server| (server.name(), ask(server)));

@@ -201,8 +201,14 @@ fn a_node_qos_is_what_it_must_be() {
             ("a rule without a name", without("/spec/rules/0/name"), "spec.rules[0].name: Required value"),
             ("a rule with an empty name", set("/spec/rules/0/name", json!("")), "spec.rules[0].name"),
             (
+                "a rule with a name that only crane's webhook refuses",
+                set("/spec/rules/0/name", json!("ext_cpu_total_distribute")),
+                taken,
+            ),
+            ("a rule with a name in capitals", set("/spec/rules/0/name", json!("CPU.line")), taken),
+            (
                 "a rule with a name that is no label",
-                set("/spec/rules/0/name", json!("CPU")),
+                set("/spec/rules/0/name", json!("cpu/line")),
                 "spec.rules[0].name",
             ),
             (

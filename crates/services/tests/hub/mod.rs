@@ -4,6 +4,7 @@ use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use loadline_apiserver::ApiServer;
+use loadline_apiserver::fault::Faults;
 use loadline_core::object::Key;
 use loadline_services::Ctx;
 use loadline_services::cluster::resource::{
@@ -11,8 +12,8 @@ use loadline_services::cluster::resource::{
     PLACEMENTS,
 };
 use loadline_services::cluster::write::Patch;
-use loadline_services::cluster::{Access, Cause, Connection, Resource, Writer};
-use loadline_services::fleet::placement::{self, Options, Questions};
+use loadline_services::cluster::{Access, Calls, Cause, Connection, Resource, Writer};
+use loadline_services::fleet::placement::{self, Asker, Options};
 use loadline_services::serve::probes::Status;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
+use tower::{Layer as _, ServiceExt as _};
 
 /// Generous: a busy machine must not fail a test.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -336,13 +337,20 @@ impl Following {
 pub struct Running {
     stop: CancellationToken,
     task: JoinHandle<()>,
-    pub questions: Questions,
+    pub asker: Asker,
+    /// What it asked of the hub.
+    pub calls: Calls,
     cut: Arc<AtomicBool>,
 }
 
 impl Running {
     pub fn start(hub: &Hub) -> Self {
         Self::with(hub, hub.client.clone(), Arc::default())
+    }
+
+    /// One that meets these faults; what it writes is not in the log.
+    pub fn with_faults(hub: &Hub, faults: &Faults) -> Self {
+        Self::with(hub, Client::new(faults.layer(hub.server.clone()), "default"), Arc::default())
     }
 
     /// One that is cut off when it wants to write once more than so often; what it writes then may arrive all the same.
@@ -353,12 +361,15 @@ impl Running {
     }
 
     fn with(hub: &Hub, client: Client, cut: Arc<AtomicBool>) -> Self {
-        let options = Options::new(Access::Client(client));
-        let (stop, questions) = (CancellationToken::new(), options.questions.clone());
+        let (asker, questions) = loadline_services::ask::channel();
+        let calls = Calls::default();
+        let options =
+            Options { asked: questions, calls: calls.clone(), ..Options::new(Access::Client(client)) };
+        let stop = CancellationToken::new();
         *hub.status.lock().unwrap() = options.status.clone();
         let ctx = Ctx::new("test", stop.clone());
         let task = tokio::spawn(async move { placement::run(ctx, options).await.unwrap() });
-        Self { stop, task, questions, cut }
+        Self { stop, task, asker, calls, cut }
     }
 
     pub async fn end(self) {

@@ -104,6 +104,9 @@ impl From<Cause> for Outcome {
 pub struct Calls(Arc<Mutex<BTreeMap<(Call, Outcome), u64>>>);
 
 impl Calls {
+    /// Of what is served.
+    pub const LABELS: [&str; 4] = ["verb", "group", "resource", "outcome"];
+
     pub(super) fn count(&self, call: Call, outcome: Outcome) {
         *self.lock().entry((call, outcome)).or_default() += 1;
     }

@@ -81,6 +81,9 @@ pub struct Figures {
 }
 
 impl Leadership {
+    /// Of what is served.
+    pub const LABELS: [&str; 1] = ["name"];
+
     /// Without leader election: always may write.
     #[must_use]
     pub fn always() -> Self {

@@ -3,7 +3,7 @@
 use super::leadership::{Clock, Leadership, Published};
 use super::object::Lease;
 use super::options::Checked;
-use crate::cluster::connection::{Ask, Call, Cause, Connection, Verb};
+use crate::cluster::connection::{Ask, Call, Cause, Connection, Media, Verb};
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::LEASES;
 use http::Method;
@@ -141,7 +141,7 @@ impl Wire {
         };
         let call = Call { verb, resource: LEASES, subresource: "" };
         let body = body.map(|lease| lease.to_bytes()).unwrap_or_default();
-        let ask = Ask { call, method, path, content_type: "application/json", body };
+        let ask = Ask { call, method, path, content_type: "application/json", accept: Media::Json, body };
         match self.connection.call(ask, deadline).await {
             Ok(answer) => match Lease::read(&answer) {
                 Ok((lease, record, revision)) if verb == Verb::Get => {

@@ -2,13 +2,14 @@
 
 use super::Watched;
 use loadline_api::Error;
+use loadline_api::json::Tree;
 use loadline_api::object::meta;
 use loadline_core::object::Meta;
 use serde::de::{DeserializeSeed, Deserializer};
 use std::marker::PhantomData;
 
 /// An object as it comes out of a list or a watch: facts already.
-pub(super) struct Object<W: Watched> {
+pub(in crate::cluster) struct Object<W: Watched> {
     pub meta: Meta,
     /// As the server writes it.
     pub revision: String,
@@ -28,21 +29,16 @@ impl<W: Watched> Clone for Object<W> {
     }
 }
 
-impl<'de, W: Watched> serde::Deserialize<'de> for Object<W> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let object = W::SKIP.deserialize(from)?;
+impl<W: Watched> Object<W> {
+    /// What is kept of it.
+    pub fn new(object: &Tree<'_>) -> Self {
         let revision = object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        Ok(Self { meta: meta(&object), revision, facts: W::read(&object), kind: PhantomData })
+        Self { meta: meta(object), revision, facts: W::read(object), kind: PhantomData }
     }
 }
 
-/// Reads one object.
-///
-/// # Errors
-/// When it is no JSON.
-pub(in crate::cluster) fn read<W: Watched>(
-    bytes: &[u8],
-) -> Result<(Meta, Result<W::Facts, Error>), serde_json::Error> {
-    let object: Object<W> = serde_json::from_slice(bytes)?;
-    Ok((object.meta, object.facts))
+impl<'de, W: Watched> serde::Deserialize<'de> for Object<W> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::new(&W::SKIP.deserialize(from)?))
+    }
 }

@@ -2,6 +2,7 @@
 //! would be decided now is worked out when somebody asks, from the same estimates.
 
 use super::state::{Decided, State};
+use crate::ask;
 use crate::ctx::Now;
 use crate::fleet::estimators::{NAME, Said};
 use jiff::Timestamp;
@@ -12,16 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 /// Decisions that are remembered.
 const REMEMBERED: usize = 4096;
-/// Questions that may wait.
-const ASKED: usize = 16;
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// What they say of clusters, in all: in a large fleet fewer decisions are remembered.
+const LINES: usize = 200_000;
 
 /// A decision, and what it was made from.
 #[derive(Clone, Debug)]
@@ -32,30 +28,42 @@ struct Kept {
     said: Arc<[Said]>,
 }
 
+impl Kept {
+    fn lines(&self) -> usize {
+        self.answer.feasible.len() + self.answer.filtered.len() + self.said.len()
+    }
+}
+
 /// The last decision about each binding, for the newest.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     kept: BTreeMap<Key, Kept>,
     /// In the order they were made; a binding may be in it more than once.
     order: VecDeque<(Timestamp, Key)>,
+    /// Clusters that are spoken of.
+    lines: usize,
 }
 
 impl Decisions {
     pub fn keep(&mut self, decided: &Decided, at: Timestamp) {
         let Decided { known, due, answer, said, .. } = decided;
         let kept = Kept { at, due: *due, answer: answer.clone(), said: said.clone() };
+        self.forget(&known.meta.key);
+        self.lines += kept.lines();
         self.kept.insert(known.meta.key.clone(), kept);
         self.order.push_back((at, known.meta.key.clone()));
-        while self.order.len() > REMEMBERED {
+        while self.order.len() > REMEMBERED || (self.lines > LINES && self.order.len() > 1) {
             let Some((at, key)) = self.order.pop_front() else { break };
             if self.kept.get(&key).is_some_and(|kept| kept.at == at) {
-                self.kept.remove(&key);
+                self.forget(&key);
             }
         }
     }
 
     pub fn forget(&mut self, key: &Key) {
-        self.kept.remove(key);
+        if let Some(kept) = self.kept.remove(key) {
+            self.lines -= kept.lines();
+        }
     }
 }
 
@@ -225,8 +233,8 @@ impl State {
     pub(super) fn explain(&mut self, key: &Key, now: Now) -> Option<Value> {
         let known = self.binding(key)?.clone();
         let fleet = self.fleet();
-        let kept = self.decisions.kept.get(key);
-        let said: &[Said] = kept.map_or(&[], |kept| &kept.said);
+        let kept = self.decisions.kept.get(key).cloned();
+        let said: &[Said] = kept.as_ref().map_or(&[], |kept| &kept.said);
         let binding = known.facts.binding.as_ref().ok();
         let answer = binding.map(|binding| self.divide(&fleet.members, binding, said));
         let targets = |clusters: &[Target]| -> Vec<(String, i32)> {
@@ -247,7 +255,7 @@ impl State {
             ours: self.is_ours(&known.facts),
             clusters: &known.facts.clusters,
             condition: known.facts.condition(),
-            decision: kept.map(|kept| Decision {
+            decision: kept.as_ref().map(|kept| Decision {
                 at: kept.at,
                 why: why(kept.due),
                 result: division(&kept.answer, &kept.said, now.clock),
@@ -264,50 +272,8 @@ impl State {
     }
 }
 
-/// Somebody wants to know.
-#[derive(Debug)]
-pub(super) struct Question {
-    pub binding: Key,
-    pub answer: oneshot::Sender<Option<Value>>,
-}
-
-/// Where a running controller is asked.
-#[derive(Clone, Debug)]
-pub struct Asker(mpsc::Sender<Question>);
+/// Where a running controller is asked about a binding; nothing is answered if there is no such binding.
+pub type Asker = ask::Asker<Key, Option<Value>>;
 
 /// Where it hears of that.
-#[derive(Debug)]
-pub struct Asked(mpsc::Receiver<Question>);
-
-/// Both ends.
-#[must_use]
-pub fn channel() -> (Asker, Asked) {
-    let (sender, receiver) = mpsc::channel(ASKED);
-    (Asker(sender), Asked(receiver))
-}
-
-impl Asker {
-    /// What there is to say about a binding; nothing if there is no such binding.
-    ///
-    /// # Errors
-    /// When too many ask at once, or nobody answers.
-    pub async fn explain(&self, binding: Key) -> Result<Option<Value>, String> {
-        let (answer, answered) = oneshot::channel();
-        let asked = self.0.try_send(Question { binding, answer });
-        asked.map_err(|_| "too many questions at once; ask again".to_owned())?;
-        match timeout(PATIENCE, answered).await {
-            Ok(Ok(answer)) => Ok(answer),
-            _ => Err("the controller does not answer".to_owned()),
-        }
-    }
-}
-
-impl Asked {
-    /// The next question; never, if nobody can ask.
-    pub(super) async fn next(&mut self) -> Question {
-        match self.0.recv().await {
-            Some(question) => question,
-            None => std::future::pending().await,
-        }
-    }
-}
+pub type Asked = ask::Asked<Key, Option<Value>>;

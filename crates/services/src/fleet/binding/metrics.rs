@@ -13,25 +13,25 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::time::Duration;
 
 /// By what came of it, `scheduled` or `error`, and why it was tried.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByResult {
     result: &'static str,
     schedule_type: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByEvent {
     event: &'static str,
 }
 
 /// By queue: `active`, `backoff`, `unschedulable`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByQueue {
     queue: &'static str,
 }
 
 /// By the reason of the condition.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByReason {
     reason: &'static str,
 }
@@ -95,7 +95,7 @@ impl Default for Metrics {
 impl Metrics {
     pub(super) fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let theirs = registry.sub_registry_with_prefix("karmada_scheduler");
+            let mut theirs = registry.below("karmada_scheduler");
             theirs.register(
                 "schedule_attempts",
                 "Number of attempts to schedule a ResourceBinding or ClusterResourceBinding",
@@ -111,7 +111,7 @@ impl Metrics {
                 "Number of ResourceBinding and ClusterResourceBinding objects added to scheduling queues by event type",
                 self.incoming.clone(),
             );
-            let own = registry.sub_registry_with_prefix("loadline_fleet");
+            let mut own = registry.below("loadline_fleet");
             own.register("decisions", "Decisions, by the reason of the condition", self.decisions.clone());
             own.register("queued_bindings", "Bindings in the queue", self.queues.clone());
             own.register(
@@ -129,7 +129,7 @@ impl Metrics {
                 "Replicas taken from clusters that have no node for them",
                 self.descheduled.clone(),
             );
-            self.estimators.register(own);
+            self.estimators.register(&mut own);
         });
     }
 

@@ -1,6 +1,8 @@
 //! What is known of the fleet and its bindings, and what is to be decided next? Messages go in, attempts come out; nothing
 //! waits here.
 
+mod promises;
+
 use super::explain::Decisions;
 use super::metrics::{Incoming, Metrics};
 use super::queue::Queue;
@@ -9,22 +11,20 @@ use crate::cluster::resource::{CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS};
 use crate::cluster::{Event, Informer, Resource};
 use crate::ctx::Now;
 use crate::fleet::estimators::{self, Question, Said};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use loadline_api::estimator::{assumed_workload, pb};
 use loadline_api::karmada::Scheduling;
 use loadline_core::divide::due::{Due, due};
 use loadline_core::divide::news::{News, concerns, news};
-use loadline_core::divide::promised::{Before, Promised};
+use loadline_core::divide::promised::{Alike, Before, Promised};
 use loadline_core::divide::{self, Answer, Binding, Estimator, Given, Member};
 use loadline_core::estimate::{Assumed, Component};
 use loadline_core::object::{Key, Meta};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// So many different ones are compared to find those that ask for the same.
-const ALIKE: usize = 16;
 
 /// Who decides, and how.
 #[derive(Clone, Debug)]
@@ -47,6 +47,12 @@ pub(super) struct Known {
     pub of: Resource,
     pub meta: Meta,
     pub facts: Scheduling,
+}
+
+impl Alike for Known {
+    fn is_alike(&self, other: &Self) -> bool {
+        self.facts.asks == other.facts.asks
+    }
 }
 
 /// The clusters, at one moment.
@@ -80,7 +86,7 @@ pub(super) struct Decided {
     pub said: Arc<[Said]>,
     pub began: Instant,
     /// To take back what was promised, should it not be written.
-    pub before: Option<Before<Arc<Known>>>,
+    pub before: Option<Before<Known>>,
 }
 
 /// What is next.
@@ -106,7 +112,11 @@ pub(super) struct State {
     /// Clusters about which something is new, as they were and as they are.
     fresh: Vec<(News, Arc<Cluster>)>,
     pub queue: Queue,
-    promised: Promised<Arc<Known>>,
+    promised: Promised<Known>,
+    /// What was promised before a write of which nobody knows whether it arrived.
+    unsure: BTreeMap<Key, Before<Known>>,
+    /// The same for what clusters say of themselves, as of the last division.
+    assumed: BTreeMap<String, Vec<Assumed>>,
     pub decisions: Decisions,
     metrics: Metrics,
 }
@@ -122,6 +132,8 @@ impl State {
             fresh: Vec::new(),
             queue: Queue::default(),
             promised: Promised::default(),
+            unsure: BTreeMap::new(),
+            assumed: BTreeMap::new(),
             decisions: Decisions::default(),
             metrics,
         }
@@ -196,6 +208,7 @@ impl State {
         let is = Arc::new(Known { of, meta, facts: *facts });
         let Some(held) = self.informer(of).value_mut(&is.meta.key) else { return };
         let was = held.replace(is.clone());
+        self.discover(was.as_deref(), &is, now);
         self.reflect(was.as_deref(), &is);
         let (key, facts) = (&is.meta.key, &is.facts);
         if !self.is_ours(facts) || facts.deleting {
@@ -214,35 +227,6 @@ impl State {
     /// Is it for us to decide?
     pub fn is_ours(&self, facts: &Scheduling) -> bool {
         facts.scheduler == self.settings.scheduler && facts.managed && !facts.suspended
-    }
-
-    /// What clusters show of it need not be promised any more.
-    fn reflect(&mut self, was: Option<&Known>, is: &Known) {
-        if self.promised.is_empty() {
-            return;
-        }
-        let Ok(binding) = &is.facts.binding else { return };
-        for (cluster, said) in &is.facts.reported {
-            let target = binding.clusters.iter().find(|known| known.name == *cluster);
-            let before = was.and_then(|was| was.facts.reported.get(cluster).copied()).unwrap_or_default();
-            let missing = match said.ready {
-                Some(ready) => target.map_or(0, |target| target.replicas).saturating_sub(ready),
-                None if said.healthy && !before.healthy => 0,
-                None => continue,
-            };
-            self.promised.shown(&is.meta.key, cluster, missing);
-        }
-    }
-
-    /// What was promised to a binding is free again.
-    fn withdraw(&mut self, key: &Key) {
-        let before = self.promised.withdraw(key);
-        self.freed(&before.clusters().cloned().collect::<Vec<_>>());
-    }
-
-    fn freed(&mut self, clusters: &[Arc<str>]) {
-        let freed: Vec<_> = clusters.iter().filter_map(|name| self.cluster(name)).collect();
-        self.fresh.extend(freed.into_iter().map(|cluster| (News::Room, cluster)));
     }
 
     /// Has everything been read?
@@ -319,16 +303,16 @@ impl State {
             let fleet = self.fleet();
             let Some(due) = self.is_due(&known, &fleet) else { return Some(Step::Settled(known)) };
             let asked = self.asked(&fleet, binding);
-            let assumed = asked.iter().filter_map(|cluster| {
-                let coming = self.coming(cluster).into_iter();
-                let promised: Vec<_> = coming.map(|(of, count)| wire(of, count)).collect();
-                (!promised.is_empty()).then(|| (cluster.clone(), promised))
+            let assumed = self.as_if_not_written(&key, |state| {
+                let assumed = asked.iter().filter_map(|cluster| {
+                    let coming = state.promised.to(cluster);
+                    let promised: Vec<_> = coming.map(|(of, count)| wire(of, count)).collect();
+                    (!promised.is_empty()).then(|| (cluster.clone(), promised))
+                });
+                assumed.collect()
             });
-            let question = Question {
-                about: binding.resource.clone(),
-                asks: known.facts.asks.clone(),
-                assumed: assumed.collect(),
-            };
+            let question =
+                Question { about: binding.resource.clone(), asks: known.facts.asks.clone(), assumed };
             let began = now.at;
             return Some(Step::Attempt(Box::new(Attempt { known, due, fleet, asked, question, began })));
         }
@@ -368,63 +352,34 @@ impl State {
             self.queue.done(key);
             return None;
         };
-        let answer = self.divide(&fleet.members, binding, &said);
-        let promise = SignedDuration::try_from(self.settings.promise).unwrap_or(SignedDuration::MAX);
-        let until = now.checked_add(promise).unwrap_or(Timestamp::MAX);
+        let answer = self.as_if_not_written(key, |state| state.divide(&fleet.members, binding, &said));
         // What fits nowhere leaves where it is.
         let placed = matches!(answer.failure, None | Some(divide::Failure::NoFit { .. }));
-        let before = (binding.is_workload() && placed).then(|| {
-            let sets = !binding.components.is_empty();
-            let count = |replicas: Option<i32>| if sets { 1 } else { replicas.unwrap_or(0) };
-            let is: Vec<_> = answer.clusters.iter().map(|t| (t.name.clone(), count(t.replicas))).collect();
-            let mut was = binding.clusters.clone();
-            if sets {
-                for known in &mut was {
-                    known.replicas = 1;
-                }
-            }
-            self.promised.assign(&known.meta.key, &known, &was, &is, until)
-        });
+        let before = (binding.is_workload() && placed).then(|| self.promise(&known, binding, &answer, now));
         let (answer, said) = (Arc::new(answer), said.into());
         Some(Decided { known, due, answer, said, began, before })
     }
 
     /// What would be decided, going by what estimators said.
-    pub fn divide(&self, members: &[Member], binding: &Binding, said: &[Said]) -> Answer {
+    pub fn divide(&mut self, members: &[Member], binding: &Binding, said: &[Said]) -> Answer {
         let opinions = said.iter().map(|one| (one.cluster.to_string(), one.opinion.clone())).collect();
         let estimators = [Estimator { name: estimators::NAME.into(), opinions }];
-        let promised = self.promised.clusters().map(|cluster| {
-            let coming = self.coming(cluster).into_iter();
-            (cluster.to_string(), coming.filter_map(|(of, count)| assumed(of, count)).collect())
-        });
+        for cluster in self.promised.changed() {
+            let coming = self.promised.to(&cluster);
+            let coming: Vec<_> = coming.filter_map(|(of, count)| assumed(of, count)).collect();
+            if coming.is_empty() {
+                self.assumed.remove(&*cluster);
+            } else {
+                self.assumed.insert(cluster.to_string(), coming);
+            }
+        }
         let given = Given {
             estimators: if said.is_empty() { &[] } else { &estimators },
-            assumed: promised.collect(),
+            assumed: Cow::Borrowed(&self.assumed),
             options: self.settings.divide,
             ..Given::default()
         };
         divide::divide(members, binding, &given)
-    }
-
-    /// What is on its way to a cluster. In a burst many ask for the same: they are counted together.
-    fn coming(&self, cluster: &str) -> Vec<(&Arc<Known>, i32)> {
-        let mut out: Vec<(&Arc<Known>, i32)> = Vec::new();
-        for (of, count) in self.promised.to(cluster) {
-            let asks = &of.facts.asks;
-            let mut latest = out.iter_mut().rev().take(ALIKE).filter(|_| asks.components.is_empty());
-            match latest.find(|(known, _)| known.facts.asks == *asks) {
-                Some((_, sum)) => *sum = sum.saturating_add(count),
-                None => out.push((of, count)),
-            }
-        }
-        out
-    }
-
-    /// It was not written after all.
-    pub fn take_back(&mut self, before: Option<Before<Arc<Known>>>) {
-        if let Some(before) = before {
-            self.promised.take_back(before);
-        }
     }
 
     /// What was written, as the server has it now.
@@ -443,8 +398,21 @@ impl State {
 
     /// Bindings that are ours, in order.
     pub fn ours(&self) -> impl Iterator<Item = &Arc<Known>> {
+        self.all().filter(|known| self.is_ours(&known.facts))
+    }
+
+    /// All bindings, whoever decides about them, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Known>> {
         let all = self.bindings.store().iter().chain(self.cluster_bindings.store().iter());
-        all.filter_map(|(_, _, known)| known.as_ref()).filter(|known| self.is_ours(&known.facts))
+        all.filter_map(|(_, _, known)| known.as_ref())
+    }
+
+    /// How many there are of each kind, and what is wrong with reading it.
+    pub fn kinds(&self) -> [(&'static str, usize, Option<&str>); 3] {
+        fn row<T>(of: &Informer<T>) -> (&'static str, usize, Option<&str>) {
+            (of.name(), of.count(), of.trouble().map(|(what, _)| what.as_str()))
+        }
+        [row(&self.clusters), row(&self.bindings), row(&self.cluster_bindings)]
     }
 
     /// What keeps objects from being read, by kind.

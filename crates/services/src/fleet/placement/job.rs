@@ -263,6 +263,8 @@ impl Done {
                 problem = Some("the server did not keep the decision as it was written".to_owned());
             }
         }
+        // What it was on the way is nobody's business: it would look as if somebody else had changed it.
+        self.slices.retain(|(known, _)| known.key != meta.key);
         self.slices.push((meta.clone(), read));
         problem.map_or(Ok(meta), Err)
     }

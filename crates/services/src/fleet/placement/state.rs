@@ -4,6 +4,7 @@
 //! are decided; what the watch tells of them meanwhile is only kept. When it is over, what there really is counts again:
 //! where that is not what was meant, the placement is decided anew, after a pause if a write failed.
 
+use super::Subject;
 use super::job::{Done, Job};
 use super::metrics::{Metrics, Timed};
 use super::watched::{Message, Wish};
@@ -151,11 +152,6 @@ impl State {
                 let change = self.slices.apply(event, now);
                 self.slice_changed(change);
             }
-            Message::Asked(question) => {
-                let report = self.report(&question.placement, now);
-                // Who asked may have gone.
-                let _ = question.answer.send(report);
-            }
         }
     }
 
@@ -209,7 +205,7 @@ impl State {
             return;
         }
         match slice {
-            Some(slice) => self.fleet.set_slice((**slice).clone()),
+            Some(slice) => self.fleet.set_slice(slice.clone()),
             None => self.fleet.remove_slice(key),
         }
     }
@@ -223,7 +219,7 @@ impl State {
         let mut due: Vec<Key> = self.fleet.due(now).filter(may).take(AT_ONCE + 1).cloned().collect();
         let more = room > 0 && due.len() > AT_ONCE;
         due.truncate(AT_ONCE);
-        let timed = Timed { judge: &self.judge, metrics: &self.metrics };
+        let timed = Timed::new(&self.judge, &self.metrics);
         let mut jobs = Vec::new();
         for key in due {
             if jobs.len() == room {
@@ -265,7 +261,7 @@ impl State {
         for slice in about {
             let known = self.slices.store().get(&slice).and_then(Option::as_ref);
             match known.filter(|known| still(&known.meta)) {
-                Some(known) => self.fleet.set_slice((*known.slice).clone()),
+                Some(known) => self.fleet.set_slice(known.slice.clone()),
                 None => self.fleet.remove_slice(&slice),
             }
         }
@@ -301,11 +297,33 @@ impl State {
         retries.map(|(_, retry)| retry.at).chain(self.fleet.wake().map(later)).min()
     }
 
-    fn report(&mut self, key: &Key, now: Timestamp) -> Option<Report> {
-        self.fleet.report(key, &self.judge, now)
+    /// Placements that are there, in order.
+    pub fn placements(&self) -> impl Iterator<Item = &Wish> {
+        self.placements.store().iter().filter_map(|(.., known)| known.as_ref().map(|(_, wish)| wish))
+    }
+
+    /// Which clusters are published as selected, by placement.
+    pub fn selected(&self) -> BTreeMap<Key, Vec<&str>> {
+        let mut selected = BTreeMap::<Key, Vec<&str>>::new();
+        let slices = self.slices.store().iter().filter_map(|(.., known)| known.as_ref());
+        for (owner, slice) in slices.filter_map(|known| Some((owner(&known.slice)?, &known.slice))) {
+            selected.entry(owner).or_default().extend(slice.entries.iter().map(|entry| &*entry.cluster));
+        }
+        selected
+    }
+
+    /// What would be decided now, and why.
+    pub fn report(&mut self, about: &Subject, now: Timestamp) -> Option<Report> {
+        match about {
+            Subject::There(key) => self.fleet.report(key, &self.judge, now),
+            Subject::Wished(wish) => Some(self.fleet.report_wish((**wish).clone(), &self.judge, now)),
+        }
     }
 }
 
 fn owner(slice: &Slice) -> Option<Key> {
     Some(Key::new(slice.key.namespace.clone(), slice.placement()?))
 }
+
+#[cfg(test)]
+mod tests;

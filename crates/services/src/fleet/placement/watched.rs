@@ -23,8 +23,6 @@ pub(super) enum Message {
     Scores(Event<Scored>),
     Placement(Event<Wish>),
     Decision(Event<Slice>),
-    /// Somebody wants to know why.
-    Asked(super::Question),
 }
 
 /// A cluster, and what expressions can read of it.

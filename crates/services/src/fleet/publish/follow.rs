@@ -2,9 +2,9 @@
 //!
 //! What the account must be allowed, and no more: list and watch `nodes` and `pods`; list `nodes.metrics.k8s.io`.
 
-use super::state::{Heard, Report, State};
+use super::state::{Report, State};
 use super::watched::{Message, Nodes, Pods};
-use crate::cluster::watch::Watches;
+use crate::cluster::watch::{News, Watches};
 use crate::cluster::{Access, Calls, Connection};
 use crate::sources::metrics_api::{self, Of};
 use jiff::Timestamp;
@@ -91,9 +91,9 @@ async fn gather(
         messages.recv_many(&mut batch, WAITING).await;
         let (now, mut trouble, mut due) = (Timestamp::now(), false, false);
         for message in batch.drain(..) {
-            let heard = state.take(message, now);
-            trouble |= heard == Heard::Trouble;
-            due |= heard == Heard::Measured;
+            // An answer of the metrics API, good or bad: time to sum up.
+            due |= matches!(message, Message::Measured(_));
+            trouble |= state.take(message, now) == News::Trouble;
         }
         measured |= due;
         let first = !reported && measured && state.is_whole();

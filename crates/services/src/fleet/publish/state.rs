@@ -1,6 +1,7 @@
 //! What do all events together say of a member? Messages go in, a report comes out; nothing waits here.
 
 use super::watched::{Message, Nodes, Pods};
+use crate::cluster::watch::News;
 use crate::cluster::{Event, Informer, Watched};
 use crate::sources::metrics_api::Measurements;
 use jiff::{SignedDuration, Timestamp};
@@ -20,18 +21,6 @@ pub(super) struct Report {
     pub problem: Option<String>,
     /// What has been read, such as `3 nodes, 20 pods`.
     pub read: String,
-}
-
-/// What a message was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    Change,
-    /// A list is complete.
-    Listed,
-    /// Something is wrong.
-    Trouble,
-    /// An answer of the metrics API, good or bad: time to sum up.
-    Measured,
 }
 
 /// Everything known of a member, for the one task that follows it.
@@ -67,22 +56,22 @@ impl State {
         self.unreachable = problem;
     }
 
-    /// Takes one message in.
-    pub fn take(&mut self, message: Message, now: Timestamp) -> Heard {
+    /// Takes one message in; says what it was.
+    pub fn take(&mut self, message: Message, now: Timestamp) -> News {
         match message {
             Message::Node(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 self.take_node(event, now);
-                heard
+                news
             }
             Message::Pod(event) => {
-                let heard = heard(&event);
+                let news = event.news();
                 self.take_pod(event, now);
-                heard
+                news
             }
             Message::Measured(measurements) => {
                 self.take_samples(measurements, now);
-                Heard::Measured
+                News::Change
             }
         }
     }
@@ -175,13 +164,5 @@ impl State {
         let silent = informers.iter().filter_map(|one| Some((one.name(), now.duration_since(one.heard()?))));
         let (name, silent) = silent.max_by_key(|(_, silent)| *silent)?;
         (silent > SILENT).then(|| format!("nothing heard of {name} for {} s", silent.as_secs()))
-    }
-}
-
-fn heard<T>(event: &Event<T>) -> Heard {
-    match event {
-        Event::Listed(_) => Heard::Listed,
-        Event::Failed(_) | Event::Forbidden(_) => Heard::Trouble,
-        _ => Heard::Change,
     }
 }

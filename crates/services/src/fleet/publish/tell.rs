@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 /// By what was written, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByObject {
     pub object: &'static str,
     /// `first`, `changed` or `renewal`.
@@ -21,7 +21,7 @@ pub struct ByObject {
 }
 
 /// By what could not be written, and why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByOutcome {
     pub object: &'static str,
     /// `missing`, `foreign`, `conflict`, `forbidden`, `unreachable`, `not_leading` or `refused`.
@@ -29,7 +29,7 @@ pub struct ByOutcome {
 }
 
 /// By member.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ByCluster {
     pub cluster: String,
 }
@@ -52,7 +52,7 @@ pub struct Metrics {
 impl Metrics {
     pub(super) fn register(&self, ctx: &Ctx, calls: &Calls) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_publish");
+            let mut own = registry.below("loadline_publish");
             own.register("writes", "Objects written in the hub, and why", self.writes.clone());
             own.register("failures", "Objects that could not be written, and why not", self.failures.clone());
             own.register("spared", "Summaries in which nothing was worth a write", self.spared.clone());
@@ -68,8 +68,8 @@ impl Metrics {
                 "1 where the hub has no scores of a member that hold",
                 self.expired.clone(),
             );
-            let members = registry.sub_registry_with_prefix("loadline_publish_member");
-            members.register_collector(Box::new(calls.clone()));
+            let mut members = registry.below("loadline_publish_member");
+            members.register_collector(calls, &Calls::LABELS);
         });
     }
 }

@@ -9,14 +9,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Asked {
     verb: &'static str,
     /// The status; `error` for 200 with an `Error` in it.
     code: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
     verb: &'static str,
 }
@@ -44,7 +44,7 @@ impl Default for Metrics {
 impl Metrics {
     pub fn register(&self, ctx: &Ctx) {
         ctx.metrics.register(|registry| {
-            let own = registry.sub_registry_with_prefix("loadline_extender");
+            let mut own = registry.below("loadline_extender");
             own.register("requests", "Questions of another scheduler, answered", self.requests.clone());
             own.register(
                 "request_duration_seconds",

@@ -20,7 +20,7 @@ impl State {
     }
 
     /// Answers a question; one that nobody waits for any more is answered in vain.
-    pub fn answer(&mut self, ask: Ask, now: Now) {
+    pub(in crate::scheduler) fn answer(&mut self, ask: Ask, now: Now) {
         let ready = self.is_ready();
         match ask {
             Ask::Filter { pod, names, keep, reserve_for, reply } => {
@@ -67,7 +67,8 @@ impl State {
     }
 
     fn asked(&mut self, pod: Pod, names: &Names) -> (Arc<PodView>, Vec<Option<NodeId>>) {
-        (self.look_at(pod), self.cluster.candidates(names.iter()))
+        let view = self.look_at(pod);
+        (self.cluster.succeeding(&view), self.cluster.candidates(names.iter()))
     }
 
     /// The nodes the pod could go to once the victims have left them.

@@ -1,10 +1,11 @@
 mod lines;
+mod moved;
 mod volumes;
 
 use super::*;
 use crate::cluster::Watched;
 use crate::cluster::testing::meta;
-use crate::scheduler::watched::{AdviceMessage, Nodes, Pods, ReplicaSets, Services, StorageMessage};
+use crate::scheduler::watched::{AdviceMessage, Budgets, Nodes, Pods, ReplicaSets, Services, StorageMessage};
 use crate::sources::metrics_api::Measured;
 use loadline_api::json::Tree;
 use loadline_api::node::COOLING;
@@ -166,7 +167,7 @@ fn actions(state: &mut State) -> Vec<(String, Action)> {
     let short = |action: &Action| match action {
         Action::Bind { pod, node, .. } => format!("{} to {node}", pod.meta.key.name),
         Action::Provide { pod, writes, .. } => format!("{}: {} writes", pod.meta.key.name, writes.len()),
-        Action::Refuse { pod, why, .. } => format!("{}: {why}", pod.meta.key.name),
+        Action::Refuse { pod, why, .. } => format!("{}: {}", pod.meta.key.name, why.text),
         Action::Preempt { pod, node, victims, .. } => {
             let victims: Vec<&str> = victims.iter().map(|victim| &*victim.key.name).collect();
             format!("{} in place of {} on {node}", pod.meta.key.name, victims.join(", "))
@@ -298,6 +299,46 @@ async fn only_pods_that_are_free_and_ours_are_given_a_node() {
         let mut state = state(&[node("n1", "8")], &[pod("a", 1, more)]);
         assert_eq!(!words(&mut state).is_empty(), expected, "{why}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn gated_pods_are_counted_until_they_are_let_go_or_gone_and_only_ours() {
+    let gated = |name: &str, revision, scheduler: &str| {
+        let gates = json!({"spec": {"schedulerName": scheduler, "schedulingGates": [{"name": "g"}]}});
+        pod(name, revision, gates)
+    };
+    let pods = [gated("a", 1, "loadline"), gated("b", 1, "loadline"), gated("c", 1, "another")];
+    let mut state = state(&[node("n1", "8")], &pods);
+    assert_eq!(state.queues(), [0, 0, 0, 2]);
+    state.take(set_pod(&pods[0]), now(0));
+    assert_eq!(state.queues(), [0, 0, 0, 2], "told again, counted once");
+    state.take(set_pod(&pod("a", 2, json!({"spec": {"schedulerName": "loadline"}}))), now(0));
+    assert_eq!(state.queues(), [1, 0, 0, 1]);
+    state.take(delete_pod(&pods[1]), now(0));
+    assert_eq!(state.queues(), [1, 0, 0, 0]);
+    state.configure(&configuration(vec![SchedulerProfile::new("another", None)]), now(1));
+    assert_eq!(state.queues(), [0, 0, 0, 1], "now it is ours, and a is not");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_goes_lets_those_try_again_who_wait_for_a_victim() {
+    let budget = json!({"metadata": {"name": "keep", "namespace": "default", "uid": "keep", "resourceVersion": "1"},
+        "spec": {"selector": {}}, "status": {"disruptionsAllowed": 0}});
+    let set =
+        |budget: &Value| Message::Budget(Event::Applied(meta(budget), Budgets::read(&Tree::from(budget))));
+    let important = json!({"spec": {"priority": 1000}});
+    let pods = vec![pod("lesser", 1, on("n1")), pod("important", 2, important)];
+    let mut state = state_that(None, &[node("n1", "1")], &pods);
+    state.take(set(&budget), now(0));
+    let Some((_, Action::Preempt { pod: held, helps, .. })) = actions(&mut state).pop() else {
+        panic!("with nobody else to go, it is asked for all the same")
+    };
+    state.done(Outcome::Refused { pod: held, helps }, now(0));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    state.take(set(&budget), now(1));
+    assert_eq!(words(&mut state), Vec::<String>::new(), "the same again is no news");
+    state.take(Message::Budget(Event::Deleted(meta(&budget))), now(1));
+    assert_eq!(words(&mut state), ["important in place of lesser on n1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -601,10 +642,30 @@ async fn when_every_node_is_over_its_line_the_least_bad_is_taken_after_a_while_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn many_that_wait_are_not_all_told_again_whenever_the_words_change() {
+    let told = |words: Option<&str>| {
+        let condition =
+            words.map(|message| json!({"type": "PodScheduled", "status": "False", "message": message}));
+        json!({"spec": {"nodeSelector": {"there": "is none"}}, "status": {"conditions": Vec::from_iter(condition)}})
+    };
+    let now = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.";
+    for (before, expected, why) in [
+        (None, 150, "the first time all are told"),
+        (Some(now), 0, "the same words are no news"),
+        (Some("0/2 nodes are available"), 100, "others are, for so many at a time"),
+    ] {
+        let pods: Vec<Value> = (0..150).map(|i| pod(&format!("p{i}"), 1, told(before))).collect();
+        let all = actions(&mut state(&[node("n1", "8")], &pods));
+        assert!(all.len() == 150 && all.iter().all(|(words, _)| words.ends_with(now)), "{:?}", all.first());
+        assert_eq!(all.iter().filter(|(_, action)| action.is_news()).count(), expected, "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_tried_is_counted_from_when_the_pod_came() {
     let mut state =
         half_used(vec![SchedulerProfile::new("strict", Some(line(0.6)))], &[asking("a", "strict")]);
-    assert_eq!(state.queues(), [1, 0, 0]);
+    assert_eq!(state.queues(), [1, 0, 0, 0]);
     tokio::time::advance(Duration::from_secs(3)).await;
     let action = state.next(now(3)).expect("refused");
     let (action, attempt) = state.attempt(action, now(3));
@@ -612,9 +673,9 @@ async fn what_is_tried_is_counted_from_when_the_pod_came() {
     assert_eq!(attempt.began - attempt.queued, Duration::from_secs(3));
     let Action::Refuse { pod, helps, .. } = action else { panic!("5 + 2 is over 6") };
     state.done(Outcome::Refused { pod, helps }, now(3));
-    assert_eq!((state.queues(), state.held()), ([0, 0, 1], [1, 1, 0]));
+    assert_eq!((state.queues(), state.held()), ([0, 0, 1, 0], [1, 1, 0]));
     state.queue.requeue(Helps::ANY, Instant::now());
-    assert_eq!(state.queues(), [0, 1, 0], "helped, and in its pause still: in one queue only");
+    assert_eq!(state.queues(), [0, 1, 0, 0], "helped, and in its pause still: in one queue only");
 }
 
 #[tokio::test(start_paused = true)]
@@ -649,6 +710,17 @@ async fn what_was_decided_is_remembered_and_what_would_be_now_is_worked_out() {
         (&json!([]), &json!(1)),
         "none was asked for"
     );
+
+    // By the rules of the scheduler it asks for, also when it is on a node: 5 + 2 + 2 is over 6 and not over 9.5.
+    let lenient = SchedulerProfile::new("lenient", Some(line(0.95)));
+    let profiles = vec![SchedulerProfile::new("strict", Some(line(0.6))), lenient];
+    for (scheduler, another) in [("strict", json!(null)), ("lenient", json!("n1"))] {
+        let mut placed = asking("b", scheduler);
+        placed["spec"]["nodeName"] = json!("n1");
+        let mut state = half_used(profiles.clone(), &[placed]);
+        let said = state.explain(&key("b"), 10, now(1)).expect("it is there");
+        assert_eq!(said["now"]["node"], another, "{scheduler}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -330,7 +330,8 @@ impl State {
         };
         tracing::warn!(pod = %pod.meta.key, %node, why, "volumes did not come");
         self.cluster.unreserve(&uid);
-        Some(Action::Refuse { pod, why: format!("binding volumes: {why}"), helps: Helps::ANY })
+        let why = self.retellings.why(&pod, format!("binding volumes: {why}"), now);
+        Some(Action::Refuse { pod, why, helps: Helps::ANY })
     }
 }
 

@@ -161,38 +161,90 @@ impl Client {
     /// # Errors
     /// When there is none in time, or it is not one that Prometheus gives.
     pub async fn query(&self, query: &str, within: Duration) -> Result<Bytes, String> {
+        self.ask("query", &[("query", query)], within).await.map_err(|trouble| trouble.to_string())
+    }
+
+    /// The answer to a query over some time, whatever it says.
+    ///
+    /// # Errors
+    /// When there is none in time, or it is too large, or not one that Prometheus gives.
+    pub async fn query_range(&self, query: &str, range: Range, within: Duration) -> Result<Bytes, Trouble> {
+        let Range { first, last, step } = range;
+        let (first, last, step) = (first.to_string(), last.to_string(), step.to_string());
+        let asked = [("query", query), ("start", &first), ("end", &last), ("step", &step)];
+        self.ask("query_range", &asked, within).await
+    }
+
+    /// What it says of itself at a path below `/api/v1`, such as `status/config`.
+    ///
+    /// # Errors
+    /// When there is no answer in time, or it is not one that Prometheus gives.
+    pub async fn get(&self, what: &str, within: Duration) -> Result<Bytes, String> {
+        let answer = self.send(Method::GET, what, &[], within).await;
+        answer.map_err(|trouble| trouble.to_string())
+    }
+
+    async fn ask(&self, what: &str, asked: &[(&str, &str)], within: Duration) -> Result<Bytes, Trouble> {
+        self.send(Method::POST, what, asked, within).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        what: &str,
+        asked: &[(&str, &str)],
+        within: Duration,
+    ) -> Result<Bytes, Trouble> {
         let address = &self.target.address;
-        let asked = async {
-            let body = form_urlencoded::Serializer::new(String::new()).append_pair("query", query).finish();
-            let uri = format!("{}/api/v1/query", address.to_string().trim_end_matches('/'));
+        let other = |why: String| Trouble::Other(format!("{address}: {why}"));
+        let answer = async {
+            let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(asked).finish();
+            let uri = format!("{}/api/v1/{what}", address.to_string().trim_end_matches('/'));
             let mut request = Request::builder()
-                .method(Method::POST)
+                .method(method)
                 .uri(uri)
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .header(ACCEPT, "application/json");
-            if let Some(value) = self.target.authorization().await? {
+            if let Some(value) = self.target.authorization().await.map_err(other)? {
                 request = request.header(AUTHORIZATION, value);
             }
             for (name, value) in &self.target.headers.0 {
                 request = request.header(name, value);
             }
-            let request = request.body(Full::from(body)).map_err(|error| error.to_string())?;
-            let answer = self.http.request(request).await.map_err(|error| chain(&error))?;
+            let request = request.body(Full::from(body)).map_err(|error| other(error.to_string()))?;
+            let answer = self.http.request(request).await.map_err(|error| other(chain(&error)))?;
             let status = answer.status();
             let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(|error| {
                 if error.is::<http_body_util::LengthLimitError>() {
-                    format!("the answer is larger than {} MiB", LARGEST >> 20)
+                    Trouble::TooMuch(format!("{address}: the answer is larger than {} MiB", LARGEST >> 20))
                 } else {
-                    error.to_string()
+                    other(error.to_string())
                 }
             })?;
-            judged(status, body.to_bytes())
+            judged(status, body.to_bytes()).map_err(other)
         };
-        match timeout(within, asked).await {
-            Ok(answer) => answer.map_err(|why| format!("{address}: {why}")),
-            Err(_) => Err(format!("{address}: no answer within {} s", within.as_secs_f32())),
-        }
+        timeout(within, answer).await.unwrap_or_else(|_| {
+            Err(Trouble::TooMuch(format!("{address}: no answer within {} s", within.as_secs_f32())))
+        })
     }
+}
+
+/// The moments a query is answered for, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub first: i64,
+    pub last: i64,
+    pub step: i64,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// It is too large, or takes too long: less may be answered.
+    #[error("{0}")]
+    TooMuch(String),
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Prometheus answers with 400, 422 and 503, too, and says why in JSON; anything else says nothing of use.

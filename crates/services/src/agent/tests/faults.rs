@@ -1,0 +1,191 @@
+//! What gets in the way of an agent: an API server that is away or loses answers, a runtime that answers late, the agent's own end.
+
+use super::*;
+use loadline_apiserver::fault::{Action, Rule};
+
+const EVICTIONS: &str = "/api/v1/namespaces/*/pods/*/eviction";
+
+/// 62 %; then 92 % and daemons, which is over 85 % by so much that one pod has to go: `a`, which uses most.
+async fn overrun(stage: &mut Stage) {
+    stage.ask_for(only_evict()).await;
+    stage.run("shop", 29, false).await;
+    for (name, percent) in [("a", 12), ("b", 11), ("c", 10)] {
+        stage.run(name, percent, true).await;
+    }
+    for _ in 0..4 {
+        assert!(stage.cycle().await.is_empty(), "62 %; the agent has just started");
+    }
+    stage.wants("shop", 59);
+}
+
+impl Stage {
+    /// Pods that were told to go, and are still there.
+    async fn leaving(&self) -> Vec<String> {
+        let pods: Api<core::Pod> = Api::default_namespaced(self.client.clone());
+        let all = pods.list(&ListParams::default()).await.expect("pods are listed").items;
+        let leaving = all.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_some());
+        leaving.filter_map(|pod| pod.metadata.name).collect()
+    }
+
+    /// Waits until it is known that a pod was told to go.
+    async fn until_leaving(&mut self, name: &str) {
+        let key = Key::new("default", name);
+        self.until("it is told to go", |state| {
+            state.pod(&key).is_none_or(|(_, pod)| pod.pod.deleted.is_some())
+        })
+        .await;
+    }
+
+    /// Another agent comes, and finds the journal in that folder.
+    async fn restart_from(&mut self, folder: &std::path::Path) {
+        // The lock of the one that is gone goes with it.
+        self.agent.journal = None;
+        self.restart().await;
+        let mut journal = Journal::open(folder, NODE).expect("it can be had").expect("nobody has it");
+        if let Left::State(left) = journal.read().expect("it can be read") {
+            self.state.remember(NODE, left, self.now);
+        }
+        self.agent.journal = Some(journal);
+    }
+}
+
+#[tokio::test]
+async fn while_the_api_server_is_away_throttling_goes_on_and_evictions_wait() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(rules()).await;
+    stage.run("shop", 25, false).await;
+    for name in ["a", "b", "c"] {
+        stage.run(name, 10, true).await;
+    }
+    for _ in 0..4 {
+        assert!(stage.cycle().await.is_empty());
+    }
+    stage.faults.disconnect();
+    stage.wants("shop", 72);
+    let mut told = Vec::new();
+    for _ in 0..8 {
+        told.extend(stage.cycle().await);
+    }
+    assert_eq!(stage.quotas().await["a"], Some(5), "down to what it requests: {told:?}");
+    assert!(!told.iter().any(|line| line.contains("evicted") || line.contains("closed")), "{told:?}");
+    assert_eq!(stage.asked(), [], "who could not be asked is not remembered as gone");
+    assert_eq!(stage.agent.metrics.evicted.get(), 0);
+
+    stage.faults.reconnect();
+    let told = stage.cycle().await;
+    assert_eq!(told.iter().filter(|line| line.contains("evicted")).count(), 1, "5 % are enough: {told:?}");
+    assert!(stage.says().await.0, "and the node is marked");
+}
+
+#[tokio::test]
+async fn an_eviction_whose_answer_is_lost_is_not_asked_for_of_another() {
+    let mut stage = Stage::new().await;
+    overrun(&mut stage).await;
+    stage.faults.add(Rule::new(Action::DropAnswer).path(EVICTIONS).first(1));
+    stage.cycle().await;
+    assert_eq!(
+        (stage.leaving().await, stage.asked()),
+        (vec!["a".to_owned()], vec![]),
+        "it goes, unknown to us"
+    );
+    stage.until_leaving("a").await;
+    for _ in 0..5 {
+        let told = stage.cycle().await;
+        assert!(!told.iter().any(|line| line.contains("evicted")), "{told:?}");
+    }
+    assert_eq!(stage.leaving().await, ["a"], "nobody went instead");
+}
+
+#[tokio::test]
+async fn an_agent_killed_while_it_evicts_asks_nobody_twice_and_nobody_instead() {
+    for arrives in [false, true] {
+        let mut stage = Stage::new().await;
+        let folder = tempfile::tempdir().expect("a folder");
+        stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+        overrun(&mut stage).await;
+        stage.faults.add(Rule::new(Action::Delay(Duration::from_hours(1))).path(EVICTIONS));
+        stage.now += SignedDuration::from_secs(2);
+        let faults = stage.faults.clone();
+        let asks = async {
+            while !faults.log().iter().any(|fault| fault.path.ends_with("/eviction")) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            () = stage.agent.cycle(&mut stage.state, stage.now) => panic!("it cannot end"),
+            asked = tokio::time::timeout(PATIENCE, asks) => asked.expect("it asks"),
+        }
+        stage.faults.clear();
+        if arrives {
+            // What it had sent gets there after its end.
+            let (meta, _) = stage.state.pod(&Key::new("default", "a")).expect("it runs").clone();
+            stage.writer.evict(&meta, Some(5)).await.expect("there is no budget");
+        }
+        stage.restart_from(folder.path()).await;
+        let written_down = [("default/a".to_owned(), Reply::Granted)];
+        assert_eq!(stage.asked(), written_down, "before it was asked, as if it had been granted");
+        // 5 s of its own and 30 s more: so long it counts as on its way out. If it was told, the API server's time counts.
+        let cycles = if arrives { 10 } else { 17 };
+        for _ in 0..cycles {
+            let told = stage.cycle().await;
+            assert!(!told.iter().any(|line| line.contains("evicted")), "arrives: {arrives}: {told:?}");
+        }
+        assert_eq!(stage.leaving().await.len(), usize::from(arrives));
+        if !arrives {
+            stage.cycle().await;
+            assert_eq!(stage.leaving().await, ["a"], "it was never asked, so it is now");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_arrives_after_everything_was_given_back_is_undone() {
+    let mut stage = Stage::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    stage.ask_for(rules()).await;
+    stage.run("shop", 72, false).await;
+    stage.run("a", 10, true).await;
+    stage.host.is_mute.store(true, Relaxed);
+    stage.cycle().await;
+    stage.cycle().await;
+    assert_eq!(stage.host.on_the_way.lock().expect("nobody panicked").len(), 1, "asked, and not answered");
+    stage.wants("shop", 20);
+    stage.host.is_mute.store(false, Relaxed);
+    for _ in 0..3 {
+        stage.cycle().await;
+    }
+    assert_eq!((stage.quotas().await["a"], stage.state.throttled()), (Some(10), 0), "it has everything");
+
+    // An hour of load and another agent later it would be too late; a few seconds are not.
+    stage.restart_from(folder.path()).await;
+    assert_eq!(stage.state.throttled(), 0, "nothing is taken");
+    stage.host.arrive();
+    assert_eq!(stage.quotas().await["a"], Some(6), "what was asked for long ago is done now");
+    for _ in 0..3 {
+        stage.cycle().await;
+    }
+    assert_eq!((stage.quotas().await["a"], stage.state.throttled()), (Some(10), 0), "and undone, in steps");
+    for _ in 0..62 {
+        stage.cycle().await;
+    }
+    assert!(!stage.state.remembers(), "two minutes later it is forgotten");
+}
+
+#[tokio::test]
+async fn what_is_taken_beyond_the_gap_follows_what_acts_released_if_asked_for() {
+    for tune in [false, true] {
+        let mut stage = Stage::new().await;
+        stage.agent.tune = tune;
+        stage.ask_for(rules()).await;
+        stage.run("shop", 66, false).await;
+        stage.run("a", 10, true).await;
+        let uid = stage.uid("a");
+        stage.host.lock().get_mut(&uid).expect("it runs").is_free = true;
+        let before = stage.agent.planning.excess;
+        for _ in 0..4 {
+            stage.cycle().await;
+        }
+        assert_eq!(stage.agent.planning.excess > before, tune, "nothing was released of what was expected");
+    }
+}

@@ -1,0 +1,440 @@
+//! Moving pods away from nodes over their line, on the in-memory API server, with its faults.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use loadline_api::node::COOLING;
+use loadline_api::rebalance::{MOVED, moved};
+use loadline_apiserver::ApiServer;
+use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
+use loadline_apiserver::metrics::Sample;
+use loadline_core::rebalance::{Closing, SWITCH, Settings};
+use loadline_services::Ctx;
+use loadline_services::cluster::Access;
+use loadline_services::rebalance::{self, KEY, Last, Metrics, Mode, Options};
+use loadline_services::reload::Source;
+use loadline_services::sources::metrics_api;
+use serde_json::{Value, from_value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tower::Layer as _;
+
+/// Generous: a busy machine must not fail a test.
+const PATIENCE: Duration = Duration::from_mins(3);
+const OFTEN: Duration = Duration::from_millis(100);
+const EVICTIONS: &str = "/api/v1/namespaces/*/pods/*/eviction";
+
+/// A cluster in memory: nodes of ten cores, 6.5 of which may be used, and pods that use what their label says.
+struct World {
+    server: ApiServer,
+    client: Client,
+    faults: Faults,
+    meter: JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.meter.abort();
+    }
+}
+
+impl World {
+    /// With nodes, and pods on them that use so many thousandths of a core; a pod's name begins with its workload's.
+    async fn new(nodes: &[&str], pods: &[(&str, &str, i64)], faults: Faults) -> Self {
+        let server = ApiServer::default();
+        let client = Client::new(server.clone(), "default");
+        let has = json!({"cpu": "10", "memory": "32Gi", "pods": "110"});
+        for name in nodes {
+            let node = json!({"metadata": {"name": name}, "status": {"capacity": has, "allocatable": has}});
+            let all: Api<Node> = Api::all(client.clone());
+            all.create(&PostParams::default(), &from_value(node).unwrap()).await.unwrap();
+        }
+        let mut sets: BTreeMap<String, String> = BTreeMap::new();
+        for (name, node, cpu) in pods {
+            let app = name.split('-').next().unwrap_or(name).to_owned();
+            if !sets.contains_key(&app) {
+                sets.insert(app.clone(), set(&client, &app).await);
+            }
+            pod(&client, name, node, *cpu, &app, &sets[&app]).await;
+        }
+        let meter = tokio::spawn(meter(
+            server.clone(),
+            client.clone(),
+            nodes.iter().map(ToString::to_string).collect(),
+        ));
+        Self { server, client, faults, meter }
+    }
+
+    fn start(&self, mode: Mode) -> Running {
+        self.start_with(mode, Closing::Mark, Duration::from_mins(10))
+    }
+
+    /// Marks or taints nodes that gave up pods, for so long.
+    fn start_with(&self, mode: Mode, closing: Closing, cooling: Duration) -> Running {
+        let rough = Client::new(self.faults.layer(self.server.clone()), "default");
+        let settings = Settings {
+            over_for: SignedDuration::from_secs(2),
+            warm_up: SignedDuration::ZERO,
+            closing,
+            ..Settings::default()
+        };
+        let options = Options {
+            settings: Source::Fixed(Box::new(settings)),
+            mode,
+            cooling,
+            measure: metrics_api::Options { every: OFTEN, ..metrics_api::Options::default() },
+            ..Options::new(Access::Client(rough))
+        };
+        let (last, metrics, stop) = (options.last.clone(), options.metrics.clone(), CancellationToken::new());
+        let ctx = Ctx::new("test", stop.clone());
+        let task = tokio::spawn(async move { rebalance::run(ctx, options).await.unwrap() });
+        Running { last, metrics, stop, task }
+    }
+
+    async fn pods(&self) -> Vec<String> {
+        let all: Api<Pod> = Api::default_namespaced(self.client.clone());
+        let all = all.list(&ListParams::default()).await.unwrap();
+        all.items.into_iter().map(|pod| pod.metadata.name.unwrap()).collect()
+    }
+
+    /// The taints of a node, as `key=value:effect`.
+    async fn taints(&self, node: &str) -> Vec<String> {
+        let all: Api<Node> = Api::all(self.client.clone());
+        let taints = all.get(node).await.unwrap().spec.and_then(|spec| spec.taints).unwrap_or_default();
+        let said = |taint: k8s_openapi::api::core::v1::Taint| {
+            format!("{}={}:{}", taint.key, taint.value.unwrap_or_default(), taint.effect)
+        };
+        taints.into_iter().map(said).collect()
+    }
+
+    /// Somebody puts a taint on a node.
+    async fn taint(&self, node: &str, key: &str) {
+        let all: Api<Node> = Api::all(self.client.clone());
+        let taints = json!({"spec": {"taints": [{"key": key, "value": "x", "effect": "PreferNoSchedule"}]}});
+        all.patch(node, &PatchParams::default(), &Patch::Merge(&taints)).await.unwrap();
+    }
+
+    async fn annotation(&self, node: &str, name: &str) -> Option<String> {
+        let all: Api<Node> = Api::all(self.client.clone());
+        all.get(node).await.unwrap().metadata.annotations?.remove(name)
+    }
+
+    /// How many requests to evict arrived, or were hit on the way.
+    fn injected(&self) -> usize {
+        self.faults.log().len()
+    }
+
+    async fn until<F: Future<Output = bool>>(&self, what: &str, holds: impl Fn() -> F) {
+        let look = async {
+            while !holds().await {
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("never: {what}"));
+    }
+}
+
+/// One that runs.
+struct Running {
+    last: Last,
+    metrics: Metrics,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    async fn end(self) {
+        self.stop.cancel();
+        timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
+    }
+
+    /// Killed, in the middle of whatever it does.
+    async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    /// Waits until the last plan is like that.
+    async fn planned(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let look = async {
+            loop {
+                if let Some(plan) = self.last.get().filter(|plan| is(plan)) {
+                    return Value::clone(&plan);
+                }
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("never: {what}; {:?}", self.last.get()))
+    }
+
+    /// Waits for so many more plans.
+    async fn plans(&self, more: u64) {
+        let from = self.metrics.plans.get();
+        let look = async {
+            while self.metrics.plans.get() < from + more {
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        timeout(PATIENCE, look).await.expect("it goes on planning");
+    }
+}
+
+async fn set(client: &Client, app: &str) -> String {
+    let labels = json!({"app": app});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "i"}]}});
+    let object = json!({"metadata": {"name": app}, "spec": {"selector": {"matchLabels": labels}, "template": template}});
+    let all: Api<ReplicaSet> = Api::default_namespaced(client.clone());
+    all.create(&PostParams::default(), &from_value(object).unwrap()).await.unwrap().metadata.uid.unwrap()
+}
+
+/// A pod that has run for an hour, and is gone as soon as it is asked to.
+async fn pod(client: &Client, name: &str, node: &str, cpu: i64, app: &str, set: &str) {
+    let all: Api<Pod> = Api::default_namespaced(client.clone());
+    let owner =
+        json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": set, "controller": true}]);
+    let object = json!({
+        "metadata": {"name": name, "labels": {"app": app, "uses": cpu.to_string()}, "ownerReferences": owner},
+        "spec": {"nodeName": node, "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "i",
+            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]},
+    });
+    all.create(&PostParams::default(), &from_value(object).unwrap()).await.unwrap();
+    let since = text(Timestamp::now() - SignedDuration::from_hours(1));
+    let status = json!({"status": {"phase": "Running", "startTime": since,
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "main", "image": "i", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"running": {"startedAt": since}}}]}});
+    all.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+}
+
+fn text(at: Timestamp) -> String {
+    loadline_api::time::text(at)
+}
+
+/// Nodes use what their pods use, all the time.
+async fn meter(server: ApiServer, client: Client, nodes: Vec<String>) {
+    let all: Api<Pod> = Api::default_namespaced(client);
+    loop {
+        let pods = all.list(&ListParams::default()).await.unwrap();
+        let sample = Sample { at: Timestamp::now(), window: Duration::from_secs(1) };
+        let mut sums: BTreeMap<String, i64> = nodes.iter().map(|node| (node.clone(), 0)).collect();
+        for pod in pods.items {
+            let (name, labels) = (pod.metadata.name.unwrap(), pod.metadata.labels.unwrap_or_default());
+            let Some(cpu) = labels.get("uses").and_then(|uses| uses.parse::<i64>().ok()) else { continue };
+            let usage = BTreeMap::from([("cpu".into(), format!("{cpu}m")), ("memory".into(), "64Mi".into())]);
+            server.set_pod_metrics("default", &name, &[("main".to_owned(), usage)].into(), sample);
+            if let Some(sum) = pod.spec.and_then(|spec| spec.node_name).and_then(|node| sums.get_mut(&node)) {
+                *sum += cpu;
+            }
+        }
+        for (node, cpu) in sums {
+            let usage = BTreeMap::from([("cpu".into(), format!("{cpu}m")), ("memory".into(), "1Gi".into())]);
+            server.set_node_metrics(&node, &usage, sample);
+        }
+        tokio::time::sleep(OFTEN * 3).await;
+    }
+}
+
+/// 8 cores on n1, of which 6.5 may be used: 1.6 closes the gap alone.
+const HOT: &[(&str, &str, i64)] =
+    &[("a-1", "n1", 1600), ("b-1", "n1", 2400), ("c-1", "n1", 4000), ("d-1", "n2", 2000)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_preview_it_says_what_it_would_do_and_writes_nothing() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let running = world.start(Mode::Preview);
+    let plan = running.planned("a move", |plan| plan["moves"][0]["pod"] == "default/a-1").await;
+    assert_eq!(plan["moves"][0]["to"], "n2");
+    assert_eq!(plan["moves"][0]["gap"]["cpu"], "1500m", "8 − 10 × 0.65");
+    running.plans(3).await;
+    assert_eq!(world.pods().await.len(), HOT.len());
+    assert_eq!(world.annotation("n1", MOVED).await, None);
+    let events: Api<Event> = Api::all(world.client.clone());
+    assert!(events.list(&ListParams::default()).await.unwrap().items.is_empty());
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_over_its_line_gives_up_one_pod_and_is_left_alone_for_a_while() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let running = world.start(Mode::Act);
+    world.until("the pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    running.planned("the node has cooled", |plan| plan["nodes"].as_array().is_some_and(Vec::is_empty)).await;
+    running.plans(5).await;
+    assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"], "one was enough");
+
+    let said = world.annotation("n1", MOVED).await.expect("the node says what was moved");
+    let said = moved("n1", &said);
+    assert_eq!(said.len(), 1);
+    assert_eq!((said[0].pod.to_string(), &*said[0].to), ("default/a-1".to_owned(), "n2"));
+    let until: Timestamp = world.annotation("n1", COOLING).await.expect("a mark").parse().unwrap();
+    assert!(until > Timestamp::now() + SignedDuration::from_mins(5));
+
+    let events: Api<Event> = Api::all(world.client.clone());
+    let told = || async {
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        let ours = all.iter().filter(|event| event.reason.as_deref() == Some("Rebalanced"));
+        let kinds: Vec<_> = ours.filter_map(|event| event.regarding.clone()?.kind).collect();
+        kinds.contains(&"Pod".to_owned()) && kinds.contains(&"Node".to_owned())
+    };
+    world.until("both are told", told).await;
+    let relief = async || {
+        let of = loadline_services::rebalance::Because { resource: "cpu" };
+        running.metrics.measured.get_or_create(&of).get()
+    };
+    world.until("what that took off was measured", || async { (relief().await - 1.6).abs() < 1e-6 }).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_the_server_does_not_let_go_stays_and_the_next_one_goes() {
+    let refuse = Rule::new(Action::Answer(Answer::TooManyRequests { retry_after: 1 }));
+    let faults = Faults::seeded(1).with(refuse.verb("create").path(EVICTIONS).first(1));
+    let world = World::new(&["n1", "n2"], HOT, faults).await;
+    let running = world.start(Mode::Act);
+    world.until("the next one goes", || async { !world.pods().await.contains(&"b-1".to_owned()) }).await;
+    running.planned("the node has cooled", |plan| plan["nodes"].as_array().is_some_and(Vec::is_empty)).await;
+    running.plans(3).await;
+    assert_eq!(world.pods().await, ["a-1", "c-1", "d-1"], "2.4 is the next that closes a gap of 1.5 alone");
+    assert_eq!(running.metrics.refused.get(), 1);
+    let said = moved("n1", &world.annotation("n1", MOVED).await.unwrap());
+    let pods: Vec<_> = said.iter().map(|one| one.pod.to_string()).collect();
+    assert_eq!(pods, ["default/b-1"], "only what happened is said");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disruption_budget_is_kept_and_another_pod_goes() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(world.client.clone());
+    let budget = json!({"metadata": {"name": "a"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
+    budgets.create(&PostParams::default(), &from_value(budget).unwrap()).await.unwrap();
+    let status = json!({"status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
+    budgets.patch_status("a", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let running = world.start(Mode::Act);
+    world.until("another one goes", || async { !world.pods().await.contains(&"b-1".to_owned()) }).await;
+    running.plans(5).await;
+    assert_eq!(world.pods().await, ["a-1", "c-1", "d-1"]);
+    running.end().await;
+}
+
+/// Killed at any step, and another one starts: whatever was under way, one pod goes and no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_evicted_twice_whenever_it_is_killed() {
+    let nodes = "/api/v1/nodes/*";
+    let steps: [(&str, Rule); 4] = [
+        ("before the mark arrives", Rule::new(Action::DropRequest).verb("patch").path(nodes).first(1)),
+        (
+            "after the mark, before it is answered",
+            Rule::new(Action::DropAnswer).verb("patch").path(nodes).first(1),
+        ),
+        (
+            "before the eviction arrives",
+            Rule::new(Action::DropRequest).verb("create").path(EVICTIONS).first(1),
+        ),
+        (
+            "after the eviction, before it is answered",
+            Rule::new(Action::DropAnswer).verb("create").path(EVICTIONS).first(1),
+        ),
+    ];
+    for (when, rule) in steps {
+        let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1).with(rule)).await;
+        let first = world.start(Mode::Act);
+        world.until(when, || async { world.injected() == 1 }).await;
+        first.kill().await;
+        world.faults.clear();
+        let second = world.start(Mode::Act);
+        world.until("it is done in the end", || async { world.pods().await.len() == HOT.len() - 1 }).await;
+        second
+            .planned("the node has cooled", |plan| plan["nodes"].as_array().is_some_and(Vec::is_empty))
+            .await;
+        second.plans(5).await;
+        assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"], "{when}: one, and once");
+        second.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_switched_off_is_left_alone_and_switched_on_again_is_not() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let (nodes, namespaces): (Api<Node>, Api<Namespace>) =
+        (Api::all(world.client.clone()), Api::all(world.client.clone()));
+    let switch = |value: Option<&str>| json!({"metadata": {"annotations": {SWITCH: value}}});
+    let params = PatchParams::default();
+    nodes.patch("n1", &params, &Patch::Merge(&switch(Some("off")))).await.unwrap();
+    let running = world.start(Mode::Act);
+    running.planned("the node is off", |plan| plan["nodes"][0]["wait"]["reason"]["kind"] == "off").await;
+
+    namespaces.patch("default", &params, &Patch::Merge(&switch(Some("off")))).await.unwrap();
+    running.plans(5).await;
+    nodes.patch("n1", &params, &Patch::Merge(&switch(None))).await.unwrap();
+    let exempt = |plan: &Value| {
+        let stays = plan["nodes"][0]["stays"].as_array();
+        stays.is_some_and(|all| all.len() == 3 && all.iter().all(|one| one["reason"]["kind"] == "exempt"))
+    };
+    running.planned("its pods are off", exempt).await;
+    assert_eq!(world.pods().await.len(), HOT.len());
+
+    namespaces.patch("default", &params, &Patch::Merge(&switch(None))).await.unwrap();
+    world.until("the pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    running.end().await;
+}
+
+const OURS: &str = "loadline.dev/cooling=:NoSchedule";
+const THEIRS: &str = "theirs=x:PreferNoSchedule";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taint_closes_the_node_for_everybody_until_it_has_cooled() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    world.taint("n1", "theirs").await;
+    let running = world.start_with(Mode::Act, Closing::Taint, Duration::from_secs(4));
+    world.until("the pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    // The mark comes before the eviction, so it was there when the pod went.
+    let until: Timestamp = world.annotation("n1", COOLING).await.expect("a mark").parse().unwrap();
+    world.until("the node is open again", || async { world.taints("n1").await == [THEIRS] }).await;
+    assert!(Timestamp::now() >= until, "not before its time");
+    assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"], "one was enough");
+    assert_eq!(world.taints("n2").await, Vec::<String>::new());
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taints_are_taken_off_at_the_end_and_after_a_crash_by_the_next_one() {
+    assert!(OURS.starts_with(KEY));
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    world.taint("n1", "theirs").await;
+    let long = Duration::from_hours(1);
+    let first = world.start_with(Mode::Act, Closing::Taint, long);
+    world.until("the pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    assert_eq!(world.taints("n1").await, [THEIRS, OURS], "others stay");
+    first.kill().await;
+    assert_eq!(world.taints("n1").await, [THEIRS, OURS], "nobody could take it off");
+    let second = world.start_with(Mode::Act, Closing::Taint, long);
+    second.plans(3).await;
+    assert_eq!(world.taints("n1").await, [THEIRS, OURS], "its time is not over");
+    second.end().await;
+    assert_eq!(world.taints("n1").await, [THEIRS], "whoever ends takes it off");
+    // Another one that died with its mark in the past.
+    let past = text(Timestamp::now() - SignedDuration::from_mins(1));
+    let left = json!({"metadata": {"annotations": {COOLING: past}},
+        "spec": {"taints": [{"key": "theirs", "value": "x", "effect": "PreferNoSchedule"}, {"key": KEY, "effect": "NoSchedule"}]}});
+    let nodes: Api<Node> = Api::all(world.client.clone());
+    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&left)).await.unwrap();
+    let preview = world.start_with(Mode::Preview, Closing::Taint, long);
+    preview.plans(3).await;
+    assert_eq!(world.taints("n1").await, [THEIRS, OURS], "in preview nothing is written");
+    preview.end().await;
+    let third = world.start_with(Mode::Act, Closing::Taint, long);
+    world.until("the next one takes it off", || async { world.taints("n1").await == [THEIRS] }).await;
+    third.end().await;
+    assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"]);
+}
