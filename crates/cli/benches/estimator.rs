@@ -3,7 +3,8 @@
 //! Both are asked the same questions over gRPC, one after the other, on one real API server with the same nodes and
 //! pods. Without the peers (`cargo xtask control-plane --peers`) only ours is measured; without a control plane there
 //! is nothing to measure on. *Floor* is a question that needs no thought, whether ours is healthy: what gRPC and this
-//! machine cost, measured in the same run. Everything shares the machine's cores: the server asked, the one not asked,
+//! machine cost, measured in the same run. *Varied* asks for another amount every time, so that no answer is one that
+//! was given before; the others ask the same again and again. Everything shares the machine's cores: the server asked, the one not asked,
 //! the API server, and whoever asks. `-- 100 1000 5000 20000` measures at other sizes than 5 000 nodes.
 
 use anyhow::{Context, Result, ensure};
@@ -67,7 +68,7 @@ fn measure(runtime: &tokio::runtime::Runtime, nodes: usize) -> Result<()> {
         karmada::settle(&theirs, &plane)?;
         all.push(("karmada 1.18.2".to_owned(), theirs));
     }
-    for question in [Question::Floor, Question::Plain, Question::Claim, Question::Sets] {
+    for question in [Question::Floor, Question::Plain, Question::Varied, Question::Claim, Question::Sets] {
         let mut answers = Vec::new();
         let asked = if matches!(question, Question::Floor) { 1 } else { all.len() };
         for (name, server) in all.iter().take(asked) {
@@ -165,6 +166,7 @@ fn pod(p: usize, nodes: usize) -> Value {
 enum Question {
     Floor,
     Plain,
+    Varied,
     Claim,
     Sets,
 }
@@ -174,18 +176,20 @@ impl Question {
         match self {
             Self::Floor => "floor",
             Self::Plain => "plain",
+            Self::Varied => "varied",
             Self::Claim => "claim",
             Self::Sets => "sets",
         }
     }
 
-    async fn put(self, channel: &Connection) -> Result<i32> {
+    /// Asks once. Questions of a number other than 0 may differ, and their answers with them: those are not told.
+    async fn put(self, channel: &Connection, number: u64) -> Result<Option<i32>> {
         let mut client = EstimatorClient::new(channel.clone());
         let amounts = |cpu: &str, memory: &str| -> Result<List> {
             Ok(List::from([("cpu".to_owned(), cpu.parse()?), ("memory".to_owned(), memory.parse()?)]))
         };
         let mut replica = Replica { requests: amounts("500m", "1Gi")?, ..Replica::default() };
-        Ok(match self {
+        let answer = match self {
             Self::Floor => {
                 let ask = HealthCheckRequest { service: String::new() };
                 HealthClient::new(channel.clone()).check(request(ask)).await?.into_inner().status
@@ -196,6 +200,13 @@ impl Question {
                     .await?
                     .into_inner()
                     .max_replicas
+            }
+            Self::Varied => {
+                // A byte more each time: no two are alike, and all cost the same.
+                let memory = ((1_u64 << 30) + number).to_string();
+                replica.requests = amounts("500m", &memory)?;
+                let asked = request(replicas_request(CLUSTER, Some(&replica), &[]));
+                client.max_available_replicas(asked).await?.into_inner().max_replicas
             }
             Self::Claim => {
                 replica.selector = [("kubernetes.io/arch".to_owned(), "amd64".to_owned())].into();
@@ -218,7 +229,8 @@ impl Question {
                     .into_inner()
                     .max_sets
             }
-        })
+        };
+        Ok((number == 0 || !matches!(self, Self::Varied)).then_some(answer))
     }
 }
 
@@ -238,15 +250,18 @@ async fn ask(server: &Running, question: Question, concurrency: usize) -> Result
     let endpoint = Connection::from_shared(format!("http://127.0.0.1:{}", server.port()))?;
     let channel = endpoint.connect().await?;
     // The first is not counted: caches fill, code is read from disk.
-    let answer = question.put(&channel).await?;
+    let answer = question.put(&channel, 0).await?.context("the first is told")?;
     let begun = Instant::now();
-    let tasks = (0..concurrency).map(|_| {
+    let tasks = (0..concurrency).map(|task| {
         let channel = channel.clone();
+        let mut number = u64::try_from(task).unwrap_or_default();
         tokio::spawn(async move {
             let mut times = Histogram::<u64>::new(3)?;
             while begun.elapsed() < TIME {
                 let start = Instant::now();
-                ensure!(question.put(&channel).await? == answer, "the answer changed");
+                number += u64::try_from(concurrency)?;
+                let told = question.put(&channel, number).await?;
+                ensure!(told.is_none_or(|told| told == answer), "the answer changed");
                 times.record(u64::try_from(start.elapsed().as_micros())?)?;
             }
             Ok(times)

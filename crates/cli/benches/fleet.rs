@@ -1,24 +1,30 @@
-//! How many placements a second are decided and published on a real kube-apiserver, and how soon is a change?
+//! How many placements a second are decided and published on a real kube-apiserver, and how soon is a change? How many bindings?
 //! `cargo xtask bench fleet`
+//!
+//! `-- placements`, `-- changes` or `-- bindings` measures one of the three, and `-- bindings SIDE...` only these sides of
+//! `writes`, `karmada`, `karmada-best` and `loadline`. Numbers are other sizes: `-- placements 1000 300` and
+//! `-- bindings 100 1000` are the usual ones, clusters first. What bindings are measured by is in [`bindings`]; placements:
 //!
 //! Each side gets a control plane of its own (etcd and kube-apiserver on this machine, which share its cores) with Open
 //! Cluster Management's definitions, the same clusters and the same placements, all created before it starts. Compared are:
 //!
-//! - a client that only makes the necessary writes, 32 placements at a time: a decision, its status, the placement's status
+//! - a client that only makes the necessary writes, 32 placements at a time: a decision, its status, the placement's status;
+//!   with many connections, and with one as ours has
 //! - Open Cluster Management's placement controller, its client not held back
 //! - `loadline fleet --api ocm`
 //!
 //! Then, with 1 000 placements over 1 000 clusters that all weigh CPU, a cluster's status changes: how long until the decision
 //! that follows from it is seen by a watch?
-//!
-//! `-- CLUSTERS PLACEMENTS` measures at other sizes than 1 000 and 300.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
     reason = "a benchmark that fails ends; counts are small"
 )]
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+#[path = "fleet/bindings.rs"]
+mod bindings;
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{Client, Config};
 use loadline_core::object::Key;
@@ -36,23 +42,54 @@ use std::time::{Duration, Instant};
 /// Objects made at once.
 const WRITERS: usize = 32;
 const PATIENCE: Duration = Duration::from_mins(10);
+/// What can be measured.
+const PARTS: [&str; 3] = ["placements", "changes", "bindings"];
 /// How often a cluster changes.
 const CHANGES: usize = 20;
 
 fn main() -> Result<()> {
-    let numbers: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let (numbers, words): (Vec<String>, Vec<String>) =
+        args.into_iter().partition(|arg| arg.parse::<usize>().is_ok());
+    let numbers: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
+    let known: Vec<&str> = PARTS.into_iter().chain(bindings::Side::ALL.map(bindings::Side::word)).collect();
+    if let Some(word) = words.iter().find(|word| !known.contains(&word.as_str())) {
+        bail!("{word:?} given, expected numbers and {}", known.join(", "));
+    }
+    let asked = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
+    let runtime = tokio::runtime::Runtime::new()?;
+    if asked("placements") {
+        measure_placements(&runtime, &numbers)?;
+    }
+    if asked("changes") {
+        measure_changes(&runtime, &numbers)?;
+    }
+    if asked("bindings") {
+        bindings::run(&runtime, &words, if words.is_empty() { &[] } else { &numbers })?;
+    }
+    Ok(())
+}
+
+fn measure_placements(runtime: &tokio::runtime::Runtime, numbers: &[usize]) -> Result<()> {
     let clusters = numbers.first().copied().unwrap_or(1_000);
     let placements = numbers.get(1).copied().unwrap_or(300);
-    let runtime = tokio::runtime::Runtime::new()?;
     println!("{placements} placements over {clusters} clusters");
-    println!("{:<28} {:>12} {:>9} {:>6} {:>7}", "side", "placements/s", "of writes", "MB", "CPU s");
+    println!(
+        "{:<28} {:>12} {:>9} {:>6} {:>7} {:>11}",
+        "side", "placements/s", "of writes", "MB", "CPU s", "servers' ms"
+    );
     let mut most = None;
     for side in [Side::Writes, Side::Theirs, Side::Ours] {
-        let (rate, process) = runtime.block_on(throughput(side, clusters, placements))?;
+        let (rate, process, servers) = runtime.block_on(throughput(side, clusters, placements))?;
         let most = *most.get_or_insert(rate);
-        println!("{:<28} {rate:>12.0} {:>9.2} {process}", side.name(), rate / most);
+        println!("{:<28} {rate:>12.0} {:>9.2} {process} {servers:>11.2}", side.name(), rate / most);
     }
-    println!("\n{clusters} placements over {clusters} clusters, one cluster changes {CHANGES} times");
+    Ok(())
+}
+
+fn measure_changes(runtime: &tokio::runtime::Runtime, numbers: &[usize]) -> Result<()> {
+    let clusters = numbers.first().copied().unwrap_or(1_000);
+    println!("{clusters} placements over {clusters} clusters, one cluster changes {CHANGES} times");
     println!("{:<28} {:>8} {:>8}", "side", "p50 ms", "most ms");
     for side in [Side::Theirs, Side::Ours] {
         let mut waits = runtime.block_on(latency(side, clusters))?;
@@ -71,6 +108,10 @@ enum Side {
 }
 
 impl Side {
+    fn only_writes(self) -> bool {
+        self == Self::Writes
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Writes => "only writes",
@@ -103,22 +144,26 @@ impl<'a> Decider<'a> {
 
     /// Memory at most, and CPU time so far.
     fn cost(&self) -> String {
-        let pid = match self {
+        cost(match self {
             Self::Nobody => None,
             Self::Theirs(theirs) => theirs.running().pid(),
             Self::Ours(ours) => Some(ours.id()),
-        };
-        let Some(pid) = pid else { return format!("{:>6} {:>7}", "-", "-") };
-        let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let status = read("status");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-        let stat = read("stat");
-        // The name, in brackets, may have blanks; after it the 12th and 13th are its own and the kernel's, in hundredths.
-        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-        let cpu = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0;
-        format!("{:>6} {cpu:>7.1}", kib.unwrap_or_default() * 1024 / 1_000_000)
+        })
     }
+}
+
+/// Memory at most, and CPU time so far, of a process; columns of 6 and 7.
+fn cost(pid: Option<u32>) -> String {
+    let Some(pid) = pid else { return format!("{:>6} {:>7}", "-", "-") };
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let status = read("status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    let stat = read("stat");
+    // The name, in brackets, may have blanks; after it the 12th and 13th are its own and the kernel's, in hundredths.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    let cpu = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0;
+    format!("{:>6} {cpu:>7.1}", kib.unwrap_or_default() * 1024 / 1_000_000)
 }
 
 impl Drop for Decider<'_> {
@@ -221,22 +266,25 @@ fn usual(number: usize) -> Value {
     json!({"numberOfClusters": 20, "predicates": [{"requiredClusterSelector": {"labelSelector": region}}]})
 }
 
-async fn throughput(side: Side, clusters: usize, placements: usize) -> Result<(f64, String)> {
+/// Placements a second; what whoever decides costs; CPU time of the servers for each placement, in milliseconds.
+async fn throughput(side: Side, clusters: usize, placements: usize) -> Result<(f64, String, f64)> {
     let plane = ControlPlane::setup().start()?;
     let stage = Stage::new(&plane, clusters).await?;
     stage.placements((0..placements).map(usual)).await?;
+    let writer = stage.writer.clone();
+    let before = plane.cpu_seconds();
     let decider = Decider::start(side, stage.ocm)?;
     let rate = std::thread::scope(|scope| -> Result<f64> {
         let watched = scope.spawn(|| stage.rate(placements));
-        if side == Side::Writes {
-            let writer = &stage.writer;
-            let all = stream::iter(0..placements).map(|number| write(writer, number));
+        if side.only_writes() {
+            let all = stream::iter(0..placements).map(|number| write(&writer, number));
             let all = all.buffer_unordered(WRITERS).try_collect::<Vec<_>>();
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(all))?;
         }
         watched.join().map_err(|_| anyhow!("the watch ended"))?
     })?;
-    Ok((rate, decider.cost()))
+    let servers = (plane.cpu_seconds() - before) * 1e3 / placements as f64;
+    Ok((rate, decider.cost(), servers))
 }
 
 /// What must be written for a placement, by somebody who decides nothing.

@@ -7,6 +7,7 @@
 //! - kube-scheduler, its client not held back (`qps`, `burst`)
 //! - `loadline scheduler`, by requests alone and by load
 //! - kube-scheduler with an extender that lets everything through, and with ours, at the same settings; ours as a filter alone
+//! - kube-scheduler with nodes that `loadline annotator --taints` has marked: every third high, every ninth over
 //!
 //! `-- NODES PODS [SIDE…]` measures at other sizes than 5 000 and 5 000, or only some sides; `-- latency NODES` how long a pod
 //! waits from created to bound when 100 come a second.
@@ -78,10 +79,11 @@ enum Side {
     KubeNoOp,
     KubeOurs,
     KubeFilterOnly,
+    KubeTaints,
 }
 
 impl Side {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Bind,
         Self::Kube,
         Self::Ours,
@@ -89,6 +91,7 @@ impl Side {
         Self::KubeNoOp,
         Self::KubeOurs,
         Self::KubeFilterOnly,
+        Self::KubeTaints,
     ];
 
     fn name(self) -> &'static str {
@@ -100,6 +103,7 @@ impl Side {
             Self::KubeNoOp => "kube-scheduler+no-op-extender",
             Self::KubeOurs => "kube-scheduler+loadline-extender",
             Self::KubeFilterOnly => "kube-scheduler+loadline-filter",
+            Self::KubeTaints => "kube-scheduler+loadline-taints",
         }
     }
 }
@@ -162,7 +166,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn new(nodes: usize) -> Result<Self> {
+    async fn new(nodes: usize, taints: fn(usize) -> Value) -> Result<Self> {
         let plane = ControlPlane::setup().start()?;
         let config = kube::config::Kubeconfig::read_from(plane.kubeconfig())?;
         let config =
@@ -178,12 +182,26 @@ impl Stage {
                 "name": format!("node-{i:05}"),
                 "labels": {"kubernetes.io/hostname": format!("node-{i:05}"), "topology.kubernetes.io/zone": format!("z{}", i % 3)},
                 "annotations": {"cpu_usage_avg_5m": used, "mem_usage_avg_5m": used}},
+                "spec": {"taints": taints(i)},
                 "status": {"capacity": has, "allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}});
             let writer = stage.writer.clone();
             async move { writer.create(NODES, "", &node).await.map_err(|error| anyhow::anyhow!("{error}")) }
         };
         stream::iter(0..nodes).map(make).buffer_unordered(WRITERS).try_collect::<Vec<_>>().await?;
         Ok(stage)
+    }
+
+    /// What the annotator would have written on nodes of which some are hot.
+    fn load_taints(i: usize) -> Value {
+        match i {
+            i if i.is_multiple_of(9) => {
+                json!([{"key": "loadline.dev/load", "value": "over", "effect": "NoSchedule"}])
+            }
+            i if i.is_multiple_of(3) => {
+                json!([{"key": "loadline.dev/load", "value": "high", "effect": "PreferNoSchedule"}])
+            }
+            _ => json!([]),
+        }
     }
 
     fn pod(i: usize) -> Value {
@@ -237,7 +255,8 @@ impl Stage {
                 return Ok((after - before) as f64 / (to - from).as_secs_f64().max(0.001));
             }
             ensure!(begun.elapsed() < PATIENCE, "only {bound} of {pods} were bound in time");
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            // Counting is work for the API server, too.
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 
@@ -271,7 +290,8 @@ impl Stage {
 }
 
 async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
-    let stage = Stage::new(nodes).await?;
+    let taints = if side == Side::KubeTaints { Stage::load_taints } else { |_| json!([]) };
+    let stage = Stage::new(nodes, taints).await?;
     stage.pods(pods).await?;
     let rate = |stage| async move { Stage::rate(stage, pods).await };
     Ok(match side {
@@ -283,7 +303,7 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
             binding.await??;
             Measured::new(rate, &[])
         }
-        Side::Kube => {
+        Side::Kube | Side::KubeTaints => {
             let scheduler = stage.kube_scheduler(None)?;
             Measured::new(rate(&stage).await?, &[&scheduler])
         }
@@ -396,7 +416,7 @@ async fn bind_all(client: &Client, writer: &Writer, nodes: usize) -> Result<()> 
 async fn latency(side: Side, nodes: usize) -> Result<()> {
     const RATE: u64 = 100;
     const COUNT: usize = 2_000;
-    let stage = Stage::new(nodes).await?;
+    let stage = Stage::new(nodes, |_| json!([])).await?;
     let _scheduler = match side {
         Side::Kube => stage.kube_scheduler(None)?,
         _ => stage.ours(&["--scheduler-name=bench"])?,

@@ -2,13 +2,20 @@
 
 use crate::agent::args as agent;
 use crate::annotator::args as annotator;
+use crate::cleanup;
+use crate::dashboard::args as dashboard;
+use crate::doctor::args as doctor;
 use crate::estimator::args as estimator;
 use crate::explain::args as explain;
 use crate::fleet::args as fleet;
-use crate::out::Output;
+use crate::out::{self, Output};
+use crate::plugin::{self, Called};
+use crate::rebalance::args as rebalance;
 use crate::recommender::args as recommender;
+use crate::replay::args as replay;
 use crate::scheduler::args as scheduler;
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,19 +32,24 @@ Services:
   scheduler   Give pods nodes in a real cluster, by what nodes really use
   annotator   Write on nodes how loaded they are, for schedulers that read it there
   recommender Learn what the pods of each workload really use, and recommend it
+  rebalance   Move pods away from nodes that stay over their line, to where there is room
   agent       Keep the node it runs on from being overrun: throttle, evict, give back
   estimator   Answer how many replicas would fit in each cluster of a fleet
   fleet       Decide which clusters of a fleet get what, or tell the hub how loaded one is
+  dashboard   Show a cluster in your browser: nodes and their lines, decisions and why
 
 Questions:
   explain     Say why: where a pod is, what an agent does, whom a placement or binding gets
+  doctor      Say what is wrong with a cluster or how Loadline is set up in it, and what to do
   what-if     Say what would be decided, and why
+  replay      Say what would have happened under one policy or another
   policy      Say what a load policy means, or what is wrong with it
   config      Print what a scheduler's configuration comes to
 
 Other:
+  cleanup     Remove what components left in a cluster
   completion  Print a completion script for your shell
-  version     Print the version
+  version     Print the version, the commit it was made from, and how
 
 Options:
 {options}
@@ -54,6 +66,37 @@ pub struct Loadline {
     pub log: Log,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Loadline {
+    /// What was said on the command line; ends the process, and says why, where that makes no sense.
+    pub fn read() -> Self {
+        let mut command = Self::command();
+        let mut words = std::env::args_os();
+        let called = Called::by(&words.next().unwrap_or_default());
+        if called == Called::Completion {
+            let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+            out::print(&plugin::complete(&command, &words));
+            std::process::exit(0);
+        }
+        if called == Called::Plugin {
+            command = plugin::of_kubectl(command.help_template(plugin::said(HELP)));
+        }
+        let given = command.get_matches_mut();
+        if let Some(("fleet", given)) = given.subcommand()
+            && let Some(fleet) = command.find_subcommand_mut("fleet")
+            && let Some(problems) = fleet::without_effect(fleet, given)
+        {
+            fleet.error(ErrorKind::ArgumentConflict, problems).exit();
+        }
+        let mut read =
+            Self::from_arg_matches(&given).unwrap_or_else(|error| error.format(&mut command).exit());
+        if let (Called::Plugin, Command::Explain(explain::Explain::Pod(pod))) = (called, &mut read.command) {
+            // The others look where kubectl does anyway.
+            pod.kubeconfig = pod.kubeconfig.take().or_else(plugin::kubeconfig);
+        }
+        read
+    }
 }
 
 #[derive(Debug, Args)]
@@ -125,6 +168,17 @@ pub enum Command {
     /// What was learned is kept in the same objects, so a restart goes on where the last one ended.
     #[command(after_help = recommender::EXAMPLES)]
     Recommender(Box<recommender::Recommender>),
+    /// Move pods away from nodes that stay over their line, to where there is room
+    ///
+    /// Load changes after pods were placed. A node that has been over its line for a while gives up pods, by the Eviction API
+    /// and within disruption budgets: the least important first, and only those for which the same engine that schedules
+    /// knows a node that stays under its line with the most the pod uses. Few are moved, none comes back, no two nodes
+    /// swap pods, and every pod that stays has a reason. Without --act it only says what it would do.
+    ///
+    /// What was moved is written on the node before a pod is asked to go, so that nothing is forgotten or done twice,
+    /// however it ends.
+    #[command(after_help = rebalance::EXAMPLES)]
+    Rebalance(Box<rebalance::Rebalance>),
     /// Keep the node it runs on from being overrun: throttle, evict, give back
     ///
     /// By the `NodeQOS`, `PodQOS` and `AvoidanceAction` objects of the cluster, in crane's format: when a metric of the node
@@ -157,15 +211,43 @@ pub enum Command {
     /// `/readyz` and `/metrics` say how old that is.
     #[command(after_help = estimator::EXAMPLES)]
     Estimator(Box<estimator::Estimator>),
+    /// Show a cluster in your browser: nodes and their lines, decisions and why
+    ///
+    /// A page of which every figure comes from the engines that decide: what each node is asked for, uses and will use, against
+    /// its line; why a pod went where it went, and why not elsewhere; who was slowed down, sent away or moved; how old the data
+    /// are. It reads and never writes.
+    #[command(after_help = dashboard::EXAMPLES)]
+    Dashboard(Box<dashboard::Dashboard>),
     /// Say why a pod is where it is, or what the agent of a node does
     #[command(subcommand)]
     Explain(explain::Explain),
+    /// Say what is wrong with a cluster or how Loadline is set up in it, and what to do
+    ///
+    /// Looks once at everything Loadline stands on: are measurements arriving, which nodes match no series of Prometheus and
+    /// why, do clocks agree, is what nodes bear still true, are targets above waterlines, may components do what they do, do two
+    /// of them say different things. Each finding has what it is, why it matters, what to do, and a command that shows it.
+    ///
+    /// It reads and never writes. A read that is denied or fails is itself a finding, and stops no other.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(Box<doctor::Doctor>),
     /// Say what would be decided, and why
     ///
     /// Every engine answers from files: what `kubectl get -o yaml` or `-o json` prints, in any order. Nothing is
     /// changed anywhere, and no cluster is contacted unless you say `--live`.
     #[command(subcommand)]
     WhatIf(WhatIf),
+    /// Say what would have happened under one policy or another
+    ///
+    /// Pods come, use what a real workload used, and leave; every five minutes nodes are measured; each pod is placed by the
+    /// engines of production, under one policy after another. Told is how long nodes were asked for more than they have, what
+    /// was not served, who waited, who was moved. No cluster is needed; the same seed gives the same answer.
+    ///
+    /// Workloads follow real series: built in, or from your files. Their replicas are up to 15 minutes apart and use up to 20 %
+    /// more or less; they come evenly over the days but the last, live about a day, and ask for what their workload uses on
+    /// average times an error as people make it. All that fits by requests may be placed, as kube-scheduler has it; where the
+    /// rule of a policy allows no node, the best of them is taken.
+    #[command(after_help = replay::after_help())]
+    Replay(Box<replay::Replay>),
     /// Say what a load policy means, or what is wrong with it
     Policy {
         #[command(subcommand)]
@@ -176,14 +258,27 @@ pub enum Command {
         #[command(subcommand)]
         command: Config,
     },
+    /// Remove what components left in a cluster
+    ///
+    /// For the end: once no component runs any more, takes from nodes the annotations, taints and conditions they wrote, and
+    /// deletes their leases and what they remembered of the past of nodes. Annotations of yours stay, and so do the objects of
+    /// all kinds: rules, recommendations, placements. Helm runs it after `helm uninstall`.
+    #[command(after_help = cleanup::EXAMPLES)]
+    Cleanup(cleanup::Cleanup),
     /// Print a completion script for your shell
     #[command(after_help = "Example:\n  source <(loadline completion bash)")]
     Completion {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the version
+    /// Print the version, the commit it was made from, and how
     Version,
+    /// Write the reference pages to a folder
+    #[command(hide = true)]
+    Reference {
+        /// Which folder
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -264,13 +359,17 @@ cannot be used: every problem is a line on stderr.";
 
 const UP_EXAMPLES: &str = "\
 Examples:
-  loadline up                                  until Ctrl-C, ten nodes
+  loadline up                                  ten nodes, and what there is to see in a minute
+  loadline up --quiet-world                    the same nodes without anything on them
   loadline up --nodes 100 --for 5m             bounded, with a summary at the end
   loadline up --port 8080 --kubeconfig-out k   at a known place
   loadline up --workloads 16                   with something to watch
   loadline up --scenario overload --for 75s    a node is overrun, and protects itself
+  loadline up --scheduler ./kube-scheduler     a stock scheduler beside ours
   loadline up --clusters 3                     a fleet, and an estimator for all of it
-  loadline up --compare --for 60s              what does looking at load change?
+  loadline up --scenario totals                a fleet in which totals mislead
+  loadline up --compare                        what does all of it change beside requests?
+  loadline up --compare --workloads 16         and placing alone, with real workloads?
   loadline up --compare --scenario underrated  and learning what pods really use?
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
@@ -293,8 +392,9 @@ Examples:
 Exit status: 0 when everything was answered, 2 for bad input.";
 
 const PROTECT_EXAMPLES: &str = "\
-Read are Node, Pod, NodeQOS, PodQOS, AvoidanceAction, PodDisruptionBudget and one NodeSnapshot; also
-the older NodeQOSEnsurancePolicy, PodQOSEnsurancePolicy and ServicePolicy.
+Read are Node, Pod, PriorityClass, NodeQOS, PodQOS, AvoidanceAction, PodDisruptionBudget and one
+NodeSnapshot; also the older NodeQOSEnsurancePolicy, PodQOSEnsurancePolicy and ServicePolicy. Without
+a snapshot the NodeMetrics and PodMetrics of the metrics API stand in.
 
 Measured is what the snapshot says (usage in cores and bytes, quotas in microseconds):
   apiVersion: loadline.dev/v1alpha1
@@ -309,6 +409,7 @@ Measured is what the snapshot says (usage in cores and bytes, quotas in microsec
 Examples:
   loadline what-if protect -f scenarios/protect/policy.yaml scenarios/protect/busy.yaml
   loadline what-if protect -f policy.yaml snapshot.yaml -o json | jq .victims
+  loadline what-if protect --live --node worker-1
 
 Exit status: 0 when it was answered, 2 for bad input.";
 
@@ -399,17 +500,65 @@ pub enum WhatIf {
     /// it stands what acting on every pod would do. Nothing is changed anywhere; the state in the answer is that of the next snapshot.
     #[command(after_help = PROTECT_EXAMPLES)]
     Protect(Protect),
+    /// Say which pods should leave nodes that are over their line, where each would go, and why the others stay
+    ///
+    /// A node that has been over its line for a while gives up pods until it is not: the least important first, and only
+    /// those for which the scheduling engine knows a node that stays under its line with the most the pod uses. Each move
+    /// is charged before the next is decided. Nothing is changed anywhere.
+    #[command(after_help = REBALANCE_EXAMPLES)]
+    Rebalance(Rebalance),
 }
+
+const REBALANCE_EXAMPLES: &str = "\
+Read is everything `what-if schedule` reads, and at most one RebalanceSettings. A node and a pod may
+be measured several times: how long a node has been over its line is seen from the times of its
+NodeMetrics. What `kubectl get --raw` prints is one moment; --steady takes it for how it always was.
+
+Examples:
+  loadline what-if rebalance -f cluster.yaml -f metrics.yaml
+  loadline what-if rebalance -f cluster.yaml -f metrics.yaml --steady -o wide
+  loadline what-if rebalance -f cluster.yaml -f metrics.yaml -f settings.yaml -o json
+
+Settings, with their defaults:
+  apiVersion: loadline.dev/v1alpha1
+  kind: RebalanceSettings
+  spec:
+    enabled: true
+    margin: 0.05      # of a node, to be left under its line
+    overFor: 5m       # so long must a node have been over its line
+    highFor: 2h       # so far back the highest use of a pod is looked for
+    dwell: 2h         # so long a pod stays where it was moved to
+    warmUp: 10m       # so long a pod must have been there
+    worth: 0.05       # of the gap, to be worth moving
+    perNode: 4        # moves within an hour from a node,
+    perWorkload: 2    # of a workload,
+    perHour: 60       # and in all
+    exempt: {namespaces: [kube-system]}
+
+Exit status: 0 when it was answered, also when nothing is to be moved; 2 for bad input.";
 
 /// Where the facts come from.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A file of Kubernetes objects in YAML or JSON, or - for the standard input; may be given several times
+    /// A file of Kubernetes objects in YAML or JSON, a folder of such files, or - for the standard input; may be given
+    /// several times
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// The time that is taken to be now, such as 2025-01-01T12:00:00Z, instead of the time it is
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub now: Option<jiff::Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub struct Rebalance {
+    #[command(flatten)]
+    pub input: Input,
+    /// Take what was measured for how it has been for long enough
+    #[arg(long)]
+    pub steady: bool,
+    /// How the answer is printed
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -463,12 +612,16 @@ pub struct Estimate {
 pub struct Divide {
     #[command(flatten)]
     pub input: Input,
-    /// How many more replicas fit in a cluster, instead of what it says of itself; may be given several times
+    /// How many more replicas fit in a cluster, instead of what it says of itself, or beside it where the least counts; may be
+    /// given several times
     #[arg(long = "estimate", value_name = "CLUSTER=N", value_parser = estimate)]
     pub estimates: Vec<(String, i32)>,
     /// Which estimate counts where there are several
     #[arg(long, value_name = "MODE", default_value = "accurate-first")]
     pub estimator_mode: EstimatorMode,
+    /// Whose way it is divided
+    #[arg(long, value_name = "MODE", default_value = "default")]
+    pub mode: DivideMode,
     /// What happens when not all replicas fit
     #[arg(long, value_name = "POLICY", default_value = "fail")]
     pub shortfall: ShortfallPolicy,
@@ -480,10 +633,36 @@ pub struct Divide {
     pub output: Output,
 }
 
+/// Whose way replicas are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DivideMode {
+    /// As documented in docs/division-differences.md
+    Default,
+    /// As Karmada v1.18 does, its defects included; the least estimate counts
+    Upstream,
+}
+
 #[derive(Debug, Args)]
 pub struct Protect {
-    #[command(flatten)]
-    pub input: Input,
+    /// A file of Kubernetes objects in YAML or JSON, a folder of such files, or - for the standard input; may be given
+    /// several times
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required_unless_present = "live", num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// The time that is taken to be now, such as 2025-01-01T12:00:00Z, instead of the time of the measurements
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub now: Option<jiff::Timestamp>,
+    /// Which node, where several were measured
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Read the node, its pods, what the metrics API says of them, and what was asked for from your cluster
+    #[arg(long, requires = "node")]
+    pub live: bool,
+    /// The kubeconfig, instead of the one kubectl would use
+    #[arg(long, value_name = "FILE", requires = "live")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it, instead of the current one
+    #[arg(long, value_name = "NAME", requires = "live")]
+    pub context: Option<String>,
     /// How the answer is printed
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
@@ -583,19 +762,33 @@ pub struct Up {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub workloads: Option<u32>,
     /// Make something happen: `overload` drives one node over its lines, which throttles, evicts and gives back;
-    /// `underrated` brings many replicas at once that use far more than they ask for
+    /// `underrated` brings many replicas at once that use far more than they ask for; `bursts` lets workloads want much
+    /// more than when they were placed; `totals` starts a fleet in which two workloads fit by the totals of a cluster
+    /// and on none of its nodes. Unless something particular is asked for, `introduction` shows placement, protection
+    /// and recovery in a minute
     #[arg(long, value_name = "NAME")]
     pub scenario: Option<Scenario>,
+    /// Let nothing happen by itself: nodes without pods
+    #[arg(long, conflicts_with_all = ["scenario", "workloads", "compare"])]
+    pub quiet_world: bool,
+    /// Start this kube-scheduler beside ours, to compare: it places pods that name no scheduler, ours those with
+    /// `schedulerName: loadline`
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["compare", "clusters"])]
+    pub scheduler: Option<PathBuf>,
     /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Leave components out, to start them yourself against this cluster; may be given several times
     #[arg(long, value_name = "COMPONENT", value_delimiter = ',', conflicts_with = "compare")]
     pub without: Vec<Component>,
+    /// Move pods away from nodes that stay over their line; without, it is only said which would be moved
+    #[arg(long, conflicts_with = "compare")]
+    pub rebalance: bool,
     /// Start so many member clusters, each with its own API server and nodes, and one estimator for all of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub clusters: u16,
-    /// Run the same world twice, with and without looking at load, and say what that changed
+    /// Run the same world twice, with and without looking at load, and say what that changed; without --scenario and
+    /// --workloads, that of `bursts`, where pods are also moved and nodes protect themselves
     #[arg(long, conflicts_with_all = ["port", "kubeconfig_out", "clusters"])]
     pub compare: bool,
     /// How the comparison is printed
@@ -609,7 +802,9 @@ pub enum Component {
     Scheduler,
     Annotator,
     Recommender,
+    Rebalance,
     Agent,
+    Dashboard,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -618,6 +813,12 @@ pub enum Scenario {
     Overload,
     /// Many replicas at once that use far more than they ask for, half a minute after the first
     Underrated,
+    /// Workloads that used little when they were placed want much more, half a minute after the start
+    Bursts,
+    /// A fleet of three clusters, and two workloads that fit in one of them only by its totals
+    Totals,
+    /// Placement, protection and recovery, in a minute
+    Introduction,
 }
 
 #[derive(Debug, Args)]
@@ -647,7 +848,7 @@ fn estimate(text: &str) -> Result<(String, i32), String> {
     if name.is_empty() { Err(expected()) } else { Ok((name.to_owned(), count)) }
 }
 
-fn moment(text: &str) -> Result<jiff::Timestamp, String> {
+pub fn moment(text: &str) -> Result<jiff::Timestamp, String> {
     text.parse().map_err(|_| format!("expected a time such as 2025-01-01T12:00:00Z, not {text:?}"))
 }
 
@@ -670,7 +871,7 @@ mod tests {
     #[test]
     fn every_command_is_in_the_grouped_help() {
         use clap::CommandFactory;
-        for command in Loadline::command().get_subcommands() {
+        for command in Loadline::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             assert!(HELP.contains(&format!("\n  {} ", command.get_name())), "{}", command.get_name());
         }
     }

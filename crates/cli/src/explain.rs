@@ -1,8 +1,9 @@
 //! `loadline explain`: why is a pod where it is, or nowhere? Asked of a running scheduler, or worked out from the cluster. And
-//! what does the agent of a node see and do? Asked of the agent.
+//! what does the agent of a node see and do, what does an estimator answer? Asked of these.
 
 pub mod args;
 pub mod binding;
+pub mod estimate;
 pub mod node;
 mod table;
 
@@ -20,7 +21,7 @@ use http_body_util::BodyExt as _;
 use loadline_core::object::Key;
 use loadline_services::reload::Source;
 use loadline_services::scheduler::Options;
-use loadline_services::scheduler::explain::{Asker, once};
+use loadline_services::scheduler::explain::{Asker, Subject, once};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub fn router(asker: Asker) -> Router {
             let Ok(most) = most else {
                 return (StatusCode::BAD_REQUEST, "expected ?nodes=NUMBER\n").into_response();
             };
-            match asker.explain(Key::new(namespace, name), most).await {
+            match asker.ask(Subject { pod: Key::new(namespace, name), most }).await {
                 Ok(Some(answer)) => json(&answer),
                 Ok(None) => {
                     (StatusCode::NOT_FOUND, "no such pod, or not everything is read yet\n").into_response()

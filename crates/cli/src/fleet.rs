@@ -1,7 +1,7 @@
 //! `loadline fleet`: decides for a whole fleet, in a hub cluster; or tells the hub how loaded a member is.
 
 pub mod args;
-mod binding;
+pub mod binding;
 mod placement;
 mod publish;
 

@@ -21,7 +21,7 @@ const DISAGREE: u8 = 1;
 /// # Errors
 /// Bad input.
 pub fn check(args: &PolicyCheck) -> Result<ExitCode> {
-    let mut manifests = Manifests::read(&args.files, CheckInput::KINDS);
+    let mut manifests = Manifests::gather(&args.files, CheckInput::KINDS);
     manifests.require(Kind::LOAD_POLICY, format!("expected a {}, found none", Kind::LOAD_POLICY.name));
     let CheckInput { rules, policy, nodes, warnings } = CheckInput::read(manifests)?;
     // Of one file the path says which document is meant.

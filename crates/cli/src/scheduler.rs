@@ -10,9 +10,10 @@ use anyhow::{Context, Result};
 use args::{RuleFlags, Scheduler};
 use loadline_api::scheduler::{Configuration, SchedulerProfile};
 use loadline_core::load::policy::Rules;
+use loadline_services::ask;
 use loadline_services::cluster::lease;
 use loadline_services::reload::Source;
-use loadline_services::scheduler::{self, Options, Phase, Status, explain};
+use loadline_services::scheduler::{self, Options, Phase, Status};
 use loadline_services::serve::probes::Readiness;
 use loadline_services::sources::metrics_api;
 
@@ -39,7 +40,7 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     if args.shadow {
         return shadow::run(&identity, args.http_bind_address, options).await;
     }
-    let (asker, questions) = explain::channel();
+    let (asker, questions) = ask::channel();
     let start = |ctx| scheduler::run_asked(ctx, options, questions);
     let more = crate::explain::router(asker);
     component::run_with(&identity, args.http_bind_address, move || readiness(&status), more, start).await

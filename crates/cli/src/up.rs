@@ -4,14 +4,17 @@ mod compare;
 mod estimator;
 mod exporter;
 mod hub;
+mod karmada;
 mod news;
 mod site;
+mod stock;
+mod twin;
 
 use crate::args::{self, Component, Up};
 use crate::kubeconfig::Kubeconfig;
 use crate::out::{bold, dim, line};
 use crate::signal;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use estimator::Estimator;
 use hub::Hub;
 use loadline_apiserver::ApiServer;
@@ -19,19 +22,26 @@ use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::quantity::Quantity;
 use loadline_manifests::{Manifests, PolicyInput};
-use loadline_sim::node::{Figures, Folders, Sink, Use};
-use loadline_sim::world::Scheduler;
+use loadline_services::rebalance;
+use loadline_sim::node::{Figures, Folders, Machines, Sink, Use};
+use loadline_sim::world::{OWN_SCHEDULER, Scheduler};
 use loadline_sim::{Options, Scenario};
 use site::Site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use stock::StockScheduler;
+use twin::Twin;
 
 /// How often what pods use is looked at, to learn from: as often as it is reported.
 const LEARN_EVERY: Duration = Duration::from_secs(5);
 /// Time between two looks of the agents.
 const PROTECT_EVERY: Duration = Duration::from_secs(2);
+/// Clusters of the scenario in which totals mislead.
+const TOTALS: u16 = 3;
+/// GPUs of a node that has some.
+const GPUS: i64 = 4;
 /// Time between two ticks of what agents see: much shorter than between their looks.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
@@ -39,18 +49,27 @@ pub async fn run(args: &Up) -> Result<()> {
     if args.compare {
         return compare::run(args).await;
     }
+    let args = &Up { scenario: story(args)?, ..args.clone() };
     let with = |component| !args.without.contains(&component);
     let usual = options(args)?;
+    let mode = if args.rebalance { rebalance::Mode::Act } else { rebalance::Mode::Preview };
     let options = Options {
-        scheduler: if with(Component::Scheduler) { usual.scheduler } else { Scheduler::Other },
+        scheduler: match &args.scheduler {
+            _ if !with(Component::Scheduler) => Scheduler::Other,
+            Some(_) => Scheduler::LoadAwareIfNamed,
+            None => usual.scheduler,
+        },
         protect: with(Component::Agent).then_some(PROTECT_EVERY),
         learn: usual.learn.filter(|_| with(Component::Recommender)),
         annotate: with(Component::Annotator),
+        rebalance: with(Component::Rebalance).then_some(mode),
         ..usual
     };
     let (ended, started) = (signal::ended(), Instant::now());
     let (mut sites, mut link) = (Vec::new(), None);
-    for number in 0..args.clusters {
+    let clusters = clusters(args)?;
+    let (beside, asked) = hub::asked(clusters);
+    for number in 0..clusters {
         // Where there is no place for folders, agents are told what nodes use.
         let is_wanted = options.protect.is_some() || args.node_folders.is_some();
         let folders = is_wanted.then(|| Folders::new(COUNT_EVERY).ok()).flatten();
@@ -59,28 +78,34 @@ pub async fn run(args: &Up) -> Result<()> {
             .as_deref()
             .map(|link| Link::new(link, folders.as_ref(), options.nodes))
             .transpose()?;
-        let options = Options { folders, ..options.clone() };
-        sites.push(Site::start(args, &options, number).await?);
+        let options = Options { folders, ..member(args, &options, number) };
+        let name = if clusters > 1 { format!("member{}", number + 1) } else { "loadline".to_owned() };
+        sites.push(Site::start(args, &options, (number, name), beside.clone()).await?);
     }
-    let mut hub = match args.clusters {
-        1 => None,
-        several => {
-            let port = if args.port == 0 { Some(0) } else { args.port.checked_add(several) };
-            Some(Hub::start(port.context("--port is too high")?, &sites).await?)
-        }
-    };
-    let named = sites.iter().map(|site| (site.name.as_str(), site.url.as_str()));
-    let clusters: Vec<_> = named.chain(hub.as_ref().map(|hub| (hub::NAME, hub.url.as_str()))).collect();
-    let port = sites.first().map_or(0, |site| site.port);
-    let kubeconfig = Kubeconfig::write(args.kubeconfig_out.as_deref(), &clusters, port)?;
     let estimator = match sites.as_slice() {
         [_] => None,
         several => Some(Estimator::start(several).await?),
     };
+    let mut hub = match &estimator {
+        None => None,
+        Some(estimator) => {
+            let port = if args.port == 0 { Some(0) } else { args.port.checked_add(clusters) };
+            let port = port.context("--port is too high")?;
+            Some(Hub::start(port, &sites, estimator.address(), is_about_totals(args), asked).await?)
+        }
+    };
+    let named = sites.iter().map(|site| (site.name.as_str(), site.url.as_str()));
+    let named: Vec<_> = named.chain(hub.as_ref().map(|hub| (hub::NAME, hub.url.as_str()))).collect();
+    let port = sites.first().map_or(0, |site| site.port);
+    let kubeconfig = Kubeconfig::write(args.kubeconfig_out.as_deref(), &named, port)?;
+    let stock = args.scheduler.as_deref().map(|path| StockScheduler::start(path, kubeconfig.path()));
+    let mut stock = stock.transpose()?;
+    let mut twin = Twin::start(args, options.scenario).await?;
     greet(args, &sites, (estimator.as_ref(), hub.as_ref()), kubeconfig.path());
 
     let news = hub.as_mut().and_then(Hub::notices);
-    let why = news::follow((&mut sites, news), estimator.as_ref(), args.time, started, ended).await;
+    let beside = news::Beside { estimator: estimator.as_ref(), twin: twin.as_mut(), stock: stock.as_mut() };
+    let why = news::follow((&mut sites, news), beside, args.time, started, ended).await?;
     line("");
     line(&dim(&format!("Ending: {why}.")));
     let room = estimator.as_ref().and_then(Estimator::room);
@@ -90,19 +115,75 @@ pub async fn run(args: &Up) -> Result<()> {
     if let Some(hub) = hub {
         hub.stop().await?;
     }
+    drop(stock);
     let mut summaries = Vec::new();
+    let otherwise = match (&mut twin, sites.first()) {
+        (Some(twin), Some(site)) => Some(twin.told(&site.world).await),
+        _ => None,
+    };
     for site in sites {
-        let title =
-            if args.clusters > 1 { format!("Summary of {}", site.name) } else { "Summary".to_owned() };
+        let title = if clusters > 1 { format!("Summary of {}", site.name) } else { "Summary".to_owned() };
         summaries.push(news::summary(&title, &site.world, &site.server, started));
         site.stop().await?;
     }
     drop((kubeconfig, link));
     line(&summaries.join("\n"));
-    if let Some(room) = room {
-        line(&room);
+    if let Some(last) = room.or(otherwise) {
+        line(&last);
     }
     Ok(())
+}
+
+/// The story that is told: the one asked for or, to whoever asks for nothing in particular, what there is to see.
+fn story(args: &Up) -> Result<Option<args::Scenario>> {
+    let introduction = args::Scenario::Introduction;
+    let fewest = Scenario::Introduction.fewest_nodes();
+    let is_enough = usize::try_from(args.nodes).is_ok_and(|nodes| nodes >= fewest);
+    let particular = args.quiet_world
+        || args.rebalance
+        || args.clusters > 1
+        || args.workloads.is_some()
+        || args.policy.is_some()
+        || args.scheduler.is_some()
+        || args.node_folders.is_some()
+        || !args.without.is_empty();
+    match args.scenario {
+        Some(scenario) if scenario == introduction && !is_enough => {
+            bail!(
+                "--nodes: {} given, expected {fewest} or more: --scenario introduction needs them",
+                args.nodes
+            )
+        }
+        None if !particular && is_enough => Ok(Some(introduction)),
+        asked => Ok(asked),
+    }
+}
+
+fn is_about_totals(args: &Up) -> bool {
+    args.scenario == Some(args::Scenario::Totals)
+}
+
+/// How many clusters there are.
+fn clusters(args: &Up) -> Result<u16> {
+    match args.clusters {
+        1 if is_about_totals(args) => Ok(TOTALS),
+        other if is_about_totals(args) && other != TOTALS => {
+            bail!("--clusters: {other} given, expected {TOTALS}: --scenario totals is about so many")
+        }
+        given => Ok(given),
+    }
+}
+
+/// What one cluster of several is like. Those of a fleet have some GPUs; those of a story are what it is about.
+fn member(args: &Up, options: &Options, number: u16) -> Options {
+    if is_about_totals(args)
+        && let Some((nodes, machines)) = karmada::MACHINES.get(usize::from(number))
+    {
+        let (nodes, machines) = (*nodes, machines.clone());
+        return Options { nodes, machines, scheduler: Scheduler::RequestsOnly, ..options.clone() };
+    }
+    let gpus = if args.clusters > 1 { GPUS } else { 0 };
+    Options { machines: Machines { gpus, ..Machines::default() }, ..options.clone() }
 }
 
 /// What to simulate.
@@ -114,9 +195,12 @@ fn options(args: &Up) -> Result<Options> {
         workloads: usize::try_from(args.workloads.unwrap_or(0)).unwrap_or(usize::MAX),
         rules,
         learn: Some(LEARN_EVERY),
-        scenario: args.scenario.map(|scenario| match scenario {
-            args::Scenario::Overload => Scenario::Overload,
-            args::Scenario::Underrated => Scenario::Underrated,
+        scenario: args.scenario.and_then(|scenario| match scenario {
+            args::Scenario::Overload => Some(Scenario::Overload),
+            args::Scenario::Underrated => Some(Scenario::Underrated),
+            args::Scenario::Bursts => Some(Scenario::Bursts),
+            args::Scenario::Introduction => Some(Scenario::Introduction),
+            args::Scenario::Totals => None,
         }),
         ..Options::default()
     })
@@ -165,10 +249,16 @@ fn greet(args: &Up, sites: &[Site], (estimator, hub): (Option<&Estimator>, Optio
     line("");
     for site in sites {
         let name = if sites.len() > 1 { format!("  ({})", site.name) } else { String::new() };
+        if let Some(address) = site.shown_at {
+            line(&format!("  dashboard   http://{address}{name}"));
+        }
+    }
+    for site in sites {
+        let name = if sites.len() > 1 { format!("  ({})", site.name) } else { String::new() };
         line(&format!("  API server  {}{name}", site.url));
     }
     if let Some(hub) = hub {
-        line(&format!("  API server  {}  ({}: placements of the fleet)", hub.url, hub::NAME));
+        line(&format!("  API server  {}  ({}: placements and bindings of the fleet)", hub.url, hub::NAME));
     }
     for site in sites {
         line(&format!(
@@ -176,27 +266,34 @@ fn greet(args: &Up, sites: &[Site], (estimator, hub): (Option<&Estimator>, Optio
             site.monitored_at
         ));
     }
-    let each = if sites.len() > 1 { " in each cluster" } else { "" };
-    line(&format!("  nodes       {}{each}, simulated", args.nodes));
+    line(&match sites {
+        _ if is_about_totals(args) => {
+            "  nodes       10 of 8 cpu, 2 of 16 with the label key=value, 10 of 16; simulated".to_owned()
+        }
+        [_] => format!("  nodes       {}, simulated", args.nodes),
+        _ => format!("  nodes       {} in each cluster, simulated", args.nodes),
+    });
     if let Some(workloads) = args.workloads {
         line(&format!("  workloads   {workloads}, coming one by one"));
     }
-    match args.scenario {
-        Some(args::Scenario::Overload) => {
-            line("  scenario    overload: a rush of load on node-00, then calm again, in about a minute");
-        }
-        Some(args::Scenario::Underrated) => {
-            line("  scenario    underrated: many replicas at once that use far more than they ask for");
-        }
-        None => {}
-    }
+    greet_story(args);
     line(&match &args.policy {
+        _ if is_about_totals(args) => "  scheduler   by requests, in every cluster".to_owned(),
         _ if args.without.contains(&Component::Scheduler) => "  scheduler   none, as asked".to_owned(),
+        _ if args.scheduler.is_some() => {
+            format!("  scheduler   ours, load-aware, for pods with schedulerName: {OWN_SCHEDULER}")
+        }
         Some(path) => format!("  scheduler   load-aware, by the policy in {}", path.display()),
         None => "  scheduler   load-aware, by crane's default policy".to_owned(),
     });
+    if let Some(path) = &args.scheduler {
+        line(&format!("  scheduler   {}, for all other pods", path.display()));
+    }
     if let Some(estimator) = estimator {
         line(&format!("  estimator   {}, gRPC, for all clusters", estimator.address()));
+    }
+    if let Some(hub) = hub {
+        line(&format!("  controller  http://{}, of bindings: explains them", hub.controller));
     }
     if let Some(link) = &args.node_folders {
         line(&format!("  folders     {}/NODE, as the file system of each node", link.display()));
@@ -214,10 +311,25 @@ fn greet(args: &Up, sites: &[Site], (estimator, hub): (Option<&Estimator>, Optio
         line(&format!("    loadline what-if estimate --live {context} -f -"));
         line(&format!("  kubectl --context {} get placementdecisions -o wide --watch", hub::NAME));
         line(&format!("  loadline explain placement story-1 --context {}", hub::NAME));
+        if is_about_totals(args) {
+            let bound = "resourcebindings,deployments";
+            line(&format!("  kubectl --context {} get {bound}", hub::NAME));
+            line("  kubectl --context member1 get pods");
+        }
+        if let Some(hub) = hub.filter(|_| is_about_totals(args)) {
+            let name = "default/solver-deployment";
+            line(&format!("  loadline explain binding {name} --controller http://{}", hub.controller));
+        }
     } else {
         line("  kubectl get nodes");
         line("  kubectl create deployment web --image=nginx --replicas=40");
         line("  kubectl get pods -o wide --watch");
+        if args.scheduler.is_some() {
+            line("  kubectl create deployment ours --image=nginx --replicas=40 --dry-run=client -o yaml |");
+            line(&format!(
+                "    sed 's/^    spec:/&\\n      schedulerName: {OWN_SCHEDULER}/' | kubectl apply -f -"
+            ));
+        }
     }
     line("");
     line(&match args.time {
@@ -268,6 +380,34 @@ fn quantities(used: Use) -> BTreeMap<String, String> {
         ("cpu".to_owned(), Quantity::from_milli(used.cpu_milli).to_string()),
         ("memory".to_owned(), Quantity::from_bytes(used.memory_bytes).to_string()),
     ])
+}
+
+/// What is going to happen.
+fn greet_story(args: &Up) {
+    match args.scenario {
+        Some(args::Scenario::Overload) => {
+            line("  scenario    overload: a rush of load on node-00, then calm again, in about a minute");
+        }
+        Some(args::Scenario::Underrated) => {
+            line("  scenario    underrated: many replicas at once that use far more than they ask for");
+        }
+        Some(args::Scenario::Bursts) => {
+            line(
+                "  scenario    bursts: workloads want much more than when they were placed; try --rebalance",
+            );
+        }
+        Some(args::Scenario::Totals) => {
+            line(
+                "  scenario    totals: two workloads fit in a cluster by its totals, and on none of its nodes",
+            );
+        }
+        Some(args::Scenario::Introduction) => {
+            line(
+                "  story       placement, protection and recovery, in a minute; --quiet-world leaves it out",
+            );
+        }
+        None => {}
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! the engine's own answer or as a document.
 
 mod divide;
-mod estimate;
+pub mod estimate;
 mod live;
 pub mod place;
 pub mod protect;
+mod rebalance;
 mod schedule;
 
 use crate::args::WhatIf;
@@ -29,6 +30,7 @@ pub fn run(engine: &WhatIf) -> Result<()> {
         WhatIf::Divide(args) => divide::run(args),
         WhatIf::Place(args) => place::run(args),
         WhatIf::Protect(args) => protect::run(args),
+        WhatIf::Rebalance(args) => rebalance::run(args),
     }
 }
 
@@ -43,7 +45,7 @@ fn lines(warnings: &[Problem]) -> Vec<String> {
 }
 
 /// Tells what was odd, without drowning the answer.
-fn warn(warnings: &[String]) {
+pub fn warn(warnings: &[String]) {
     for warning in warnings.iter().take(TOLD) {
         eprintln!("warning: {warning}");
     }

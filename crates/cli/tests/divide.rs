@@ -57,13 +57,57 @@ fn the_names_are_those_of_the_guide() {
 fn totals_choose_wrong_and_counting_nodes_does_not() {
     for story in ["sizes", "labels"] {
         assert_eq!(ask(story, &[])["clusters"], json!([{"name": "A", "replicas": 1}]), "{story}, by totals");
-        for mode in ["accurate-first", "min"] {
-            let counted = ["--estimate", "A=0", "--estimate", "B=2", "--estimator-mode", mode];
-            let answer = ask(story, &counted);
-            assert_eq!(answer["clusters"], json!([{"name": "B", "replicas": 1}]), "{story}, node by node");
-            assert_eq!(answer["feasible"][0]["estimates"], json!({"override": 2}));
-        }
+        let counted = ["--estimate", "A=0", "--estimate", "B=2"];
+        let answer = ask(story, &counted);
+        assert_eq!(answer["clusters"], json!([{"name": "B", "replicas": 1}]), "{story}, node by node");
+        assert_eq!(answer["feasible"][0]["estimates"], json!({"override": 2}), "{story}");
     }
+}
+
+// By totals 2 fit in B, whatever somebody else says; which of the two counts is up to the mode.
+#[test]
+fn of_several_estimates_the_mode_says_which_counts() {
+    let both = json!({"general-estimator": 2, "override": 5});
+    let least = ["--estimator-mode", "min"];
+    for (more, fits, estimates, why) in [
+        (&[][..], 5, json!({"override": 5}), "it stands for all others"),
+        (&["--estimator-mode", "accurate-first"], 5, json!({"override": 5}), "the same, said"),
+        (&least, 2, both.clone(), "the smaller of 2 and 5"),
+        (&["--mode", "upstream"], 2, both, "as Karmada, which always takes the smallest"),
+    ] {
+        let answer = ask("labels", &[&["--estimate", "B=5"], more].concat());
+        let feasible = answer["feasible"].as_array().unwrap();
+        let b = feasible.iter().find(|one| one["name"] == "B").unwrap();
+        assert_eq!((&b["allocatable"], &b["estimates"]), (&json!(fits), &estimates), "{why}");
+    }
+    let answer = ask("labels", &[&["--estimate", "B=1"], &least[..]].concat());
+    let feasible = answer["feasible"].as_array().unwrap();
+    let fits = |name: &str| feasible.iter().find(|one| one["name"] == name).unwrap()["allocatable"].clone();
+    assert_eq!((fits("A"), fits("B")), (json!(13), json!(1)), "of A nobody else says anything");
+}
+
+// Two rows of docs/division-differences.md, both ways.
+#[test]
+fn karmadas_own_way_can_be_asked_for() {
+    let condition = |text: &str, mode: &str| {
+        let answer = what_if("divide", text, &["--mode", mode]);
+        let text = |field: &str| answer["condition"][field].as_str().unwrap().to_owned();
+        (text("reason"), text("message"))
+    };
+    // Nine regions where there are three; of clusters there may be as many as one likes.
+    let regions = scenario("divide/regions");
+    let many = regions.replace("minGroups: 2, maxGroups: 2", "minGroups: 9, maxGroups: 9");
+    assert_ne!(many, regions, "the scenario has such constraints");
+    let few = "the number of feasible region is less than spreadConstraint.MinGroups";
+    assert_eq!(
+        condition(&many, "default"),
+        ("Unschedulable".to_owned(), few.to_owned()),
+        "it waits for room"
+    );
+    assert_eq!(condition(&many, "upstream").0, "SchedulerError", "it is tried again and again");
+    let boundless = regions.replace(", maxGroups: 2", "");
+    assert_eq!(condition(&boundless, "default").0, "Success", "no maximum is no limit");
+    assert_ne!(condition(&boundless, "upstream").0, "Success", "no maximum is none at all");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Cluster a has ten nodes of 8 cpu and Karmada's own estimator, b has two of 16 and ours; both are found by their Services.
 //! What is judged is what the API server has.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
 use loadline_testkit::karmada::{self, Channel, Decision, Karmada, Scheduler, Version};
 use loadline_testkit::running::PATIENCE;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 const BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings";
 
@@ -183,6 +184,64 @@ fn questions() -> Vec<(&'static str, i64, &'static str, Value)> {
     ]
 }
 
+/// What `loadline explain binding` prints for people says what the document does.
+fn explained(port: u16, name: &str, told: &Value) {
+    let url = format!("http://127.0.0.1:{port}");
+    let args = ["explain", "binding", name, "--controller", &url];
+    let output = Command::new(env!("CARGO_BIN_EXE_loadline")).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8_lossy(&output.stdout);
+    let (decision, text) = (&told["decision"], |value: &Value| value.as_str().unwrap().to_owned());
+    let row = |name: &str| {
+        let row = table.lines().find(|line| line.split_whitespace().next() == Some(name));
+        row.unwrap_or_else(|| panic!("no {name} in {table}")).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let head = format!("{} → {}\n", text(&told["binding"]), "b 1");
+    let condition =
+        format!("  {}: {}\n", text(&told["condition"]["reason"]), text(&told["condition"]["message"]));
+    let when = format!("  decided {}: {}\n", text(&decision["at"]), text(&decision["why"]));
+    assert!(table.starts_with(&format!("{head}{condition}{when}")), "{table}");
+    for one in decision["feasible"].as_array().unwrap() {
+        let name = text(&one["name"]);
+        let target = decision["targets"].as_array().unwrap().iter().find(|target| target["name"] == *name);
+        let gets = target.map_or_else(String::new, |target| format!("{} ", target["replicas"]));
+        let start = format!("{name} {gets}{} {} ", one["available"], one["score"]);
+        assert!(row(&name).starts_with(&start), "{start:?}: {table}");
+        for estimate in one["estimates"].as_array().unwrap() {
+            let said = format!("{} {}", text(&estimate["by"]), estimate["count"]);
+            assert!(row(&name).contains(&said), "{said}: {table}");
+        }
+    }
+    for one in decision["filtered"].as_array().unwrap() {
+        assert!(row(&text(&one["name"])).ends_with(&text(&one["reason"])), "{one}: {table}");
+    }
+}
+
+/// Karmada's own client library reads what was written, whoever wrote it, and a strict reader has nothing against it.
+fn read_by_their_library(fleet: &Fleet) {
+    let Some(read) = karmada::read(&fleet.a) else { return };
+    let read = read.unwrap();
+    assert_eq!(read["problems"], json!([]), "{read}");
+    let all = read["bindings"].as_array().unwrap();
+    for (name, ..) in questions() {
+        let of = |by: &str| all.iter().find(|one| one["name"] == format!("{by}-{name}")).unwrap();
+        let (own, other) = (of("own"), of("other"));
+        let object = fleet.binding(&format!("own-{name}"));
+        let (said, listed) = (&own["scheduled"], json!({"spec": {"clusters": own["clusters"]}}));
+        assert_eq!(targets(&listed), targets(&object), "{name}: {own}");
+        for field in ["status", "reason"] {
+            assert_eq!(said[field], other["scheduled"][field], "{name}: {own}, {other}");
+        }
+        for field in ["applied", "observedAffinity", "hasTime"] {
+            assert_eq!(own[field], other[field], "{name}, {field}: {own}, {other}");
+        }
+        if said["status"] == "True" {
+            assert_eq!(own["observedGeneration"], object["metadata"]["generation"], "{name}: {own}");
+            assert_eq!((&own["applied"], &own["hasTime"]), (&json!(true), &json!(true)), "{name}: {own}");
+        }
+    }
+}
+
 #[test]
 fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     let Some(fleet) = Fleet::start_or_skip() else { return };
@@ -232,6 +291,8 @@ fn beside_karmadas_each_decides_about_its_own_and_both_decide_alike() {
     let counts = feasible.iter().flat_map(|one| one["estimates"].as_array().unwrap());
     let counts = counts.filter(|one| one["by"] == "scheduler-estimator").map(|one| one["count"].as_i64());
     assert_eq!(counts.collect::<Vec<_>>(), [Some(2), Some(0)], "b, which is chosen first, and a: {told}");
+    explained(controller.port(), "default/own-large", &told);
+    read_by_their_library(&fleet);
     let metrics = get(controller.port(), "/metrics");
     let attempts =
         "karmada_scheduler_schedule_attempts_total{result=\"scheduled\",schedule_type=\"ReconcileSchedule\"}";
@@ -284,4 +345,91 @@ fn in_the_place_of_karmadas_nothing_moves_and_back_neither() {
     let last = scheduler.bind(&asks(default, "last", 1, "12", &karmada::aggregated())).unwrap();
     assert_eq!(pairs(&last), [("b", 1)], "{last:?}");
     assert_eq!((state("old"), state("new")), (before, after), "nothing moved");
+}
+
+/// A kubeconfig for an account that may do what the guide says it must be allowed, and nothing else.
+fn least_privilege(plane: &ControlPlane) -> String {
+    const PAGE: &str = include_str!("../../../docs/guide/fleet-karmada.md");
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    let group = "rbac.authorization.k8s.io";
+    let block = PAGE.split("```yaml\n").find(|block| block.contains("kind: ClusterRole\n")).unwrap();
+    let role: Value = serde_saphyr::from_str(block.split("```").next().unwrap()).unwrap();
+    plane.create(&format!("{RBAC}/clusterroles"), &role).unwrap();
+    let name = &role["metadata"]["name"];
+    let binding = json!({"metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": name}]});
+    plane.create(&format!("{RBAC}/clusterrolebindings"), &binding).unwrap();
+    let mut config: Value =
+        serde_json::from_str(&std::fs::read_to_string(plane.kubeconfig()).unwrap()).unwrap();
+    config["users"][0]["user"]["as"] = name.clone();
+    let file = plane.folder().join("least-privilege");
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn with_the_account_of_the_guide_and_karmadas_lease_it_waits_takes_over_and_gives_back() {
+    let Some(plane) = karmada::plane_or_skip() else { return };
+    let hub = Karmada::install(&plane).unwrap();
+    // Nobody listens there, and nobody is asked.
+    hub.cluster("a", &summary(10, 8), 1).unwrap();
+    // Short enough to wait for, long enough for a busy machine.
+    let short = [
+        "--leader-elect-lease-duration=8s",
+        "--leader-elect-renew-deadline=5s",
+        "--leader-elect-retry-period=1s",
+    ];
+    let elected = [&["--leader-elect=true", "--enable-scheduler-estimator=false"], &short[..]].concat();
+    let theirs = hub.scheduler(Version::V1_18, &Channel::Plain, &elected).unwrap();
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/karmada-scheduler";
+    let holder = || {
+        let lease = plane.get(lease).ok()?;
+        lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
+    };
+    theirs.running().wait_until(|_| holder().is_some()).unwrap();
+    let first = holder();
+
+    let account = least_privilege(&plane);
+    let ours = start(|port| {
+        let mut all = vec![
+            "fleet".to_owned(),
+            "--api=karmada".into(),
+            format!("--kubeconfig={account}"),
+            format!("--http-bind-address=127.0.0.1:{port}"),
+            "--leader-elect".into(),
+            "--leader-elect-resource-name=karmada-scheduler".into(),
+            "--leader-elect-resource-namespace=karmada-system".into(),
+        ];
+        all.extend(short.map(str::to_owned));
+        all
+    });
+    let says = |what: &str| ours.wait_until(|_| get(ours.port(), "/readyz").starts_with(what)).unwrap();
+    says("standing by: another one leads\nclusters 1, ");
+    let divided = |name: &str| asks("default-scheduler", name, 3, "1", &karmada::aggregated());
+    let decision = theirs.bind(&divided("by-theirs")).unwrap();
+    assert_eq!(pairs(&decision), [("a", 3)], "{decision:?}");
+    let state = |name: &str| plane.get(&format!("{BINDINGS}/{name}")).unwrap();
+    let writers = |name: &str| state(name)["metadata"]["managedFields"].to_string();
+    assert!(!writers("by-theirs").contains("loadline"), "who stands by writes nothing");
+
+    let before = state("by-theirs");
+    drop(theirs);
+    ours.wait_until(|_| holder().is_some_and(|now| Some(now) != first)).unwrap();
+    says("active");
+    plane.create(BINDINGS, &divided("by-ours")).unwrap();
+    let done =
+        || targets(&state("by-ours")) == [("a".to_owned(), 3)] && !state("by-ours")["status"].is_null();
+    ours.wait_until(|_| done()).unwrap();
+    assert!(writers("by-ours").contains("loadline-fleet"), "{}", state("by-ours"));
+    let spec = |object: &Value| (object["spec"].clone(), object["metadata"]["generation"].clone());
+    assert_eq!(spec(&state("by-theirs")), spec(&before), "nothing moved");
+
+    let before = (state("by-theirs"), state("by-ours"));
+    drop(ours);
+    let theirs = hub.scheduler(Version::V1_18, &Channel::Plain, &elected).unwrap();
+    theirs.bind(&divided("again-by-theirs")).unwrap();
+    assert!(!writers("again-by-theirs").contains("loadline"), "given back");
+    assert_eq!(spec(&state("by-theirs")), spec(&before.0), "nothing moved");
+    assert_eq!(spec(&state("by-ours")), spec(&before.1), "nothing moved");
 }

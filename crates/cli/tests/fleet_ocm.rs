@@ -207,6 +207,8 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
     for wanted in [
         "scheduling_scheduling_duration_seconds_count{name=\"placement_scheduling\"} ",
         "scheduling_bind_duration_seconds_count{name=\"placement_scheduling\"} ",
+        "scheduling_plugin_duration_seconds_count{name=\"placement_scheduling\",plugin_type=\"filter\",plugin_name=\"TaintToleration\"} ",
+        "scheduling_plugin_duration_seconds_count{name=\"placement_scheduling\",plugin_type=\"prioritizer\",plugin_name=\"ResourceAllocatableCPU\"} ",
         "loadline_placement_objects{resource=\"managedclusters\"} 40",
     ] {
         assert!(metrics.contains(wanted), "{wanted} is not in {metrics}");
@@ -239,6 +241,30 @@ fn least_privilege(plane: &ControlPlane) -> String {
     file.display().to_string()
 }
 
+/// Why something is so is told to whoever may read it, by their token, and to nobody else.
+fn authorized(plane: &ControlPlane, ours: &Service) {
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    plane.create(accounts, &json!({"metadata": {"name": "nosy"}})).unwrap();
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let granted = plane.create(&format!("{accounts}/nosy/token"), &request).unwrap();
+    let nosy = granted["status"]["token"].as_str().unwrap();
+    let path = format!("/debug/placements/{TEAM}/nobody");
+    let (unknown, refused) =
+        ("user information not found", "user does not have permission to get placements");
+    for (token, status, told) in [
+        (None, "401", unknown),
+        (Some("made-up"), "401", unknown),
+        (Some(nosy), "403", refused),
+        (Some(plane.token()), "404", "placement 'nobody' not found"),
+    ] {
+        let answer = ours.get_as(&path, token);
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(told),
+            "{token:?}: {answer}"
+        );
+    }
+}
+
 #[test]
 fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_back() {
     let Some(plane) = ocm::plane_or_skip() else { return };
@@ -258,8 +284,10 @@ fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_b
     // Short enough to wait for, long enough for a busy machine.
     args.extend(["--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "5s"]);
     args.extend(["--leader-elect-retry-period", "1s"]);
+    args.push("--authorize-debug");
     let ours = Service::start(&args);
     ours.until("standing by: another one leads");
+    authorized(&plane, &ours);
     placement(ocm, "first", &json!({}));
     let decided = |name: &str| {
         let path = format!("{}/{name}", path("placements", Some(TEAM)));

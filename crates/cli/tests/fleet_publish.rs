@@ -430,5 +430,5 @@ fn without_a_member_there_is_nothing_to_publish_and_flags_belong_to_it() {
     assert!(said.contains("no member: give --cluster-name NAME"), "{said}");
     let (code, said) = refused(&["--api=ocm", "--cluster-name=m1"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("'--api <API>' cannot be used with '--cluster-name <NAME>'"), "{said}");
+    assert!(said.contains("--cluster-name is for --publish; --api ocm was given"), "{said}");
 }

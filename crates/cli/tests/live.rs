@@ -1,4 +1,4 @@
-//! `what-if estimate --live`: the same answer from a cluster as from files.
+//! `what-if --live`: the same answer from a cluster as from files.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod common;
@@ -9,6 +9,7 @@ use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_testkit::ControlPlane;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -110,6 +111,71 @@ async fn a_cluster_answers_like_files() {
         (&json!(41), &json!(5)),
         "⌊(260 − 200) ÷ 12⌋"
     );
+    serving.abort();
+}
+
+/// What a cluster with crane's definitions says of one of its nodes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_says_whom_a_node_would_slow_down() {
+    let server = ApiServer::default();
+    let client = Client::new(server.clone(), "default");
+    let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), &listening.url());
+    let serving = tokio::spawn(listening.serve(std::future::pending()));
+    let ask = |more: &[&str]| {
+        let config = config.clone();
+        let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+        tokio::task::spawn_blocking(move || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+            command.args(["what-if", "protect", "-o", "json", "--live", "--kubeconfig"]).arg(config);
+            command.args(more).output().unwrap()
+        })
+    };
+
+    let amounts = json!({"cpu": "8", "memory": "32Gi", "pods": "110"});
+    for name in ["n1", "n2"] {
+        let status = json!({"allocatable": amounts, "capacity": amounts});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status});
+        create(&client, &resource("", "Node", "nodes"), false, node).await;
+    }
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch-low"}, "value": 50});
+    create(&client, &resource("scheduling.k8s.io", "PriorityClass", "priorityclasses"), false, class).await;
+    for (name, node) in [("crunch", "n1"), ("elsewhere", "n2")] {
+        let resources = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "5"}});
+        let spec = json!({
+            "nodeName": node, "priorityClassName": "batch-low",
+            "containers": [{"name": "main", "image": "i", "resources": resources}],
+        });
+        let metadata = json!({"name": name, "labels": {"tier": "batch"}});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+        create(&client, &resource("", "Pod", "pods"), true, pod).await;
+    }
+    let without = ask(&["--node", "n1"]).await.unwrap();
+    let told = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert_eq!(without.status.code(), Some(2), "{told}");
+    assert!(told.contains("expected a NodeSnapshot or NodeMetrics of the node n1, found neither"), "{told}");
+
+    let sample = Sample { at: jiff::Timestamp::now(), window: Duration::from_secs(15) };
+    let amounts = |cpu: &str| -> BTreeMap<String, String> {
+        [("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), "4Gi".to_owned())].into()
+    };
+    server.set_node_metrics("n1", &amounts("7500m"), sample);
+    server.set_node_metrics("n2", &amounts("7900m"), sample);
+    for name in ["crunch", "elsewhere"] {
+        server.set_pod_metrics("default", name, &[("main".to_owned(), amounts("4500m"))].into(), sample);
+    }
+    // The cluster has none of crane's objects: they come from a file, and with them the class that both have.
+    let policy = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/others/crane/qos.yaml");
+    let answered = ask(&["--node", "n1", "-f", policy]).await.unwrap();
+    let told = String::from_utf8_lossy(&answered.stderr).into_owned();
+    assert!(answered.status.success(), "{told}");
+    assert!(told.contains("the cluster has no NodeQOS"), "{told}");
+    let answer: Value = serde_json::from_slice(&answered.stdout).unwrap();
+    assert_eq!(answer["node"], "n1");
+    let slowed: Vec<&Value> =
+        answer["writes"].as_array().unwrap().iter().map(|write| &write["pod"]).collect();
+    assert_eq!(slowed, ["default/crunch"], "(7500 − 6000) × 1.1 is to be released: {answer}");
     serving.abort();
 }
 

@@ -227,14 +227,31 @@ fn a_comparison_is_complete_and_looking_at_load_sends_no_pod_to_a_hot_node() {
 }
 
 #[test]
+fn the_closed_loop_moves_and_slows_pods_of_nodes_that_requests_alone_leave_over_their_lines() {
+    let text = answered(&["up", "--compare", "-o", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // How much better it ends depends on how busy the machine is that plays both worlds; `docs/quality.md` has what does not.
+    let figure = |world: &str, name: &str| answer[world][name].as_u64().unwrap();
+    assert!(figure("requestsOnly", "nodesOverTargetAtEnd") >= 1, "{text}");
+    assert!(figure("loadAware", "podsMoved") >= 1, "{text}");
+    assert!(figure("loadAware", "podsSlowedDown") >= 1, "{text}");
+    assert_eq!(
+        (&answer["requestsOnly"]["podsMoved"], &answer["closedLoop"]),
+        (&json!(0), &json!(true)),
+        "{text}"
+    );
+    assert!(answer["seconds"].as_u64().unwrap() < 120, "within two minutes: {text}");
+}
+
+#[test]
 fn what_was_learned_wins_where_pods_come_faster_than_they_can_be_measured() {
     let text = answered(&["up", "--compare", "--scenario", "underrated", "--for", "60s", "-o", "json"]);
     let answer: serde_json::Value = serde_json::from_str(&text).unwrap();
     let over = |world: &str| answer[world]["nodeSecondsOverTarget"].as_u64().unwrap();
     // That no placement at all crosses the line is shown where time is the test's (`learn` of the simulator). This world
-    // runs by the wall clock: on a machine short of CPU one node may be over for a sample or two.
+    // runs by the wall clock: on a machine short of CPU what was learned comes late, and a node may be over for a while.
     let least = over("notLearning").min(over("requestsOnly"));
-    assert!(over("loadAware") * 4 <= least && least > 0, "{text}");
+    assert!(over("loadAware") * 2 <= least && least > 0, "{text}");
     let placed = |world: &str| answer[world]["podsPlaced"].as_u64().unwrap();
     assert_eq!(placed("loadAware"), placed("requestsOnly"), "none was left out for that: {text}");
 }
@@ -254,11 +271,139 @@ fn everything_wrong_with_a_policy_is_told_at_once() {
 fn a_node_that_is_overrun_closes_throttles_and_evicts() {
     let mut up = Up::start(&["--nodes", "4", "--scenario", "overload", "--for", "10m"]);
     // One after the other; how it goes on, the tests of the simulation show without waiting.
-    for wanted in
-        ["agent node-00: closed: overload/busy triggered", "throttled on node-00", "evicted from node-00"]
-    {
+    for wanted in [
+        "agent node-00: closed: overload/busy triggered",
+        "pods are disturbed, acting on all would disturb",
+        "throttled on node-00",
+        "evicted from node-00",
+    ] {
         while !up.line().contains(wanted) {}
     }
+}
+
+#[test]
+fn without_flags_it_shows_placement_protection_recovery_and_what_requests_alone_would_have_done() {
+    let mut up = Up::start_as_is(&["--for", "10m"]);
+    assert!(up.greeting.contains("story       placement, protection and recovery"), "{}", up.greeting);
+    // Each is told; on a busy machine what is given back may come after the end of the story.
+    let mut wanted: Vec<&str> = vec![
+        "story 1 placement: 3 of 10 nodes are busy",
+        "measured: ",
+        "story 1 placement: 6 pods of web come at once",
+        "of 6 pods of web have a node by now, 0 of them a busy one",
+        "story 2 protection: a rush of customers",
+        "throttled on node-00",
+        "evicted from node-00",
+        "story 3 recovery: the customers have gone",
+        "given back on node-00",
+        "agent node-00: open again",
+        "story over: by requests alone, and without agents: ",
+    ];
+    let mut last = String::new();
+    while !wanted.is_empty() {
+        let line = up.line();
+        wanted.retain(|wanted| !line.contains(wanted));
+        if line.contains("story over: by requests") {
+            last = line;
+        }
+    }
+    let (other, here) = last.split_once("; here: ").unwrap();
+    assert!(here.starts_with("0 of 6 pods of web on busy nodes"), "{last}");
+    assert!(!other.contains(": 0 of 6 pods"), "{last}");
+    let seconds = |text: &str| -> u64 {
+        let (before, _) = text.split_once(" node-seconds").unwrap();
+        before.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(seconds(here) < seconds(other), "{last}");
+}
+
+#[test]
+fn a_story_that_is_cut_short_still_ends_with_what_it_would_have_been() {
+    let (status, text) = Up::start_as_is(&["--for", "1s"]).wait();
+    assert!(status.success());
+    assert!(text.trim_end().lines().last().unwrap().starts_with("by requests alone"), "{text}");
+}
+
+#[test]
+fn a_quiet_world_stays_empty() {
+    let (status, text) = Up::start_as_is(&["--quiet-world", "--for", "1s"]).wait();
+    assert!(status.success());
+    assert!(text.contains("pods      0, 0 running") && !text.contains("story"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stock_scheduler_places_pods_that_name_nobody_and_ours_those_that_name_it() {
+    let Some(program) = parts::find_or_skip("kube-scheduler") else { return };
+    let mut up = Up::start(&["--nodes", "4", "--for", "10m", "--scheduler", program.to_str().unwrap()]);
+    let said = |text: &str| up.greeting.contains(text);
+    assert!(said("scheduler   ours, load-aware, for pods with schedulerName: loadline"), "{}", up.greeting);
+    assert!(said(&format!("scheduler   {}, for all other pods", program.display())), "{}", up.greeting);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let pods = runtime.block_on(async {
+        let client = common::client(&up.kubeconfig()).await;
+        let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+        for (name, scheduler) in [("theirs", None), ("ours", Some("loadline"))] {
+            let mut object = web(3);
+            object["metadata"]["name"] = json!(name);
+            if let Some(scheduler) = scheduler {
+                object["spec"]["template"]["spec"]["schedulerName"] = json!(scheduler);
+            }
+            let object = serde_json::from_value(object).unwrap();
+            deployments.create(&PostParams::default(), &object).await.unwrap();
+        }
+        pods_until(&Api::default_namespaced(client.clone()), all_running(6)).await;
+        let events: Api<k8s_openapi::api::events::v1::Event> = Api::default_namespaced(client.clone());
+        let told = async {
+            loop {
+                let all = events.list(&ListParams::default()).await.unwrap().items;
+                let bound = all.into_iter().filter(|event| event.reason.as_deref() == Some("Scheduled"));
+                let by: BTreeMap<String, String> = bound
+                    .filter_map(|event| Some((event.regarding?.name?, event.reporting_controller?)))
+                    .collect();
+                if by.len() == 6 {
+                    return by;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, told).await.expect("six events of schedulers")
+    });
+    for (pod, by) in &pods {
+        let expected = if pod.starts_with("theirs") { "default-scheduler" } else { "loadline-scheduler" };
+        assert_eq!(by, expected, "{pods:?}");
+    }
+    up.terminate();
+    let mut rest = String::new();
+    while !rest.contains("placed    ") {
+        rest = up.line();
+    }
+    assert!(rest.contains("3 by default-scheduler, ") && rest.contains("3 by loadline, "), "{rest}");
+}
+
+#[test]
+fn a_scheduler_that_ends_ends_the_run_with_its_last_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let run = |program: &str| {
+        Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["up", "--nodes", "1", "--scheduler", program, "--kubeconfig-out"])
+            .arg(&kubeconfig)
+            .output()
+            .unwrap()
+    };
+    let ended = run("/bin/ls");
+    assert_eq!(ended.status.code(), Some(2));
+    let why = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(why.contains("/bin/ls ended (exit status: 2)") && why.contains("--kubeconfig"), "{why}");
+    let missing = run("/there/is/none");
+    let why = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(why.contains("/there/is/none is not a file, expected the program kube-scheduler"), "{why}");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "only the kubeconfig that was asked for"
+    );
 }
 
 fn refused(args: &[&str]) -> String {

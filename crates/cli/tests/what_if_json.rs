@@ -49,12 +49,70 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
+fn a_recommendation_says_how_its_last_run_went_and_how_old_it_is() {
+    let good = scenario("recommendation");
+    let shown = |message: &str| {
+        json!({
+            "name": "default/web-resource-x7k2p", "message": message,
+            "updated": "2025-01-01T00:00:00Z", "ageSeconds": 43200,
+        })
+    };
+    let pod = &ask(&good, &[])["pods"][0];
+    assert_eq!((&pod["recommendation"], &pod["warnings"]), (&shown("Success"), &json!([])));
+    let failed = good.replace("message: Success", "message: \"no data points\"");
+    let pod = &ask(&failed, &[])["pods"][0];
+    assert_eq!(pod["recommendation"], shown("no data points"));
+    assert_eq!(
+        pod["warnings"],
+        json!([
+            "the recommendation default/web-resource-x7k2p is used though its last run 43200 s ago failed (no data points): its figures are from an earlier one, nobody says which"
+        ])
+    );
+    assert_eq!(pod["node"], "n2", "it is used all the same");
+    let none = good.replace("type: Resource", "type: Replicas");
+    assert_eq!(ask(&none, &[])["pods"][0]["recommendation"], Value::Null);
+}
+
+// The cases that read as cold, or as nothing at all.
+#[test]
+fn in_upstream_mode_what_is_no_number_is_told_as_such() {
+    let settings =
+        "---\napiVersion: loadline.dev/v1alpha1\nkind: LoadSettings\nspec: {mode: upstream, timeZone: UTC}\n";
+    let annotated =
+        |values: &str| node("n1").replace("{name: n1}", &format!("{{name: n1, annotations: {{{values}}}}}"));
+    let at = "2025-01-01T11:59:00Z";
+    let values = format!(
+        "mem_usage_avg_5m: \"+Inf,{at}\", cpu_usage_avg_5m: \"NaN,{at}\", node_hot_value: \"2.55,{at}\""
+    );
+    let input = format!("{}{settings}{}", annotated(&values), pod("web", "2025-01-01T00:00:00Z", ""));
+    let answer = ask(&input, &[]);
+    let pod = &answer["pods"][0];
+    assert_eq!(pod["message"], "0/1 nodes are available: 1 Load[mem_usage_avg_5m] of node[n1] is too high.");
+    let found = &pod["nodes"][0];
+    assert_eq!(found["reasons"], json!(["Load[mem_usage_avg_5m] of node[n1] is too high"]));
+    assert_eq!(found["counterfactual"], "would fit if mem_usage_avg_5m had no limit");
+    assert_eq!(found["hotValue"], 2.55);
+    let term = |metric: &str| {
+        let term = found["terms"].as_array().unwrap().iter().find(|term| term["metric"] == metric).unwrap();
+        (term["value"].clone(), term["reason"].clone(), term["note"].clone())
+    };
+    assert_eq!(
+        term("mem_usage_avg_5m"),
+        (Value::Null, json!("malformed"), json!("+Inf, counted as crane counts it"))
+    );
+    assert_eq!(
+        term("cpu_usage_avg_5m"),
+        (Value::Null, json!("malformed"), json!("NaN, counted as crane counts it"))
+    );
+}
+
+#[test]
 fn the_names_are_those_of_the_guide() {
     let answer = ask(&scenario("recommendation"), &[]);
     assert_eq!(answer["apiVersion"], "loadline.dev/v1alpha1");
     assert_eq!(answer["kind"], "ScheduleResult");
     let pod = &answer["pods"][0];
-    assert_eq!(keys(pod), ["message", "node", "nodes", "pod", "preemption", "warnings"]);
+    assert_eq!(keys(pod), ["message", "node", "nodes", "pod", "preemption", "recommendation", "warnings"]);
     let node = &pod["nodes"][0];
     assert_eq!(
         keys(node),

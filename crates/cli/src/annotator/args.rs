@@ -1,15 +1,15 @@
 //! What can be said to `loadline annotator`.
 
 use crate::leader_election::LeaderElection;
+use crate::prometheus::{Credentials, matcher};
 use anyhow::{Result, bail};
 use clap::Args;
-use http::{HeaderName, HeaderValue};
 use jiff::SignedDuration;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::taints;
 use loadline_core::object::Key;
 use loadline_services::annotator::Monitoring;
-use loadline_services::sources::prometheus::{Auth, Headers, Target};
+use loadline_services::sources::prometheus::Target;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -133,7 +133,7 @@ impl Taints {
 #[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct Prometheus {
     /// Where it is, with a scheme: `http://prometheus.monitoring:9090`
-    #[arg(long, value_name = "URL", value_parser = Target::new)]
+    #[arg(long, alias = "prometheus", value_name = "URL", value_parser = Target::new)]
     pub prometheus_address: Option<Target>,
     /// How often it is asked
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::args::duration, requires = "prometheus_address")]
@@ -150,29 +150,8 @@ pub struct Prometheus {
     /// An expression in place of the series of that name, in percent of the node; may be given several times
     #[arg(long = "prometheus-query", value_name = "METRIC=PROMQL", value_parser = query, requires = "prometheus_address")]
     pub queries: Vec<(String, String)>,
-    /// File with a token to send; read for every request
-    #[arg(long, value_name = "FILE", requires = "prometheus_address")]
-    pub prometheus_bearer_token_file: Option<PathBuf>,
-    /// File with `user:password`; read for every request
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "prometheus_address",
-        conflicts_with = "prometheus_bearer_token_file"
-    )]
-    pub prometheus_basic_auth_file: Option<PathBuf>,
-    /// Certificates of the authorities to trust, as PEM
-    #[arg(long, value_name = "FILE", requires = "prometheus_address")]
-    pub prometheus_ca_file: Option<PathBuf>,
-    /// Our certificate, as PEM
-    #[arg(long, value_name = "FILE", requires = "prometheus_key_file")]
-    pub prometheus_cert_file: Option<PathBuf>,
-    /// Its key, as PEM
-    #[arg(long, value_name = "FILE", requires = "prometheus_cert_file")]
-    pub prometheus_key_file: Option<PathBuf>,
-    /// Header to send, such as `X-Scope-OrgID: team-a`; may be given several times
-    #[arg(long = "prometheus-header", value_name = "NAME: VALUE", value_parser = header, requires = "prometheus_address")]
-    pub headers: Vec<(HeaderName, HeaderValue)>,
+    #[command(flatten)]
+    pub credentials: Credentials,
 }
 
 impl Prometheus {
@@ -182,21 +161,7 @@ impl Prometheus {
     /// All files that cannot be used.
     pub async fn monitoring(&self) -> Result<Option<Monitoring>> {
         let Some(target) = &self.prometheus_address else { return Ok(None) };
-        let auth = match (&self.prometheus_bearer_token_file, &self.prometheus_basic_auth_file) {
-            (Some(file), _) => Auth::Bearer(file.clone()),
-            (None, Some(file)) => Auth::Basic(file.clone()),
-            (None, None) => Auth::Nobody,
-        };
-        let target = Target {
-            auth,
-            authority: self.prometheus_ca_file.clone(),
-            certificate: self.prometheus_cert_file.clone().zip(self.prometheus_key_file.clone()),
-            headers: Headers(self.headers.clone()),
-            ..target.clone()
-        };
-        if let Err(problems) = target.check().await {
-            bail!("prometheus: {}", problems.replace('\n', "\nprometheus: "));
-        }
+        let target = self.credentials.target(target).await?;
         Ok(Some(Monitoring {
             target,
             every: self.prometheus_interval,
@@ -231,25 +196,6 @@ pub fn rate(text: &str) -> Result<f64, String> {
     if (0.1..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected 0.1 to 1000".to_owned()) }
 }
 
-/// `label="text"`, with any of the four operators.
-fn matcher(text: &str) -> Result<String, String> {
-    let expected = || "expected LABEL=\"TEXT\", or with != or =~ or !~".to_owned();
-    let end = text.find(['=', '!']).ok_or_else(expected)?;
-    let (label, rest) = text.split_at(end);
-    let operator = ["=~", "!=", "!~", "="]
-        .into_iter()
-        .find(|operator| rest.starts_with(operator))
-        .ok_or_else(expected)?;
-    let named = !label.is_empty()
-        && !label.starts_with(|c: char| c.is_ascii_digit())
-        && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let value = &rest[operator.len()..];
-    let quoted = value.len() >= 2 && value.starts_with('"') && value.ends_with('"');
-    let inner = value.get(1..value.len().saturating_sub(1)).unwrap_or_default();
-    let unescaped = inner.replace("\\\\", "").replace("\\\"", "").contains('"');
-    if named && quoted && !unescaped { Ok(text.to_owned()) } else { Err(expected()) }
-}
-
 fn query(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((metric, query)) if !metric.trim().is_empty() && !query.trim().is_empty() => {
@@ -259,36 +205,9 @@ fn query(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let expected = || "expected NAME: VALUE".to_owned();
-    let (name, value) = text.split_once(':').ok_or_else(expected)?;
-    let name = name.trim().parse().map_err(|_| expected())?;
-    let mut value: HeaderValue = value.trim().parse().map_err(|_| expected())?;
-    value.set_sensitive(true);
-    Ok((name, value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_matcher_is_a_label_an_operator_and_a_quoted_text() {
-        for (text, good) in [
-            (r#"cluster="a""#, true),
-            (r#"job=~"node.*""#, true),
-            (r#"job!="x""#, true),
-            (r#"job!~"x\"y""#, true),
-            ("cluster=a", false),
-            (r#"="a""#, false),
-            (r#"1x="a""#, false),
-            (r#"a="b"} or vector(1) #""#, false),
-            (r#"a="b", c="d""#, false),
-            ("cluster", false),
-        ] {
-            assert_eq!(matcher(text).is_ok(), good, "{text}");
-        }
-    }
 
     #[test]
     fn lines_for_taints_that_make_no_sense_are_told_all_at_once() {

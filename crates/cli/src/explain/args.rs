@@ -1,9 +1,11 @@
 //! What can be said to `loadline explain`.
 
+use crate::fleet::binding::{Transport, estimator};
 use crate::out::Output;
 use crate::scheduler::args::RuleFlags;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// About what.
 #[derive(Debug, Subcommand)]
@@ -34,6 +36,55 @@ pub enum Explain {
     /// said and how long ago, and what would be decided now.
     #[command(after_help = BINDING_EXAMPLES)]
     Binding(Binding),
+    /// Say how many replicas of a workload an estimator finds room for in its cluster, and why
+    ///
+    /// Asks a running `loadline estimator` as a fleet scheduler does, and for its reasons as well: what each node takes, what
+    /// ends first there, what the load line leaves, which quota holds. The same words as `what-if estimate`, about what the
+    /// estimator knows. Karmada's own estimator answers, too, without reasons.
+    #[command(after_help = ESTIMATE_EXAMPLES)]
+    Estimate(Estimate),
+}
+
+const ESTIMATE_EXAMPLES: &str = "\
+Examples:
+  loadline explain estimate -f web.yaml --cluster m1 --estimator 127.0.0.1:10352
+      asks a running `loadline estimator --cluster-name m1 --kubeconfig m1.kubeconfig`
+  loadline explain estimate -f web.yaml --cluster m1 --estimator estimator.example:10352 \
+        --scheduler-estimator-ca-file ca.crt --scheduler-estimator-cert-file tls.crt --scheduler-estimator-key-file tls.key
+      the same over mutual TLS, by the flags of `loadline fleet`
+  loadline explain estimate -f web.yaml --cluster m1 --estimator 127.0.0.1:10352 -o json
+      for a program
+
+The file holds one workload: a Deployment, StatefulSet, ReplicaSet, Job, PodTemplate or a binding of Karmada.
+
+Exit status: 0 when there is an answer, 2 for bad input, or when nobody answers.";
+
+#[derive(Debug, Args)]
+pub struct Estimate {
+    /// A file with the workload in YAML or JSON, or - for the standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// The cluster, by the name the estimator knows it by
+    #[arg(long, value_name = "NAME")]
+    pub cluster: String,
+    /// Where the estimator listens
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub estimator: String,
+    /// How long it may take
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = crate::args::duration)]
+    pub scheduler_estimator_timeout: Duration,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// How to print
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+}
+
+fn address(text: &str) -> Result<String, String> {
+    match estimator(text) {
+        Ok((None, address)) => Ok(address),
+        _ => Err(format!("expected HOST:PORT, not {text:?}")),
+    }
 }
 
 const BINDING_EXAMPLES: &str = "\

@@ -13,12 +13,17 @@ const ALMOST: usize = 3;
 pub fn render(answer: &Value, detail: Detail) -> String {
     let mut text = String::new();
     let pod = bold(&text_of(&answer["pod"]));
+    let now = &answer["now"];
     let _ = match answer["node"].as_str() {
         Some(node) => writeln!(text, "{pod} is on {}", bold(node)),
+        None if now.is_null() => writeln!(text, "{pod} is not there any more"),
         None => writeln!(text, "{pod} has no node"),
     };
     text.push_str(&decisions(&answer["decisions"]));
-    let now = &answer["now"];
+    text.push_str(&moves(&answer["moves"], &answer["pod"]));
+    if now.is_null() {
+        return text;
+    }
     let who = if now["anotherLikeIt"] == true { "another one like it" } else { "it" };
     let _ = match now["node"].as_str() {
         Some(node) => writeln!(text, "\nNow {who} would go to {}:", bold(node)),
@@ -58,6 +63,17 @@ fn decisions(all: &Value) -> String {
                 refused.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
             let _ = writeln!(text, "    nodes refused: {}", rules.join(", "));
         }
+    }
+    text
+}
+
+/// Who was moved: the pod itself, or one whose place it may have taken.
+fn moves(all: &Value, asked: &Value) -> String {
+    let mut text = String::new();
+    for one in all.as_array().into_iter().flatten() {
+        let [at, pod, from, message] = ["at", "pod", "from", "message"].map(|field| text_of(&one[field]));
+        let who = if one["pod"] == *asked { String::new() } else { format!("in place of {pod}, which was ") };
+        let _ = writeln!(text, "  {at}  {who}moved from {from}: {message}");
     }
     text
 }

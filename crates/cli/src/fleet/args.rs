@@ -1,10 +1,11 @@
 //! What can be said to `loadline fleet`.
 
-use super::binding::Bindings;
-use super::placement::Placements;
-use super::publish::Publish;
+use super::binding::{self, Bindings};
+use super::placement::{self, Placements};
+use super::publish::{self, Publish};
 use crate::leader_election::LeaderElection;
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgGroup, ArgMatches, Args, Command, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -32,6 +33,7 @@ What its account must be allowed with --api ocm:
   create, patch  events.events.k8s.io
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect
+  create         tokenreviews.authentication.k8s.io, subjectaccessreviews.authorization.k8s.io, with --authorize-debug
 
 What it must be allowed with --publish, in each member:
   list, watch    nodes, pods
@@ -87,4 +89,27 @@ pub enum Api {
     Ocm,
     /// Karmada: `ResourceBinding` and `ClusterResourceBinding` → `spec.clusters`
     Karmada,
+}
+
+/// Flags are listed under what they are for, and those for something else than what is asked for would be without effect: says
+/// which were given, all at once.
+pub fn without_effect(command: &Command, given: &ArgMatches) -> Option<String> {
+    const PARTS: [(&str, &str); 3] = [
+        (placement::HEADING, "--api ocm"),
+        (binding::HEADING, "--api karmada"),
+        (publish::HEADING, "--publish"),
+    ];
+    let asked = match given.get_one::<Api>("api") {
+        Some(Api::Ocm) => "--api ocm",
+        Some(Api::Karmada) => "--api karmada",
+        None => "--publish",
+    };
+    let of = |heading: Option<&str>| PARTS.iter().find(|(listed, _)| Some(*listed) == heading);
+    let problem = |arg: &clap::Arg| {
+        let (_, part) = of(arg.get_help_heading()).filter(|(_, part)| *part != asked)?;
+        let is_given = given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        is_given.then(|| format!("--{} is for {part}", arg.get_long().unwrap_or_default()))
+    };
+    let problems: Vec<String> = command.get_arguments().filter_map(problem).collect();
+    (!problems.is_empty()).then(|| format!("{}; {asked} was given", problems.join(", ")))
 }

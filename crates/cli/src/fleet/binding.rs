@@ -2,6 +2,7 @@
 //! keep their names where they mean the same.
 
 use super::args::Fleet;
+use crate::args::DivideMode;
 use crate::component;
 use anyhow::{Context as _, Result, bail};
 use axum::Router;
@@ -12,18 +13,22 @@ use clap::{ArgAction, Args, ValueEnum};
 use http::{StatusCode, header};
 use loadline_core::divide::{self, Mode, Shortfall};
 use loadline_core::object::Key;
+use loadline_services::ask;
 use loadline_services::cluster::lease;
-use loadline_services::fleet::binding::explain::{self, Asker};
+use loadline_services::fleet::binding::explain::Asker;
 use loadline_services::fleet::binding::{self, Deschedule, Options};
 use loadline_services::fleet::estimators::transport::Servers;
 use loadline_services::fleet::estimators::{self, Addresses, Tls};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What its flags are listed under.
+pub const HEADING: &str = "Bindings (--api karmada)";
+
 /// The flags of `--api karmada`.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Bindings (--api karmada)")]
+#[command(next_help_heading = HEADING)]
 pub struct Bindings {
     /// Whose bindings are decided: those with this spec.schedulerName
     #[arg(long, value_name = "NAME", default_value = "default-scheduler")]
@@ -49,18 +54,8 @@ pub struct Bindings {
     /// Port of estimators
     #[arg(long, value_name = "PORT", default_value_t = 10352)]
     pub scheduler_estimator_port: u16,
-    /// Who must have signed the certificates of estimators; without, they are talked to in plain text
-    #[arg(long, value_name = "FILE")]
-    pub scheduler_estimator_ca_file: Option<PathBuf>,
-    /// Our certificate for them
-    #[arg(long, value_name = "FILE", requires = "scheduler_estimator_key_file")]
-    pub scheduler_estimator_cert_file: Option<PathBuf>,
-    /// Its private key
-    #[arg(long, value_name = "FILE", requires = "scheduler_estimator_cert_file")]
-    pub scheduler_estimator_key_file: Option<PathBuf>,
-    /// Use TLS, but trust whoever answers
-    #[arg(long)]
-    pub insecure_skip_estimator_verify: bool,
+    #[command(flatten)]
+    pub transport: Transport,
     /// How long an answer to the same question is used again
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = crate::args::duration)]
     pub estimate_freshness: Duration,
@@ -76,9 +71,9 @@ pub struct Bindings {
     /// Place what fits when not everything does, and tell of the rest
     #[arg(long)]
     pub allow_partial: bool,
-    /// Decide as Karmada v1.18 does, its defects included; for comparing
-    #[arg(long)]
-    pub like_karmada: bool,
+    /// Whose way replicas are divided
+    #[arg(long, value_name = "MODE", default_value = "default")]
+    pub mode: DivideMode,
     /// Take replicas from clusters that have found no node for them; without a value it is only told which
     #[arg(long, value_name = "HOW", default_missing_value = "preview", num_args = 0..=1, require_equals = true)]
     pub deschedule: Option<How>,
@@ -91,6 +86,37 @@ pub struct Bindings {
     /// Bindings looked at per second by --deschedule, on average
     #[arg(long, value_name = "N", default_value_t = 5.0)]
     pub deschedule_qps: f64,
+}
+
+/// How estimators are talked to.
+#[derive(Debug, Args)]
+pub struct Transport {
+    /// Who must have signed the certificates of estimators; without, they are talked to in plain text
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_estimator_ca_file: Option<PathBuf>,
+    /// Our certificate for them
+    #[arg(long, value_name = "FILE", requires = "scheduler_estimator_key_file")]
+    pub scheduler_estimator_cert_file: Option<PathBuf>,
+    /// Its private key
+    #[arg(long, value_name = "FILE", requires = "scheduler_estimator_cert_file")]
+    pub scheduler_estimator_key_file: Option<PathBuf>,
+    /// Use TLS, but trust whoever answers
+    #[arg(long)]
+    pub insecure_skip_estimator_verify: bool,
+}
+
+impl Transport {
+    /// In plain text without.
+    pub fn tls(&self) -> Option<Tls> {
+        let servers = match (&self.scheduler_estimator_ca_file, self.insecure_skip_estimator_verify) {
+            (_, true) => Servers::Anyone,
+            (Some(file), false) => Servers::SignedBy(file.clone()),
+            (None, false) => return None,
+        };
+        let identity =
+            self.scheduler_estimator_cert_file.clone().zip(self.scheduler_estimator_key_file.clone());
+        Some(Tls { servers, identity })
+    }
 }
 
 /// Whose estimate counts.
@@ -111,7 +137,7 @@ pub enum How {
 }
 
 /// `m1=10.0.0.7:10352`, or `10.0.0.7:10352` for all clusters.
-fn estimator(text: &str) -> Result<(Option<String>, String), String> {
+pub fn estimator(text: &str) -> Result<(Option<String>, String), String> {
     let wrong = || format!("expected CLUSTER=HOST:PORT or HOST:PORT, not {text:?}");
     let (cluster, address) = match text.split_once('=') {
         Some((cluster, address)) => (Some(cluster.to_owned()), address),
@@ -147,17 +173,6 @@ impl Bindings {
         Ok(addresses)
     }
 
-    fn tls(&self) -> Option<Tls> {
-        let servers = match (&self.scheduler_estimator_ca_file, self.insecure_skip_estimator_verify) {
-            (_, true) => Servers::Anyone,
-            (Some(file), false) => Servers::SignedBy(file.clone()),
-            (None, false) => return None,
-        };
-        let identity =
-            self.scheduler_estimator_cert_file.clone().zip(self.scheduler_estimator_key_file.clone());
-        Some(Tls { servers, identity })
-    }
-
     fn asking(&self) -> Result<Option<estimators::Options>> {
         if !self.enable_scheduler_estimator && self.estimators.is_empty() {
             if self.deschedule.is_some() {
@@ -167,7 +182,7 @@ impl Bindings {
         }
         let options = estimators::Options {
             addresses: self.addresses()?,
-            tls: self.tls(),
+            tls: self.transport.tls(),
             timeout: self.scheduler_estimator_timeout,
             fresh: self.estimate_freshness,
         };
@@ -183,7 +198,7 @@ impl Bindings {
             },
             shortfall: if self.allow_partial { Shortfall::Partial } else { Shortfall::Fail },
             empty: self.enable_empty_workload_propagation,
-            upstream: self.like_karmada,
+            upstream: self.mode == DivideMode::Upstream,
             ..divide::Options::default()
         }
     }
@@ -195,7 +210,7 @@ pub async fn run(args: &Fleet) -> Result<()> {
     let lease = args.election.lease(binding::COMPONENT, &identity)?;
     let estimators = flags.asking()?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
-    let (asker, questions) = explain::channel();
+    let (asker, questions) = ask::channel();
     let options = Options {
         scheduler: flags.scheduler_name.clone(),
         divide: flags.divide(),
@@ -209,7 +224,7 @@ pub async fn run(args: &Fleet) -> Result<()> {
             rate: flags.deschedule_qps,
         }),
         lease,
-        asked: Some(questions),
+        asked: questions,
         ..Options::new(cluster)
     };
     let status = options.status.clone();
@@ -219,11 +234,11 @@ pub async fn run(args: &Fleet) -> Result<()> {
 }
 
 /// Answers questions about bindings.
-fn router(asker: Asker) -> Router {
+pub fn router(asker: Asker) -> Router {
     let answer = move |key: Key| {
         let asker = asker.clone();
         async move {
-            match asker.explain(key).await {
+            match asker.ask(key).await {
                 Ok(Some(answer)) => {
                     ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
                 }

@@ -16,37 +16,40 @@ use std::time::Duration;
 /// How many times a summary is made, at least, while one holds: what is lost once or twice is made up for in time.
 const TIMES: u32 = 4;
 
+/// What its flags are listed under.
+pub const HEADING: &str = "Publishing (--publish)";
+
 /// The flags of `--publish`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Publishing (--publish)")]
+#[command(next_help_heading = HEADING)]
 #[expect(clippy::struct_field_names, reason = "they are the names of the flags")]
 pub struct Publish {
     /// Name of the `ManagedCluster` of the member this runs in, or of the one behind --member-kubeconfig
-    #[arg(long, value_name = "NAME", conflicts_with = "api")]
+    #[arg(long, value_name = "NAME")]
     pub cluster_name: Option<String>,
     /// How to reach that member; without, as the pod this runs in
     #[arg(long, value_name = "FILE", requires = "cluster_name")]
     pub member_kubeconfig: Option<PathBuf>,
     /// A member and its kubeconfig; may be given several times
-    #[arg(long = "member", value_name = "NAME=FILE", value_parser = member, conflicts_with = "api")]
+    #[arg(long = "member", value_name = "NAME=FILE", value_parser = member)]
     pub members: Vec<(String, PathBuf)>,
     /// How often each member is measured and summed up
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::args::duration, conflicts_with = "api")]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = crate::args::duration)]
     pub publish_interval: Duration,
     /// Name of the `AddOnPlacementScore`s
-    #[arg(long, value_name = "NAME", default_value = "loadline", conflicts_with = "api")]
+    #[arg(long, value_name = "NAME", default_value = "loadline")]
     pub score_name: String,
     /// How long what is published holds from when it was measured; four intervals at least
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = crate::args::duration, conflicts_with = "api")]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = crate::args::duration)]
     pub score_validity: Duration,
     /// Objects written per second, on average
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = crate::annotator::args::rate, conflicts_with = "api")]
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = crate::annotator::args::rate)]
     pub publish_qps: f64,
     /// By how much of the whole a resource must have changed to be published before it is renewed anyway
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent, conflicts_with = "api")]
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     pub min_change: Ratio,
     /// How much of a member must be measured for its use to be known
-    #[arg(long, value_name = "PERCENT", default_value = "80", value_parser = percent, conflicts_with = "api")]
+    #[arg(long, value_name = "PERCENT", default_value = "80", value_parser = percent)]
     pub min_measured: Ratio,
 }
 

@@ -29,6 +29,8 @@ What its account must be allowed:
                  pods that do not say how; without, they are not spread
                  csidrivers, csistoragecapacities, to know where volumes can be made; without,
                  every node has room for them
+                 recommendations.analysis.crane.io, deployments.apps and jobs.batch, to know what pods
+                 use that nobody has measured yet; without, they count as what they request
                  nodeqoss and avoidanceactions.ensurance.crane.io, to tell of lines below its targets;
                  without, nothing is said of them
   list           nodes.metrics.k8s.io, pods.metrics.k8s.io
@@ -38,7 +40,7 @@ What its account must be allowed:
   create, patch  events.events.k8s.io
   get, create, update
                  leases.coordination.k8s.io, with --leader-elect
-With --shadow only what is listed and watched.
+With --shadow only what is listed and watched. deploy/scheduler/scheduler.yaml grants it.
 
 Exit status: 0 when it ended as asked, 2 for bad input or when it could not start.";
 

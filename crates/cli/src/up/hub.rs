@@ -1,23 +1,25 @@
 //! The hub of a fleet: it knows every cluster of `up` and how loaded it is, and placements there are decided live.
 //!
-//! It is an API server of its own with Open Cluster Management's kinds. Each member has a `ManagedCluster`, whose status says
-//! what its nodes have; the publisher adds what is used of it, and the placement controller decides four placements, those of
-//! the stories in `docs/guide/up.md`.
+//! It is an API server of its own with Open Cluster Management's kinds, and with Karmada's ([`super::karmada`]). Each member has a
+//! `ManagedCluster`, whose status says what its nodes have; the publisher adds what is used of it, and the placement controller
+//! decides five placements, those of the stories in `docs/guide/up.md`.
 
+use super::karmada;
 use super::site::Site;
 use anyhow::{Context, Result};
 use kube::api::{ListParams, Request};
 use loadline_apiserver::{ApiServer, Config, listen};
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
-use loadline_services::Ctx;
 use loadline_services::cluster::resource::{
     MANAGED_CLUSTER_SET_BINDINGS, MANAGED_CLUSTER_SETS, MANAGED_CLUSTERS, NAMESPACES, NODES, PLACEMENTS,
 };
 use loadline_services::cluster::write::Patch;
 use loadline_services::cluster::{Access, Connection, Resource, Writer};
 use loadline_services::ctx::{Notice, Notices};
-use loadline_services::fleet::{placement, publish};
+use loadline_services::dashboard::Beside;
+use loadline_services::fleet::{binding, placement, publish};
+use loadline_services::{Ctx, ask, dashboard};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,9 +41,30 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// The set all members are in.
 const SET: &str = "global";
 
+/// Where a hub hears what dashboards want to know.
+pub struct Asked {
+    pub fleet: dashboard::fleet::Asked,
+    /// Whoever else wants to know why asks there, too.
+    pub bindings: (binding::explain::Asker, binding::explain::Asked),
+}
+
+/// What dashboards ask about a fleet, if there are several clusters, and where the hub hears of that.
+pub fn asked(clusters: u16) -> (Beside, Asked) {
+    let ((fleet, about_fleet), bindings) = (ask::channel(), ask::channel());
+    let has_hub = clusters > 1;
+    let beside = Beside {
+        fleet: has_hub.then_some(fleet),
+        bindings: has_hub.then(|| bindings.0.clone()),
+        ..Beside::default()
+    };
+    (beside, Asked { fleet: about_fleet, bindings })
+}
+
 /// A running hub.
 pub struct Hub {
     pub url: String,
+    /// Where the controller of bindings is asked why.
+    pub controller: SocketAddr,
     notices: Option<mpsc::Receiver<Notice>>,
     serving: JoinHandle<Result<(), listen::Error>>,
     tasks: JoinSet<()>,
@@ -49,8 +72,14 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts it, with a cluster for each site.
-    pub async fn start(port: u16, sites: &[Site]) -> Result<Self> {
+    /// Starts it, with a cluster for each site; an estimator answers for all of them. Where totals mislead, that is shown.
+    pub async fn start(
+        port: u16,
+        sites: &[Site],
+        estimator: SocketAddr,
+        totals: bool,
+        asked: Asked,
+    ) -> Result<Self> {
         let server = ApiServer::new(Config::default());
         let listening = server.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let (url, stop) = (listening.url(), CancellationToken::new());
@@ -70,11 +99,17 @@ impl Hub {
         let members = sites.iter().map(|site| (site.name.clone(), Access::Client(member(site)))).collect();
         let told = publish::Options {
             every: PUBLISH_EVERY,
-            ..publish::Options::new(Access::Client(client), members)
+            ..publish::Options::new(Access::Client(client.clone()), members)
         };
         let publishes = publish::run(ctx(), told);
         tasks.spawn(async move { ended("publisher", publishes.await) });
-        Ok(Self { url, notices: Some(notices), serving, tasks, stop })
+        let options = dashboard::fleet::Options { hub: Access::Client(client.clone()) };
+        let shows = dashboard::fleet::run(ctx(), options, asked.fleet);
+        tasks.spawn(async move { ended("view of the fleet", shows.await) });
+        let setup =
+            karmada::Setup { client, sites, estimator, totals, stop: stop.clone(), bindings: asked.bindings };
+        let controller = karmada::start(setup, &mut tasks, ctx).await.context("cannot fill the hub")?;
+        Ok(Self { url, controller, notices: Some(notices), serving, tasks, stop })
     }
 
     /// What a person watching would want to know; there is one listener.
@@ -93,7 +128,7 @@ impl Hub {
     }
 }
 
-fn ended<E: std::fmt::Display>(what: &str, how: Result<(), E>) {
+pub(super) fn ended<E: std::fmt::Display>(what: &str, how: Result<(), E>) {
     if let Err(error) = how {
         tracing::error!(%error, "{what} ended");
     }
@@ -116,10 +151,10 @@ async fn fill(writer: &Writer, sites: &[Site]) -> Result<()> {
         create(writer, NAMESPACES, "", &site.name, json!({})).await?;
         create(writer, MANAGED_CLUSTERS, "", &site.name, json!({"hubAcceptsClient": true})).await?;
     }
-    for (number, spec) in (1..).zip(stories()) {
+    for (number, (source, spec)) in (1..).zip(stories()) {
         let object = json!({
             "apiVersion": PLACEMENTS.api_version(), "kind": PLACEMENTS.kind,
-            "metadata": {"name": format!("story-{number}"), "annotations": {loadline_api::ocm::LOAD_SOURCE: "measured"}},
+            "metadata": {"name": format!("story-{number}"), "annotations": {loadline_api::ocm::LOAD_SOURCE: source}},
             "spec": spec,
         });
         writer.create(PLACEMENTS, "default", &object).await?;
@@ -134,19 +169,21 @@ async fn create(writer: &Writer, of: Resource, namespace: &str, name: &str, spec
     Ok(())
 }
 
-/// What the seed's four stories ask for, of one cluster each: the one with the most room by share; with the most memory; with
-/// both, weighed; and one that stays where it is.
-fn stories() -> [Value; 4] {
-    let one = |mode: &str, weights: &[(&str, i64)]| {
+/// What the five stories go by and ask for, of one cluster each: the one with the most room by share; with the most memory; with
+/// both, weighed; one that stays where it is; and the one with the most GPUs left, by share. Nobody measures those: what pods
+/// ask for counts.
+fn stories() -> [(&'static str, Value); 5] {
+    let one = |weights: &[(&str, i64)]| {
         let weigh = |(what, weight): &(&str, i64)| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": what}, "weight": weight});
         let configurations: Vec<Value> = weights.iter().map(weigh).collect();
-        json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": mode, "configurations": configurations}})
+        json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact", "configurations": configurations}})
     };
     [
-        one("Exact", &[("ResourceRatioCPU", 1), ("ResourceRatioMemory", 1)]),
-        one("Exact", &[("ResourceAllocatableMemory", 1)]),
-        one("Exact", &[("ResourceRatioCPU", 2), ("ResourceAllocatableMemory", 2)]),
-        one("Exact", &[("ResourceAllocatableCPU", 1), ("Steady", 3)]),
+        ("measured", one(&[("ResourceRatioCPU", 1), ("ResourceRatioMemory", 1)])),
+        ("measured", one(&[("ResourceAllocatableMemory", 1)])),
+        ("measured", one(&[("ResourceRatioCPU", 2), ("ResourceAllocatableMemory", 2)])),
+        ("measured", one(&[("ResourceAllocatableCPU", 1), ("Steady", 3)])),
+        ("requested", one(&[("ResourceRationvidia.com/gpu", 1)])),
     ]
 }
 
@@ -179,17 +216,19 @@ fn status(nodes: &[Value]) -> Value {
         add(&mut capacity, &node["status"]["capacity"]);
         add(&mut allocatable, &node["status"]["allocatable"]);
     }
-    let text = |sums: BTreeMap<String, Quantity>| -> BTreeMap<String, String> {
-        sums.into_iter().map(|(name, sum)| (name, sum.to_string())).collect()
-    };
     let available = json!({
         "type": "ManagedClusterConditionAvailable", "status": "True", "reason": "ManagedClusterAvailable",
         "message": "Managed cluster is available", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
-    json!({"capacity": text(capacity), "allocatable": text(allocatable), "conditions": [available], "version": {}})
+    json!({"capacity": sums(capacity), "allocatable": sums(allocatable), "conditions": [available], "version": {}})
 }
 
-fn add(sums: &mut BTreeMap<String, Quantity>, more: &Value) {
+pub(super) fn sums(sums: BTreeMap<String, Quantity>) -> BTreeMap<String, String> {
+    sums.into_iter().map(|(name, sum)| (name, sum.to_string())).collect()
+}
+
+/// Adds what a node has.
+pub(super) fn add(sums: &mut BTreeMap<String, Quantity>, more: &Value) {
     for (name, amount) in more.as_object().into_iter().flatten() {
         let Some(amount) = amount.as_str().and_then(|text| text.parse::<Quantity>().ok()) else { continue };
         let sum = sums.entry(name.clone()).or_default();

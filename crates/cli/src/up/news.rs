@@ -2,10 +2,15 @@
 
 use super::estimator::Estimator;
 use super::site::Site;
+use super::stock::StockScheduler;
+use super::twin::Twin;
 use crate::out::{bold, dim, line};
+use anyhow::{Result, anyhow};
 use loadline_apiserver::ApiServer;
 use loadline_services::ctx::Notice;
+use loadline_services::scheduler::heat::Peak;
 use loadline_sim::World;
+use loadline_sim::observe::Placed;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -13,17 +18,29 @@ use tokio::sync::mpsc;
 const PAGE: Duration = Duration::from_millis(500);
 /// And at most this many lines each time; the rest is counted.
 const LINES: usize = 5;
+/// While a story is told, figures are printed this often, whatever happens.
+const BEAT: Duration = Duration::from_secs(5);
 /// News that may wait for the next page; who has more waits.
 const WAITING: usize = 256;
 
+/// What runs beside the clusters.
+pub struct Beside<'a> {
+    pub estimator: Option<&'a Estimator>,
+    pub twin: Option<&'a mut Twin>,
+    pub stock: Option<&'a mut StockScheduler>,
+}
+
 /// Prints news until the time is over or somebody ends it; says which.
+///
+/// # Errors
+/// When a program that was to run until the end has ended.
 pub async fn follow(
     (sites, hub): (&mut [Site], Option<mpsc::Receiver<Notice>>),
-    estimator: Option<&Estimator>,
+    Beside { estimator, mut twin, stock }: Beside<'_>,
     time: Option<Duration>,
     started: Instant,
     ended: impl Future<Output = &'static str>,
-) -> String {
+) -> Result<String> {
     let over = async {
         match time {
             Some(time) => {
@@ -33,8 +50,22 @@ pub async fn follow(
             None => std::future::pending().await,
         }
     };
-    tokio::pin!(over);
-    tokio::pin!(ended);
+    let gone = async {
+        match stock {
+            Some(stock) => stock.ended().await,
+            None => std::future::pending().await,
+        }
+    };
+    let story = twin.as_ref().map(|twin| twin.story);
+    let told = async {
+        match story {
+            Some(story) => tokio::time::sleep(story).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(over, ended, gone, told);
+    let mut is_told = false;
+    let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + BEAT, BEAT);
     let mut notices = gather(sites, hub);
     let mut pages = tokio::time::interval(PAGE);
     let mut page = Page::default();
@@ -42,9 +73,20 @@ pub async fn follow(
     let mut room = String::new();
     loop {
         tokio::select! {
-            why = &mut over => return why,
-            why = &mut ended => return why.to_owned(),
+            why = &mut over => return Ok(why),
+            why = &mut ended => return Ok(why.to_owned()),
+            why = &mut gone => return Err(anyhow!(why)),
+            () = &mut told, if !is_told => {
+                is_told = true;
+                if let (Some(twin), Some(site)) = (twin.as_deref_mut(), sites.first()) {
+                    page.last.push(format!("story over: {}", twin.told(&site.world).await));
+                    page.last.push("story over: the cluster stays as it is; try the commands above".to_owned());
+                }
+            }
             Some(notice) = notices.recv() => page.add(notice),
+            _ = beats.tick(), if story.is_some() && !is_told => {
+                page.last.extend(sites.first().and_then(|site| measured(&site.world)));
+            }
             _ = pages.tick() => {
                 let bound = sites.iter().map(|site| site.world.counts().scheduler.bound.get()).sum::<u64>();
                 let now = (bound, sites.iter().map(|site| site.world.running()).sum::<usize>());
@@ -62,6 +104,17 @@ pub async fn follow(
             }
         }
     }
+}
+
+/// How hot it is, in a line.
+fn measured(world: &World) -> Option<String> {
+    let tally = world.tally();
+    let Peak { node, resource, share } = tally.hottest?;
+    let percent = share.to_f64() * 100.0;
+    Some(format!(
+        "measured: {} nodes over target; the hottest is {node}, {percent:.0}% {resource}",
+        tally.hot
+    ))
 }
 
 /// What is worth knowing of all clusters, with the name of the cluster where there are several.
@@ -135,6 +188,13 @@ pub fn summary(title: &str, world: &World, server: &ApiServer, started: Instant)
         ("waited", format!("{} that fitted nowhere at first", counts.scheduler.unschedulable.get())),
         ("writes", format!("{} to the API server", server.revision())),
     ];
+    let placed = world.tally().placed;
+    if placed.len() > 1 {
+        let one = |(name, placed): (&String, &Placed)| {
+            format!("{} by {name}, {} of them on hot nodes", placed.pods, placed.onto_hot)
+        };
+        rows.push(("placed", placed.iter().map(one).collect::<Vec<_>>().join("; ")));
+    }
     if counts.agent.throttled.get() + counts.agent.evicted.get() > 0 {
         rows.push(("relief", relief));
     }

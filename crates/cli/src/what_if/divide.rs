@@ -4,12 +4,13 @@ mod result;
 mod table;
 
 use super::{lines, warn};
-use crate::args::{Divide, EstimatorMode, ShortfallPolicy};
+use crate::args::{Divide, DivideMode, EstimatorMode, ShortfallPolicy};
 use crate::out::{self, Detail};
 use anyhow::Result;
-use loadline_core::divide::{self, Given, Mode, Options, Shortfall};
+use loadline_core::divide::{self, Estimator, Given, Mode, Opinion, Options, Shortfall};
 use loadline_manifests::{DivideInput, Manifests};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Reads, divides and prints.
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// Bad input.
 pub fn run(args: &Divide) -> Result<()> {
-    let manifests = Manifests::read(&args.input.files, DivideInput::KINDS);
+    let manifests = Manifests::gather(&args.input.files, DivideInput::KINDS);
     let input = DivideInput::read(manifests)?;
     let answer = decide(input, args);
     warn(&answer.warnings);
@@ -51,7 +52,16 @@ fn decide(input: DivideInput, args: &Divide) -> Answer {
     for name in replaced.keys().filter(|name| !members.iter().any(|member| *member.name == ***name)) {
         warnings.push(format!("--estimate {name}: there is no such cluster"));
     }
-    let given = Given { replaced, assumed, options: options(args), ..Given::default() };
+    let (assumed, options) = (Cow::Owned(assumed), options(args));
+    // Where the least counts, what is given is one estimate among others; else it stands for all of them.
+    let least = options.upstream || options.mode == Mode::Min;
+    let opinions = replaced.iter().map(|(name, count)| (name.clone(), Opinion::Count(*count)));
+    let told = [Estimator { name: "override".into(), opinions: opinions.collect() }];
+    let given = if least && !replaced.is_empty() {
+        Given { estimators: &told, assumed, options, ..Given::default() }
+    } else {
+        Given { replaced, assumed, options, ..Given::default() }
+    };
     let divided = divide::divide(&members, &binding, &given);
     warnings.extend(divided.warnings.iter().cloned());
     Answer { workload, divided, warnings }
@@ -68,6 +78,7 @@ fn options(args: &Divide) -> Options {
             ShortfallPolicy::Partial => Shortfall::Partial,
         },
         empty: args.empty_workload_propagation,
+        upstream: args.mode == DivideMode::Upstream,
         ..Options::default()
     }
 }

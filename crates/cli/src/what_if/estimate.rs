@@ -1,7 +1,7 @@
 //! `loadline what-if estimate`: how many more would really fit?
 
-mod result;
-mod table;
+pub mod result;
+pub mod table;
 
 use super::{lines, live, now, warn};
 use crate::args::Estimate;
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// Bad input, or a cluster that cannot be read.
 pub fn run(args: &Estimate) -> Result<()> {
-    let manifests = Manifests::read(&args.input.files, EstimateInput::KINDS);
+    let manifests = Manifests::gather(&args.input.files, EstimateInput::KINDS);
     let live = live::read(&args.from, args.load, &manifests)?;
     let input = EstimateInput::read(manifests, live, now(args.input.now))?;
     let answer = count(input, args)?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow};
 use kube::api::{ListParams, Request};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use loadline_manifests::{EstimateInput, Kind, Location, Manifests, PlaceInput, Problem};
+use loadline_manifests::{EstimateInput, Kind, Location, Manifests, PlaceInput, Problem, ProtectInput};
 use serde_json::Value;
 use std::cell::Cell;
 use std::path::Path;
@@ -24,11 +24,11 @@ const GONE: u16 = 410;
 const NOT_OVER: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// A list and where it is.
-struct List {
+struct List<'f> {
     what: &'static str,
     path: &'static str,
     /// Which of them.
-    fields: Option<&'static str>,
+    fields: Option<&'f str>,
     missing: Missing,
 }
 
@@ -40,20 +40,20 @@ enum Missing {
     IsFine,
 }
 
-impl List {
+impl List<'_> {
     const fn of(what: &'static str, path: &'static str) -> Self {
         Self { what, path, fields: None, missing: Missing::Fails }
     }
 }
 
-const LISTS: [List; 4] = [
+const LISTS: [List<'static>; 4] = [
     List::of("nodes", "/api/v1/nodes"),
     List { fields: Some(NOT_OVER), ..List::of("pods", "/api/v1/pods") },
     List::of("quotas", "/api/v1/resourcequotas"),
     List::of("priority classes", "/apis/scheduling.k8s.io/v1/priorityclasses"),
 ];
-const OWNERS: List = List::of("replica sets", "/apis/apps/v1/replicasets");
-const LOAD: [List; 2] = [
+const OWNERS: List<'static> = List::of("replica sets", "/apis/apps/v1/replicasets");
+const LOAD: [List<'static>; 2] = [
     List { missing: Missing::IsTold, ..List::of("measurements", "/apis/metrics.k8s.io/v1beta1/nodes") },
     List {
         missing: Missing::IsFine,
@@ -61,7 +61,7 @@ const LOAD: [List; 2] = [
     },
 ];
 
-const FLEET: [List; 6] = [
+const FLEET: [List<'static>; 6] = [
     List::of("placements", "/apis/cluster.open-cluster-management.io/v1beta1/placements"),
     List::of("clusters", "/apis/cluster.open-cluster-management.io/v1/managedclusters"),
     List::of("sets", "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets"),
@@ -79,7 +79,7 @@ const FLEET: [List; 6] = [
 /// As [`read`].
 pub async fn fleet(from: &Hub) -> Result<Manifests> {
     let client = client(from.kubeconfig.as_deref(), from.context.clone()).await?;
-    let lists: Vec<&List> = FLEET.iter().collect();
+    let lists: Vec<&List<'_>> = FLEET.iter().collect();
     let mut live = Manifests::default();
     for (list, pages) in all(&client, &lists).await? {
         let more = Manifests::from_values(&format!("hub: {}", list.what), pages, PlaceInput::KINDS);
@@ -94,11 +94,10 @@ pub async fn fleet(from: &Hub) -> Result<Manifests> {
 /// # Errors
 /// When the cluster cannot be read, or holds what cannot be understood.
 pub fn read(from: &FromCluster, load: bool, files: &Manifests) -> Result<Manifests> {
-    let mut live = Manifests::default();
     if !from.live || files.check().is_err() {
-        return Ok(live);
+        return Ok(Manifests::default());
     }
-    let mut lists: Vec<&List> = LISTS.iter().collect();
+    let mut lists: Vec<&List<'_>> = LISTS.iter().collect();
     // Who owns a pod only matters to what is on its way or recommended.
     if load || files.objects().iter().any(|object| object.kind == Kind::ASSUMED_WORKLOAD) {
         lists.push(&OWNERS);
@@ -110,13 +109,41 @@ pub fn read(from: &FromCluster, load: bool, files: &Manifests) -> Result<Manifes
         let client = client(from.kubeconfig.as_deref(), from.context.clone()).await?;
         all(&client, &lists).await
     })?;
+    gathered(found, EstimateInput::KINDS)
+}
+
+/// A node, its pods, what was measured of them, and what was asked for.
+///
+/// # Errors
+/// As [`read`].
+pub fn node(kubeconfig: Option<&Path>, context: Option<String>, name: &str) -> Result<Manifests> {
+    let (named, on) = (format!("metadata.name={name}"), format!("spec.nodeName={name},{NOT_OVER}"));
+    let asked = |what, path| List { missing: Missing::IsTold, ..List::of(what, path) };
+    let lists = [
+        List { fields: Some(&named), ..List::of("nodes", "/api/v1/nodes") },
+        List { fields: Some(&on), ..List::of("pods", "/api/v1/pods") },
+        List::of("priority classes", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+        List::of("disruption budgets", "/apis/policy/v1/poddisruptionbudgets"),
+        List { fields: Some(&named), ..asked("measurements of nodes", "/apis/metrics.k8s.io/v1beta1/nodes") },
+        asked("measurements of pods", "/apis/metrics.k8s.io/v1beta1/pods"),
+        asked("NodeQOS", "/apis/ensurance.crane.io/v1alpha1/nodeqoss"),
+        asked("PodQOS", "/apis/ensurance.crane.io/v1alpha1/podqoss"),
+        asked("AvoidanceAction", "/apis/ensurance.crane.io/v1alpha1/avoidanceactions"),
+    ];
+    let lists: Vec<&List<'_>> = lists.iter().collect();
+    let found = block_on(async { all(&client(kubeconfig, context).await?, &lists).await })?;
+    gathered(found, ProtectInput::KINDS)
+}
+
+/// The objects of these lists. What may be missing and is, is told.
+fn gathered(found: Vec<(&List<'_>, Vec<Value>)>, kinds: &[Kind]) -> Result<Manifests> {
+    let mut live = Manifests::default();
     for (list, pages) in found {
         if pages.is_empty() && list.missing == Missing::IsTold {
             let message = format!("the cluster has no {} ({})", list.what, list.path);
             live.warn(Problem::at(Location::file("cluster"), message));
         }
-        let name = format!("cluster: {}", list.what);
-        let more = Manifests::from_values(&name, pages, EstimateInput::KINDS);
+        let more = Manifests::from_values(&format!("cluster: {}", list.what), pages, kinds);
         more.check()?;
         live.extend(more);
     }
@@ -140,7 +167,7 @@ async fn client(kubeconfig: Option<&Path>, context: Option<String>) -> Result<Cl
 }
 
 /// Every list, page by page; one that may be missing and is has no page.
-async fn all<'a>(client: &Client, lists: &[&'a List]) -> Result<Vec<(&'a List, Vec<Value>)>> {
+async fn all<'a>(client: &Client, lists: &[&'a List<'a>]) -> Result<Vec<(&'a List<'a>, Vec<Value>)>> {
     let so_far = Cell::new(("", 0));
     let work = async {
         let mut found = Vec::new();
@@ -167,7 +194,7 @@ async fn all<'a>(client: &Client, lists: &[&'a List]) -> Result<Vec<(&'a List, V
 
 async fn pages(
     client: &Client,
-    list: &List,
+    list: &List<'_>,
     so_far: &Cell<(&'static str, usize)>,
 ) -> kube::Result<Vec<Value>> {
     let whole = ListParams { field_selector: list.fields.map(str::to_owned), ..ListParams::default() };

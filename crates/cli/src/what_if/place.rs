@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// # Errors
 /// Bad input.
 pub fn run(args: &Place) -> Result<()> {
-    let manifests = Manifests::read(&args.input.files, PlaceInput::KINDS);
+    let manifests = Manifests::gather(&args.input.files, PlaceInput::KINDS);
     let input = PlaceInput::read(manifests, args.rules.options())?;
     let answer = decide(input, now(args.input.now));
     warn(&answer.warnings);

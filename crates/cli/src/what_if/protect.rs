@@ -3,7 +3,7 @@
 mod result;
 mod table;
 
-use super::{lines, warn};
+use super::{lines, live, warn};
 use crate::args::Protect;
 use crate::out::{self, Detail};
 use anyhow::Result;
@@ -18,8 +18,14 @@ use serde::Serialize;
 /// # Errors
 /// Bad input.
 pub fn run(args: &Protect) -> Result<()> {
-    let manifests = Manifests::read(&args.input.files, ProtectInput::KINDS);
-    let input = ProtectInput::read(manifests, args.input.now)?;
+    let mut manifests = Manifests::default();
+    if !args.files.is_empty() {
+        manifests = Manifests::gather(&args.files, ProtectInput::KINDS);
+    }
+    if let (true, Some(node), true) = (args.live, &args.node, manifests.check().is_ok()) {
+        manifests.supplement(live::node(args.kubeconfig.as_deref(), args.context.clone(), node)?);
+    }
+    let input = ProtectInput::read(manifests, args.node.as_deref(), args.now)?;
     let answer = decide(input);
     warn(&answer.warnings);
     out::answer(&answer, args.output)

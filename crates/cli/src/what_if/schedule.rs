@@ -7,6 +7,7 @@ use super::{lines, now, warn};
 use crate::args::Schedule;
 use crate::out::{self, Detail, Output};
 use anyhow::Result;
+use loadline_api::explain::{self, RecommendationResult};
 use loadline_core::cluster::{Cluster, NodeReport};
 use loadline_core::cycle::Preemption;
 use loadline_core::load::estimate::Estimate;
@@ -19,7 +20,7 @@ use std::cmp::Reverse;
 /// # Errors
 /// Bad input.
 pub fn run(args: &Schedule) -> Result<()> {
-    let manifests = Manifests::read(&args.input.files, ScheduleInput::KINDS);
+    let manifests = Manifests::gather(&args.input.files, ScheduleInput::KINDS);
     let input = ScheduleInput::read(manifests, now(args.input.now))?;
     let answer = decide(input, args);
     warn(&answer.warnings);
@@ -60,6 +61,8 @@ struct PodAnswer {
     hidden: usize,
     /// What the pod is expected to use.
     estimate: Estimate,
+    /// What says so, where that is not its requests.
+    recommendation: Option<RecommendationResult>,
     /// Who would have to go for it, if evicting helps.
     preemption: Option<Preempted>,
     /// What is odd about it.
@@ -92,9 +95,12 @@ fn decide(input: ScheduleInput, args: &Schedule) -> Answer {
 }
 
 fn ask(cluster: &mut Cluster, pod: UnscheduledPod, independent: bool) -> PodAnswer {
-    let UnscheduledPod { facts, warnings } = pod;
+    let UnscheduledPod { facts, mut warnings } = pod;
     let pod = cluster.view(&facts);
     let estimate = cluster.estimate(&facts);
+    let (advice, now) = (cluster.recommendation(&pod), cluster.now());
+    warnings.extend(advice.and_then(|advice| explain::odd_recommendation(advice, now)));
+    let recommendation = advice.map(|advice| explain::recommendation(advice, now));
     let mut decided = cluster.decide(&pod);
     let mut nodes = decided.report().nodes;
     let node = decided.node().map(|node| node.name.to_string());
@@ -105,7 +111,8 @@ fn ask(cluster: &mut Cluster, pod: UnscheduledPod, independent: bool) -> PodAnsw
     }
     let preemption = plan.map(|plan| preemption(cluster, &plan));
     nodes.sort_by_key(|node| (!node.fits, Reverse(node.total)));
-    PodAnswer { pod: pod.key.to_string(), node, message, nodes, hidden: 0, estimate, preemption, warnings }
+    let pod = pod.key.to_string();
+    PodAnswer { pod, node, message, nodes, hidden: 0, estimate, recommendation, preemption, warnings }
 }
 
 /// Who would have to go.

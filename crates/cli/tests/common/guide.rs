@@ -65,6 +65,11 @@ impl Guide {
         said
     }
 
+    /// Does somebody listen at an address of the guide?
+    pub fn answers(&self, address: &str) -> bool {
+        self.addresses.iter().any(|(from, here)| from == address && TcpStream::connect(here).is_ok())
+    }
+
     /// A page served at an address of the guide.
     pub fn get(&self, address: &str, path: &str) -> String {
         let (_, here) = self.addresses.iter().find(|(from, _)| from == address).unwrap();
@@ -83,6 +88,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// What it has printed so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap()
+    }
+
     /// Ctrl-C, as it were; says what it printed.
     pub fn end(mut self) -> String {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();

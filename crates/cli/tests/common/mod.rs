@@ -15,8 +15,19 @@ pub struct Up {
 }
 
 impl Up {
-    /// Starts it and waits until it says that it is up.
+    /// Starts it, in a world where nothing happens by itself unless that is asked for, and waits until it says that it
+    /// is up.
     pub fn start(args: &[&str]) -> Self {
+        let happens = ["--scenario", "--workloads", "--compare"].iter().any(|flag| args.contains(flag));
+        if happens {
+            Self::start_as_is(args)
+        } else {
+            Self::start_as_is(&[args, &["--quiet-world"]].concat())
+        }
+    }
+
+    /// Starts it and waits until it says that it is up.
+    pub fn start_as_is(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
             .arg("up")

@@ -2,11 +2,14 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+use crate::account;
 use crate::service::{Service, until};
-use loadline_testkit::{ControlPlane, Line, NodeRoot, RealNode};
+use loadline_testkit::{ControlPlane, Line, NodeRoot, RealNode, parts};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What the kernel says of a container that is not held back.
@@ -14,6 +17,7 @@ pub const UNLIMITED: i64 = -1;
 /// Cores of the node, as it is seen here.
 const CORES: u32 = 2;
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const SHIPPED: &str = include_str!("../../../../deploy/agent/agent.yaml");
 const QOS: &str = "/apis/ensurance.crane.io/v1alpha1";
 
 /// A node to be protected.
@@ -21,6 +25,8 @@ pub struct Stage<'a> {
     pub plane: &'a ControlPlane,
     pub node: &'a RealNode<'a>,
     root: NodeRoot,
+    /// How the agent reaches the API server: by an account that may do what the shipped file says, and no more.
+    kubeconfig: String,
     /// Where the agent keeps its journal.
     pub state: tempfile::TempDir,
 }
@@ -35,7 +41,8 @@ impl<'a> Stage<'a> {
             (served("nodeqoss") && served("podqoss") && served("avoidanceactions")).then_some(())
         });
         let root = NodeRoot::start(node, CORES).unwrap();
-        Self { plane, node, root, state: tempfile::tempdir().unwrap() }
+        let kubeconfig = account::least_privilege(plane, SHIPPED, "loadline-agent");
+        Self { plane, node, root, kubeconfig, state: tempfile::tempdir().unwrap() }
     }
 
     /// Runs a pod that uses so many millicores.
@@ -49,10 +56,18 @@ impl<'a> Stage<'a> {
 
     /// Runs a pod of batch with a limit of CPU.
     pub fn run_limited(&self, name: &str, milli: &str, limit: &str) {
+        self.run_with(name, milli, &json!({"requests": {"cpu": "100m"}, "limits": {"cpu": limit}}));
+    }
+
+    /// Runs a pod of batch that requests so much, and is never slowed down below that.
+    pub fn run_requesting(&self, name: &str, milli: &str, request: &str) {
+        self.run_with(name, milli, &json!({"requests": {"cpu": request}}));
+    }
+
+    fn run_with(&self, name: &str, milli: &str, resources: &Value) {
         let mut pod = self.node.pod(name, &["burn", milli]);
         pod["metadata"]["labels"] = json!({"tier": "batch"});
-        pod["spec"]["containers"][0]["resources"] =
-            json!({"requests": {"cpu": "100m"}, "limits": {"cpu": limit}});
+        pod["spec"]["containers"][0]["resources"] = resources.clone();
         self.start(name, pod);
     }
 
@@ -87,7 +102,7 @@ impl<'a> Stage<'a> {
             text(self.state.path()),
         ];
         if !more.contains(&"--kubeconfig") {
-            args.extend(["--kubeconfig".into(), text(&self.plane.kubeconfig())]);
+            args.extend(["--kubeconfig".into(), self.kubeconfig.clone()]);
         }
         if !more.contains(&"--runtime-endpoint") {
             args.extend(["--runtime-endpoint".into(), text(&self.node.socket())]);
@@ -98,7 +113,7 @@ impl<'a> Stage<'a> {
 
     /// A kubeconfig by which the API server is reached through a line.
     pub fn kubeconfig_through(&self, line: &Line) -> tempfile::NamedTempFile {
-        let text = fs::read_to_string(self.plane.kubeconfig()).unwrap();
+        let text = fs::read_to_string(&self.kubeconfig).unwrap();
         let (from, to) = (format!(":{}", self.plane.port()), format!(":{}", line.port()));
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text.replace(&from, &to)).unwrap();
@@ -118,12 +133,12 @@ impl<'a> Stage<'a> {
     }
 
     pub fn action(&self, name: &str, spec: &Value) {
-        self.create("avoidanceactions", "AvoidanceAction", name, spec);
+        self.apply("AvoidanceAction", name, spec);
     }
 
     pub fn scope(&self, actions: &[&str]) {
         let spec = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": actions});
-        self.create("podqoss", "PodQOS", "batch", &spec);
+        self.apply("PodQOS", "batch", &spec);
     }
 
     /// A `NodeQOS` with one rule about the CPU of the node.
@@ -131,16 +146,25 @@ impl<'a> Stage<'a> {
         let rule = json!({"name": name, "actionName": action, "strategy": "None", "avoidanceThreshold": 1, "restoreThreshold": 2,
             "metricRule": {"name": "cpu_total_usage", "value": milli}});
         let spec = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [rule]});
-        self.create("nodeqoss", "NodeQOS", name, &spec);
+        self.apply("NodeQOS", name, &spec);
     }
 
     pub fn forget_rule(&self, name: &str) {
         self.plane.request("DELETE", &format!("{QOS}/nodeqoss/{name}"), None).unwrap();
     }
 
-    fn create(&self, resource: &str, kind: &str, name: &str, spec: &Value) {
+    /// As whoever protects a node would, with kubectl.
+    fn apply(&self, kind: &str, name: &str, spec: &Value) {
         let object = json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
-        self.plane.create(&format!("{QOS}/{resource}"), &object).unwrap();
+        let mut kubectl = Command::new(parts::find("kubectl").unwrap())
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .env("KUBECACHEDIR", self.plane.folder().join("kubectl-cache"))
+            .args(["apply", "-f", "-"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        kubectl.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
+        assert!(kubectl.wait().unwrap().success(), "{kind} {name}");
     }
 
     /// The cgroup of the one container of a pod; none while it has none.
@@ -190,14 +214,36 @@ impl<'a> Stage<'a> {
         Some((of["writtenQuotaUs"].as_i64()?, of["unsureQuotasUs"][0].as_i64()))
     }
 
-    /// The reasons of the events about an object.
+    /// The reasons of the agent's events about an object.
     pub fn events(&self, name: &str) -> Vec<String> {
+        self.events_by("loadline-agent", name).into_iter().map(|(reason, _)| reason).collect()
+    }
+
+    /// The reasons and the words of events about an object.
+    pub fn events_by(&self, component: &str, name: &str) -> Vec<(String, String)> {
         let all = self.plane.get("/api/v1/namespaces/default/events").unwrap_or_default();
         let of = all["items"].as_array().into_iter().flatten();
         let of = of.filter(|event| {
-            event["involvedObject"]["name"] == name && event["reportingComponent"] == "loadline-agent"
+            event["involvedObject"]["name"] == name && event["reportingComponent"] == component
         });
-        of.filter_map(|event| event["reason"].as_str().map(str::to_owned)).collect()
+        let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        of.map(|event| (text(event, "reason"), text(event, "message"))).collect()
+    }
+
+    /// A pod that a scheduler of ours is to find a node for.
+    pub fn ask_for(&self, name: &str) {
+        let mut pod = self.node.pod(name, &["pause"]);
+        let spec = pod["spec"].as_object_mut().unwrap();
+        spec.remove("nodeName");
+        spec.insert("schedulerName".into(), json!("loadline"));
+        self.plane.create(PODS, &pod).unwrap();
+    }
+
+    /// Has everything been given back, whatever may still be looked out for?
+    pub fn all_is_back(&self) -> bool {
+        let journal = self.journal();
+        let left = journal["state"]["throttled"].as_array();
+        left.is_none_or(|left| left.iter().all(|one| one["givenBackTime"].is_string()))
     }
 
     /// The agent's journal.

@@ -86,11 +86,22 @@ impl Service {
     }
 
     pub fn get(&self, path: &str) -> String {
+        self.get_as(path, None)
+    }
+
+    /// The same for somebody who shows a token.
+    pub fn get_as(&self, path: &str, token: Option<&str>) -> String {
         let mut stream = TcpStream::connect(&self.http).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let shown = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{shown}\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Where it says how it is.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.http)
     }
 
     /// Waits until it says of itself that it is so.

@@ -145,7 +145,9 @@ impl<'a> Why<'a> {
         match &self.node.detail {
             Some(Reason::DoesNotFit { resource, .. }) => ("free", resource),
             Some(Reason::NoHeadroom { resource, .. }) => ("head", resource),
-            Some(Reason::OverThreshold { metric, .. }) => ("over", metric),
+            Some(Reason::OverThreshold { metric, .. } | Reason::LoadTooHigh { metric, .. }) => {
+                ("over", metric)
+            }
             _ => ("", self.node.reason.as_deref().or(self.node.limited_by.as_deref()).unwrap_or_default()),
         }
     }

@@ -3,7 +3,10 @@
 use super::{Answer, PlacementAnswer};
 use loadline_api::ocm::decision;
 use loadline_core::object::Key;
-use loadline_core::place::{Action, ClusterReport, Round, Score, Why, Write};
+use loadline_core::place::{Action, Round, Write};
+use loadline_services::fleet::placement::explain::{
+    ClusterResult, SourceResult, cluster_result, source_result,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -45,56 +48,6 @@ struct PlacementResult<'a> {
     events: Vec<Value>,
 }
 
-/// What was found about one candidate.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ClusterResult<'a> {
-    cluster: &'a str,
-    /// `Predicate`, `TaintToleration`, or `null`.
-    filtered_by: Option<&'static str>,
-    /// Why it is not selected.
-    reason: Option<String>,
-    scores: BTreeMap<&'a str, ScoreResult>,
-    /// `null` if it was filtered.
-    total: Option<i64>,
-    /// By how many points it is ahead of the first that is not selected.
-    margin: Option<i64>,
-    /// Is it too fresh to be given up?
-    held: bool,
-    /// The published load it was judged by.
-    load: Option<LoadResult>,
-}
-
-/// Points of one prioritizer.
-#[derive(Serialize)]
-struct ScoreResult {
-    /// `null`: nothing is known.
-    raw: Option<i64>,
-    weight: i64,
-    weighted: i64,
-}
-
-/// A published load.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LoadResult {
-    timestamp: String,
-    age_seconds: i64,
-    /// Was it young enough?
-    used: bool,
-}
-
-/// Where resource scores have their figures from.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SourceResult {
-    /// `static`, `requested` or `measured`.
-    source: &'static str,
-    /// The oldest load that was used.
-    oldest: Option<String>,
-    age_seconds: Option<i64>,
-}
-
 /// What is done with one `PlacementDecision`.
 #[derive(Serialize)]
 struct DecisionResult {
@@ -123,17 +76,13 @@ fn placement_result<'a>(one: &'a PlacementAnswer, all: &Answer) -> PlacementResu
     let outcome = &report.outcome;
     PlacementResult {
         placement: placement.key.to_string(),
-        selected: outcome.selected.iter().map(|chosen| &*chosen.cluster).collect(),
+        selected: outcome.selected.iter().map(|chosen| chosen.cluster).collect(),
         unscheduled: outcome.unscheduled,
         clusters: report.clusters.iter().map(cluster_result).collect(),
         groups: decision::groups(&outcome.groups),
         decisions: outcome.writes.iter().map(|write| decision_result(write, one, &all.published)).collect(),
         conditions: outcome.conditions.iter().map(|one| decision::condition(one, placement)).collect(),
-        source: report.weighs_resources.then(|| SourceResult {
-            source: report.source.as_str(),
-            oldest: report.oldest_load.map(|time| time.to_string()),
-            age_seconds: one.load_age(all.now),
-        }),
+        source: source_result(report, all.now),
         margin: outcome.margin,
         warnings,
         requeue_at: outcome.requeue_at.map(|time| time.to_string()),
@@ -149,25 +98,6 @@ fn decision_result(write: &Write, of: &PlacementAnswer, published: &BTreeMap<Key
     let kept = known.filter(|_| matches!(write.action, Action::None | Action::Delete)).cloned();
     let object = kept.unwrap_or_else(|| decision::render(&write.slice, &of.placement, known));
     DecisionResult { action: write.action.as_str(), object }
-}
-
-fn cluster_result(found: &ClusterReport) -> ClusterResult<'_> {
-    let score =
-        |score: &'_ Score| ScoreResult { raw: score.raw, weight: score.weight, weighted: score.weighted };
-    ClusterResult {
-        cluster: &found.cluster,
-        filtered_by: found.why.as_ref().and_then(Why::filter),
-        reason: found.why.as_ref().map(ToString::to_string),
-        scores: found.scores.iter().map(|one| (one.name.as_str(), score(one))).collect(),
-        total: found.total,
-        margin: found.margin,
-        held: found.held,
-        load: found.load.map(|load| LoadResult {
-            timestamp: load.at.to_string(),
-            age_seconds: load.age_seconds,
-            used: load.fresh,
-        }),
-    }
 }
 
 fn round_result(round: &Round) -> RoundResult<'_> {

@@ -57,7 +57,7 @@ fn headline(outcome: &Outcome) -> String {
         let why = condition(outcome, SATISFIED).map_or("", |found| &found.message);
         return format!("→ {} {why}", bold("nothing:"));
     }
-    format!("→ {}", bold(&names(outcome.selected.iter().map(|chosen| &*chosen.cluster))))
+    format!("→ {}", bold(&names(outcome.selected.iter().map(|chosen| chosen.cluster))))
 }
 
 fn condition<'a>(outcome: &'a Outcome, kind: &str) -> Option<&'a Condition> {

@@ -4,7 +4,7 @@
 //! that would take the pod first, the best of them first.
 
 use super::{Answer, PodAnswer, Preempted};
-use loadline_api::explain::{NodeResult, node};
+use loadline_api::explain::{NodeResult, RecommendationResult, node};
 use serde::Serialize;
 
 /// Everything that was decided.
@@ -26,6 +26,8 @@ struct PodResult<'a> {
     /// Why not, in the words of kube-scheduler; `null` if it goes somewhere.
     message: Option<&'a str>,
     nodes: Vec<NodeResult<'a>>,
+    /// What says how much it is expected to use; `null` if its requests do.
+    recommendation: Option<&'a RecommendationResult>,
     /// Who would have to go for it, if evicting helps.
     preemption: Option<&'a Preempted>,
     warnings: Vec<&'a str>,
@@ -43,6 +45,7 @@ fn pod_result<'a>(answer: &'a PodAnswer, warnings: &'a [String]) -> PodResult<'a
         node: answer.node.as_deref(),
         message: answer.message.as_deref(),
         nodes: answer.nodes.iter().map(|found| node(found, &answer.estimate)).collect(),
+        recommendation: answer.recommendation.as_ref(),
         preemption: answer.preemption.as_ref(),
         warnings: answer.warnings.iter().chain(warnings).map(String::as_str).collect(),
     }

@@ -33,6 +33,9 @@ fn pod_text(pod: &PodAnswer, detail: Detail) -> String {
             format!("{} → {} {why}\n", bold(&pod.pod), bold("nowhere:"))
         }
     };
+    for warning in &pod.warnings {
+        let _ = writeln!(text, "  note: {warning}");
+    }
     if pod.nodes.is_empty() {
         return text;
     }
@@ -83,7 +86,7 @@ fn nodes(nodes: &[NodeReport], detail: Detail) -> String {
             share(node.lines.map(|lines| lines.memory)),
         ];
         if wide {
-            cells.push(number(node.hot));
+            cells.push(node.hot.map_or_else(|| "-".to_owned(), |hot| hot.to_string()));
         }
         let remarks = node.warnings.iter().filter(|_| wide).map(|warning| format!("note: {warning}"));
         let reasons = node.reasons.iter().map(ToString::to_string).chain(remarks);

@@ -1,0 +1,102 @@
+//! `loadline dashboard`: shows a cluster to whoever looks, and changes nothing.
+
+pub mod args;
+
+use crate::scheduler::flags;
+use crate::{component, config, signal};
+use anyhow::{Context, Result, anyhow, bail};
+use args::Dashboard;
+use axum::Router;
+use loadline_services::dashboard::{self, Beside, Guard, Options};
+use loadline_services::reload::Source;
+use loadline_services::serve::{self, Clients, Error, Listening, Tls, probes};
+use loadline_services::sources::metrics_api;
+use loadline_services::{Ctx, ask, scheduler};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// No token that could be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+pub async fn run(args: &Dashboard) -> Result<()> {
+    let configuration = match &args.rules.config {
+        Some(path) => {
+            // What is wrong at the start ends it; later the last good one stays.
+            config::read(path)?;
+            Source::File(path.clone(), config::parse)
+        }
+        None => Source::Fixed(Box::new(flags(&args.rules, true)?)),
+    };
+    let guard = guard(args)?;
+    let listening = listen(args).await?;
+    let cluster = component::access(args.kubeconfig.as_deref()).await?;
+    let measure = metrics_api::Options { every: args.metrics_interval, of: metrics_api::Of::NodesAndPods };
+    let options = Options {
+        scheduler: scheduler::Options { configuration, measure, ..scheduler::Options::new(cluster.clone()) },
+        onlook: true,
+        ..Options::new(&args.name, cluster)
+    };
+    let (ended, stop) = (signal::ended(), CancellationToken::new());
+    let ctx = Ctx::new("loadline-dashboard", stop.clone());
+    let status = options.status.clone();
+    let (asker, questions) = ask::channel();
+    let (fleet, about_fleet) = ask::channel();
+    let hub = match args.hub_kubeconfig.as_deref() {
+        Some(path) => component::access(Some(path)).await?,
+        None => options.scheduler.cluster.clone(),
+    };
+    let looks = dashboard::fleet::run(ctx.clone(), dashboard::fleet::Options { hub }, about_fleet);
+    tokio::spawn(async move {
+        if let Err(error) = looks.await {
+            tracing::error!(%error, "the fleet is not shown");
+        }
+    });
+    let beside = Beside { fleet: Some(fleet), ..Beside::default() };
+    let shown = dashboard::router(asker, options.happenings.clone(), guard, beside);
+    let router =
+        Router::new().merge(probes::router(move || status.readiness(), ctx.metrics.clone())).merge(shown);
+    let scheme = if args.cert.is_some() { "https" } else { "http" };
+    tracing::info!(url = format!("{scheme}://{}", listening.address()), "listening");
+    tokio::spawn(serve::run(listening, router, stop.clone()));
+    signal::until_ended(Box::pin(dashboard::run(ctx, options, questions)), &stop, ended).await
+}
+
+/// Who may look: whoever is on this machine, or whoever has the token.
+fn guard(args: &Dashboard) -> Result<Guard> {
+    let Some(path) = &args.token_file else {
+        if !args.listen.ip().is_loopback() {
+            bail!(
+                "refusing to show the cluster on {} to everybody: give --token-file, or listen on 127.0.0.1",
+                args.listen
+            );
+        }
+        return Ok(Guard::default());
+    };
+    token(path).map(|token| Guard { token: Some(token.into()) })
+}
+
+fn token(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let token = text.trim();
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if token.len() < SHORTEST_TOKEN || !token.bytes().all(fine) {
+        bail!("{shown}: expected a token of {SHORTEST_TOKEN} letters, digits or -._~ at least");
+    }
+    Ok(token.to_owned())
+}
+
+async fn listen(args: &Dashboard) -> Result<Listening> {
+    let tls = args.cert.clone().zip(args.key.clone()).map(|(certificate, key)| Tls {
+        certificate,
+        key,
+        clients: Clients::Anyone,
+        every: Tls::EVERY,
+    });
+    serve::listen(args.listen, tls, false).await.map_err(|error| match error {
+        Error::Plaintext(address) => anyhow!(
+            "refusing to show the cluster on {address} without TLS: give --cert and --key, or listen on 127.0.0.1"
+        ),
+        other => other.into(),
+    })
+}

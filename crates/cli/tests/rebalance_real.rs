@@ -1,0 +1,416 @@
+//! `loadline rebalance` on a real control plane: real evictions, a real disruption budget, a real replica set that makes the
+//! pod again, our scheduler or a stock kube-scheduler that places it. Nodes are simulated: a thread says that pods run, and
+//! what they use.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+#[path = "common/service.rs"]
+mod service;
+
+use loadline_testkit::{ControlPlane, WORKLOADS};
+use serde_json::{Value, json};
+use service::{Service, until};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
+const MOVED: &str = "loadline.dev/rebalanced";
+
+const SETTINGS: &str = "apiVersion: loadline.dev/v1alpha1
+kind: RebalanceSettings
+spec: {overFor: 3s, warmUp: 0s}
+";
+
+/// What pods use, in thousandths of a core, by app.
+const USES: [(&str, i64); 5] =
+    [("web", 1600), ("db", 2400), ("other", 2000), ("sleepy", 2000), ("drowsy", 4000)];
+/// 0.65 of ten cores.
+const LINE: i64 = 6500;
+
+/// The metrics API as objects anybody can write: there is no metrics server without a kubelet.
+fn define_metrics(plane: &ControlPlane) {
+    for (plural, kind, scope) in [("nodes", "NodeMetrics", "Cluster"), ("pods", "PodMetrics", "Namespaced")] {
+        let open =
+            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.metrics.k8s.io"),
+                "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+            "spec": {"group": "metrics.k8s.io", "scope": scope,
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": open}]},
+        });
+        plane.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).unwrap();
+    }
+    until("the metrics to be served", || plane.get(&format!("{METRICS}/nodes")).ok());
+    until("the metrics to be served", || plane.get(&format!("{METRICS}/pods")).ok());
+}
+
+fn uses(pod: &Value) -> i64 {
+    let app = pod["metadata"]["labels"]["app"].as_str().unwrap_or_default();
+    USES.iter().find(|(name, _)| *name == app).map_or(0, |(_, uses)| *uses)
+}
+
+fn pods(plane: &ControlPlane) -> Vec<Value> {
+    plane.get(PODS).ok().and_then(|all| all["items"].as_array().cloned()).unwrap_or_default()
+}
+
+/// What is used on a node.
+fn used(plane: &ControlPlane, node: &str) -> i64 {
+    pods(plane).iter().filter(|pod| pod["spec"]["nodeName"] == node).map(uses).sum()
+}
+
+/// Writes an object, whether it is there or not.
+fn put(plane: &ControlPlane, collection: &str, name: &str, object: &Value) {
+    if plane.patch(&format!("{collection}/{name}"), object).is_err() {
+        let _ = plane.create(collection, object);
+    }
+}
+
+/// One look of the simulated nodes: pods that were bound run, and everything is measured.
+fn live(plane: &ControlPlane, nodes: &[&str]) {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut sums: BTreeMap<&str, i64> = nodes.iter().map(|node| (*node, 0)).collect();
+    for pod in pods(plane) {
+        let (Some(name), Some(node)) = (pod["metadata"]["name"].as_str(), pod["spec"]["nodeName"].as_str())
+        else {
+            continue;
+        };
+        if pod["status"]["phase"] != "Running" {
+            let status = json!({"status": {"phase": "Running", "startTime": now,
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": now}],
+                "containerStatuses": [{"name": "main", "image": "i", "imageID": "i", "ready": true, "restartCount": 0,
+                    "state": {"running": {"startedAt": now}}}]}});
+            let _ = plane.patch(&format!("{PODS}/{name}/status"), &status);
+        }
+        if let Some(sum) = sums.get_mut(node) {
+            *sum += uses(&pod);
+        }
+        let usage = json!({"cpu": format!("{}m", uses(&pod)), "memory": "16Mi"});
+        let object = json!({"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "metadata": {"name": name},
+            "timestamp": now, "window": "1s", "containers": [{"name": "main", "usage": usage}]});
+        put(plane, &format!("{METRICS}/namespaces/default/pods"), name, &object);
+    }
+    for (node, cpu) in sums {
+        let object = json!({"apiVersion": "metrics.k8s.io/v1beta1", "kind": "NodeMetrics", "metadata": {"name": node},
+            "timestamp": now, "window": "1s", "usage": {"cpu": format!("{cpu}m"), "memory": "1Gi"}});
+        put(plane, &format!("{METRICS}/nodes"), node, &object);
+    }
+}
+
+/// A pod on a node; a replica set of its app adopts it later.
+fn pod(plane: &ControlPlane, scheduler: &str, name: &str, app: &str, node: &str) {
+    let mut template = template(scheduler, app);
+    template["metadata"]["name"] = json!(name);
+    template["spec"]["nodeName"] = json!(node);
+    plane.create(PODS, &template).unwrap();
+}
+
+fn template(scheduler: &str, app: &str) -> Value {
+    let cpu = match app {
+        "sleepy" => "6",
+        "drowsy" => "7",
+        _ => "100m",
+    };
+    json!({"metadata": {"labels": {"app": app}}, "spec": {
+        "schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "16Mi"}}}]}})
+}
+
+fn replica_set(plane: &ControlPlane, scheduler: &str, app: &str, replicas: usize) {
+    let set = json!({"metadata": {"name": app}, "spec": {"replicas": replicas,
+        "selector": {"matchLabels": {"app": app}}, "template": template(scheduler, app)}});
+    plane.create("/apis/apps/v1/namespaces/default/replicasets", &set).unwrap();
+    until("the replica set to adopt its pods", || {
+        let all = pods(plane);
+        let owned = all.iter().filter(|pod| pod["metadata"]["ownerReferences"][0]["name"] == app);
+        (owned.count() == replicas).then_some(())
+    });
+}
+
+/// A kubeconfig for an account that may do what the shipped file says, and nothing else.
+fn least_privilege(plane: &ControlPlane) -> String {
+    const SHIPPED: &str = include_str!("../../../deploy/rebalance/rbac.yaml");
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    const ACCOUNT: &str = "loadline-rebalance";
+    for text in SHIPPED.split("\n---\n") {
+        let mut object: Value = serde_saphyr::from_str(text).unwrap();
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("/namespaces/{name}"));
+        if kind.ends_with("Binding") {
+            object["subjects"] =
+                json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": ACCOUNT}]);
+        }
+        if kind.contains("Role") {
+            let path = format!("{RBAC}{}/{}s", namespace.unwrap_or_default(), kind.to_lowercase());
+            plane.create(&path, &object).unwrap();
+        }
+    }
+    let mut config: Value =
+        serde_json::from_str(&std::fs::read_to_string(plane.kubeconfig()).unwrap()).unwrap();
+    config["users"][0]["user"]["as"] = json!(ACCOUNT);
+    let file = plane.folder().join("least-privilege");
+    std::fs::write(&file, config.to_string()).unwrap();
+    file.display().to_string()
+}
+
+/// Names of pods that were evicted, each time one was.
+fn evicted(plane: &ControlPlane) -> Vec<String> {
+    let log = plane.audit().unwrap();
+    let done = log.iter().filter(|entry| {
+        entry["objectRef"]["subresource"] == "eviction"
+            && entry["stage"] == "ResponseComplete"
+            && entry["responseStatus"]["code"].as_u64().is_some_and(|code| (200..300).contains(&code))
+    });
+    done.map(|entry| entry["objectRef"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn moves(plane: &ControlPlane, node: &str) -> Option<Value> {
+    let node = plane.get(&format!("/api/v1/nodes/{node}")).ok()?;
+    serde_json::from_str(node["metadata"]["annotations"][MOVED].as_str()?).ok()
+}
+
+/// Whatever happens, the thread ends.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_hot_node_cools_within_the_budget_and_nobody_is_evicted_twice_though_it_is_killed() {
+    let Some(plane) = ControlPlane::setup().controllers(WORKLOADS).audited().start_or_skip() else { return };
+    define_metrics(&plane);
+    let nodes = ["n1", "n2", "n3"];
+    for node in nodes {
+        plane.add_node(node, &json!({}), &json!({"cpu": "10", "memory": "64Gi", "pods": "100"})).unwrap();
+    }
+    // n1: 2 × 1.6 + 2 × 2.4 = 8, 1.5 too much; n2: 2; n3: 2 × 2 = 4. A web would close the gap best, and its budget keeps it.
+    for (name, app, node) in [
+        ("web-a", "web", "n1"),
+        ("web-b", "web", "n1"),
+        ("db-a", "db", "n1"),
+        ("db-b", "db", "n1"),
+        ("other-a", "other", "n2"),
+        ("other-b", "other", "n3"),
+        ("other-c", "other", "n3"),
+    ] {
+        pod(&plane, "loadline", name, app, node);
+    }
+    replica_set(&plane, "loadline", "web", 2);
+    replica_set(&plane, "loadline", "db", 2);
+    let budget = json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}});
+    plane.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).unwrap();
+    let settings = plane.folder().join("settings.yaml");
+    std::fs::write(&settings, SETTINGS).unwrap();
+    let (settings, account) = (settings.display().to_string(), least_privilege(&plane));
+    let admin = plane.kubeconfig().display().to_string();
+
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                live(&plane, &nodes);
+                thread::sleep(Duration::from_millis(300));
+            }
+        });
+        let _end = End(&ended);
+        until("the budget to be counted", || {
+            let budget = plane.get("/apis/policy/v1/namespaces/default/poddisruptionbudgets/web").ok()?;
+            (budget["status"]["currentHealthy"] == 2).then_some(())
+        });
+        let scheduler = Service::start(&["scheduler", "--kubeconfig", &admin, "--metrics-interval", "500ms"]);
+        scheduler.until("active");
+        let start = || {
+            let mut args = vec!["rebalance", "--act", "--kubeconfig", &account, "--settings", &settings];
+            args.extend(["--metrics-interval", "500ms"]);
+            Service::start(&args)
+        };
+        let first = start();
+        let said = until("a move to be written on the node", || moves(&plane, "n1"));
+        // In the middle of it, before or after the eviction: nobody can know.
+        drop(first);
+        let second = start();
+        second.until("active");
+        until("the node to cool", || (used(&plane, "n1") <= LINE && used(&plane, "n1") > 0).then_some(()));
+        // Who is gone, not who was answered: the eviction may be under way, or its answer lost with who was killed.
+        let missing = || -> BTreeSet<String> {
+            let all = pods(&plane);
+            let is_there = |name: &&str| all.iter().any(|pod| pod["metadata"]["name"] == **name);
+            ["web-a", "web-b", "db-a", "db-b"]
+                .iter()
+                .filter(|name| !is_there(name))
+                .map(ToString::to_string)
+                .collect()
+        };
+        let gone = missing();
+        assert_eq!(gone.len(), 1, "one was enough: {gone:?}");
+        assert!(gone.iter().all(|name| name.starts_with("db-")), "the budget keeps every web: {gone:?}");
+
+        // The replica set makes it again, and it lands where the plan said.
+        let known = ["db-a", "db-b"];
+        let landed = until("the new pod to be bound", || {
+            let all = pods(&plane);
+            let new = all.iter().find(|pod| {
+                pod["metadata"]["labels"]["app"] == "db"
+                    && !known.contains(&pod["metadata"]["name"].as_str().unwrap_or_default())
+            })?;
+            new["spec"]["nodeName"].as_str().map(str::to_owned)
+        });
+        assert_eq!(landed, said[0]["to"], "{said}");
+        assert_eq!(landed, "n2", "where it leaves most room");
+
+        // Measured again several times: it stays calm.
+        let looks = second.sum("loadline_rebalance_plans_total");
+        until("more plans", || (second.sum("loadline_rebalance_plans_total") > looks + 10.0).then_some(()));
+        let all = evicted(&plane);
+        assert!(all.len() <= 1, "nobody is evicted twice: {all:?}");
+        assert_eq!(missing(), gone, "nor anybody else");
+        assert!(all.iter().all(|name| gone.contains(name)), "{all:?}");
+        for node in nodes {
+            assert!(used(&plane, node) <= LINE, "{node} is under its line");
+        }
+        assert!(second.get("/debug/rebalance").contains("\"moves\""), "the last plan is served");
+        let moved = gone.first().expect("one is gone");
+        explained(&plane, moved, said[0]["because"].as_str().unwrap(), &scheduler.url());
+        assert!(second.ends());
+        assert!(scheduler.ends());
+    });
+}
+
+/// What the Event about a pod that was moved says.
+fn told(plane: &ControlPlane, moved: &str) -> Option<String> {
+    let events = plane.get("/apis/events.k8s.io/v1/namespaces/default/events").ok()?;
+    events["items"].as_array()?.iter().find_map(|event| {
+        let about = event["reason"] == "Rebalanced" && event["regarding"]["name"] == moved;
+        event["note"].as_str().filter(|_| about).map(str::to_owned)
+    })
+}
+
+/// The pod that was moved, and why, in the words of the Event, from a running scheduler and from the cluster itself. Whoever
+/// is killed may take the Event along; what is written on the node before anybody goes is there in any case.
+fn explained(plane: &ControlPlane, moved: &str, because: &str, scheduler: &str) {
+    assert!(because.starts_with("cpu of n1 is "), "{because}");
+    let note = format!("goes to n2: {because}");
+    assert!(told(plane, moved).is_none_or(|told| told == note), "the Event says the same: {note}");
+    let admin = plane.kubeconfig().display().to_string();
+    for asked in [["--scheduler", scheduler], ["--kubeconfig", &admin]] {
+        let said = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["explain", "pod", &format!("default/{moved}")])
+            .args(asked)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        assert!(told.contains("is not there any more"), "{told}");
+        assert!(told.contains(&format!("moved from n1: {note}")), "{told}");
+    }
+}
+
+const TAINTING: &str = "apiVersion: loadline.dev/v1alpha1
+kind: RebalanceSettings
+spec: {overFor: 3s, warmUp: 0s, dwell: 10m, closing: Taint}
+";
+const TAINT: &str = "loadline.dev/cooling";
+
+fn is_tainted(plane: &ControlPlane, node: &str) -> bool {
+    let node = plane.get(&format!("/api/v1/nodes/{node}")).unwrap();
+    node["spec"]["taints"].as_array().is_some_and(|all| all.iter().any(|taint| taint["key"] == TAINT))
+}
+
+/// By requests n1 is nearly empty: kube-scheduler sends everybody back there who is not kept away.
+#[test]
+fn beside_a_stock_scheduler_nobody_goes_back_and_forth() {
+    const STOCK: &str = "default-scheduler";
+    let Some(plane) = ControlPlane::setup().controllers(WORKLOADS).scheduler(&[]).audited().start_or_skip()
+    else {
+        return;
+    };
+    define_metrics(&plane);
+    let nodes = ["n1", "n2", "n3"];
+    for node in nodes {
+        plane.add_node(node, &json!({}), &json!({"cpu": "10", "memory": "64Gi", "pods": "100"})).unwrap();
+    }
+    // n1 uses 8 and is asked for 0.4; n2 uses 2 and is asked for 6; n3 uses 4 and is asked for 7.
+    for (name, app, node) in [
+        ("web-a", "web", "n1"),
+        ("web-b", "web", "n1"),
+        ("db-a", "db", "n1"),
+        ("db-b", "db", "n1"),
+        ("sleepy", "sleepy", "n2"),
+        ("drowsy", "drowsy", "n3"),
+    ] {
+        pod(&plane, STOCK, name, app, node);
+    }
+    replica_set(&plane, STOCK, "web", 2);
+    replica_set(&plane, STOCK, "db", 2);
+    let settings = plane.folder().join("settings.yaml");
+    std::fs::write(&settings, TAINTING).unwrap();
+    let (settings, account) = (settings.display().to_string(), least_privilege(&plane));
+
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                live(&plane, &nodes);
+                thread::sleep(Duration::from_millis(300));
+            }
+        });
+        let _end = End(&ended);
+        let mut args = vec!["rebalance", "--act", "--requests-only", "--kubeconfig", &account];
+        args.extend(["--settings", &settings, "--metrics-interval", "500ms", "--cooling", "10s"]);
+        let rebalance = Service::start(&args);
+        rebalance.until("active");
+        until("somebody to go", || (!evicted(&plane).is_empty()).then_some(()));
+        let gone = evicted(&plane);
+        assert!(gone.len() == 1 && gone[0].starts_with("web-"), "1.6 closes the gap of 1.5 alone: {gone:?}");
+        let landed = until("the new pod to be bound", || {
+            let all = pods(&plane);
+            let new = all.iter().find(|pod| {
+                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                pod["metadata"]["labels"]["app"] == "web" && !["web-a", "web-b"].contains(&name)
+            })?;
+            new["spec"]["nodeName"].as_str().map(str::to_owned)
+        });
+        let said = moves(&plane, "n1").expect("the node says what was moved");
+        assert_eq!(
+            (landed.as_str(), &said[0]["to"]),
+            ("n2", &json!("n2")),
+            "where less is asked for: {said}"
+        );
+        until("the node to cool", || (used(&plane, "n1") <= LINE).then_some(()));
+        until("the taint to be taken off", || (!is_tainted(&plane, "n1")).then_some(()));
+        // Open again, and twenty looks later: nothing goes anywhere.
+        let looks = rebalance.sum("loadline_rebalance_plans_total");
+        until("more plans", || {
+            (rebalance.sum("loadline_rebalance_plans_total") > looks + 20.0).then_some(())
+        });
+        assert_eq!(evicted(&plane), gone, "no ping-pong");
+        for node in nodes {
+            assert!(used(&plane, node) <= LINE && !is_tainted(&plane, node), "{node}");
+        }
+        assert_eq!(bound(&plane), ["n2"], "one eviction, one binding, and not back to where it came from");
+        let told = until("an Event to say that it was moved", || told(&plane, &gone[0]));
+        let because = said[0]["because"].as_str().expect("the node says why");
+        assert_eq!(told, format!("goes to n2: {because}"));
+        assert!(rebalance.ends());
+    });
+}
+
+/// Where kube-scheduler sent pods, by the audit log.
+fn bound(plane: &ControlPlane) -> Vec<String> {
+    let log = plane.audit().unwrap();
+    let done = log.iter().filter(|entry| {
+        entry["objectRef"]["subresource"] == "binding"
+            && entry["stage"] == "ResponseComplete"
+            && entry["responseStatus"]["code"] == 201
+    });
+    done.map(|entry| entry["requestObject"]["target"]["name"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}

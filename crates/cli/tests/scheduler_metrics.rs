@@ -1,0 +1,135 @@
+//! Do dashboards and alerts that were made for kube-scheduler work with ours? What both say of the same pods.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
+#[path = "common/service.rs"]
+mod service;
+
+use loadline_testkit::ControlPlane;
+use serde_json::{Value, json};
+use service::{Service, until};
+use std::collections::{BTreeMap, BTreeSet};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const OURS: &str = "loadline";
+const THEIRS: &str = "default-scheduler";
+
+/// A metric as it is exposed.
+#[derive(Debug, Default)]
+struct Family {
+    kind: String,
+    labels: BTreeSet<String>,
+    /// The upper ends of a histogram's buckets, in millionths.
+    buckets: BTreeSet<String>,
+    /// By what the labels say but for who asks.
+    values: BTreeMap<String, f64>,
+}
+
+/// Everything that is called `scheduler_…`, without the ends that a type brings with it.
+fn families(text: &str) -> BTreeMap<String, Family> {
+    let plain = |name: &str| {
+        let ends = ["_total", "_bucket", "_sum", "_count"];
+        ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
+    };
+    let mut out: BTreeMap<String, Family> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(typed) = line.strip_prefix("# TYPE scheduler_") {
+            let (name, kind) = typed.split_once(' ').unwrap();
+            out.entry(plain(&format!("scheduler_{name}"))).or_default().kind = kind.into();
+            continue;
+        }
+        if !line.starts_with("scheduler_") {
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (name, labels) = series.trim_end_matches('}').split_once('{').unwrap_or((series, ""));
+        let family = out.entry(plain(name)).or_default();
+        let mut told = Vec::new();
+        for pair in labels.split_terminator(',') {
+            let Some((label, value)) = pair.split_once('=') else { continue };
+            let value = value.trim_matches('"');
+            if label == "le" {
+                let end = value.parse::<f64>().map_or("inf".to_owned(), |end| format!("{end:.6}"));
+                family.buckets.insert(end);
+            } else {
+                family.labels.insert(label.to_owned());
+                if label != "profile" {
+                    told.push(format!("{label}={value}"));
+                }
+            }
+        }
+        if !name.ends_with("_bucket") && !name.ends_with("_sum") {
+            family.values.insert(told.join(","), value.parse().unwrap());
+        }
+    }
+    out
+}
+
+/// Pods of one scheduler, for its own node of one core: one fits, one never will, one is gated, and one is worth more than the first.
+fn make(plane: &ControlPlane, scheduler: &str) {
+    let has = json!({"cpu": "1", "memory": "4Gi", "pods": "10"});
+    plane.add_node(scheduler, &json!({"for": scheduler}), &has).unwrap();
+    let pod = |name: &str, cpu: &str, more: Value| {
+        let requests = json!({"cpu": cpu, "memory": "16Mi"});
+        let mut spec = json!({"schedulerName": scheduler, "nodeSelector": {"for": scheduler},
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let pod = json!({"metadata": {"name": format!("{name}.{scheduler}")}, "spec": spec});
+        plane.create(PODS, &pod).unwrap();
+    };
+    let get = |name: &str| plane.get(&format!("{PODS}/{name}.{scheduler}"));
+    let bound = |name: &str| until(name, || get(name).ok()?["spec"]["nodeName"].as_str().map(drop));
+    pod("fits", "600m", json!({}));
+    bound("fits");
+    pod("large", "9", json!({}));
+    until("it to be told", || get("large").ok()?["status"]["conditions"][0]["message"].as_str().map(drop));
+    pod("gated", "1", json!({"schedulingGates": [{"name": "example.com/wait"}]}));
+    pod("important", "600m", json!({"priorityClassName": "high"}));
+    bound("important");
+    assert!(get("fits").is_err(), "it had to go");
+}
+
+#[test]
+fn what_is_counted_under_kube_schedulers_names_is_what_it_counts() {
+    let Some(plane) = ControlPlane::setup().scheduler(&[]).start_or_skip() else { return };
+    let class = json!({"metadata": {"name": "high"}, "value": 1000});
+    plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class).unwrap();
+    let kubeconfig = plane.kubeconfig();
+    let scheduler =
+        Service::start(&["scheduler", "--requests-only", "--kubeconfig", kubeconfig.to_str().unwrap()]);
+    scheduler.until("active");
+    for scheduler in [OURS, THEIRS] {
+        make(&plane, scheduler);
+    }
+
+    let pending = |families: &BTreeMap<String, Family>| families["scheduler_pending_pods"].values.clone();
+    let expected =
+        [("queue=active", 0.0), ("queue=backoff", 0.0), ("queue=gated", 1.0), ("queue=unschedulable", 1.0)];
+    let expected: BTreeMap<String, f64> = expected.map(|(queue, count)| (queue.to_owned(), count)).into();
+    let ours = until("ours to be at rest", || {
+        let ours = families(&scheduler.get("/metrics"));
+        (pending(&ours) == expected).then_some(ours)
+    });
+    let theirs = until("theirs to be at rest", || {
+        let theirs = families(&plane.scheduler_metrics().unwrap());
+        (pending(&theirs) == expected).then_some(theirs)
+    });
+
+    for (name, ours) in &ours {
+        let Some(theirs) = theirs.get(name) else { panic!("kube-scheduler has no {name}") };
+        println!("{name}: {ours:?}");
+        assert_eq!(ours.kind, theirs.kind, "{name}");
+        assert_eq!(ours.labels, theirs.labels, "{name}");
+        assert_eq!(ours.buckets, theirs.buckets, "{name}");
+    }
+    assert_eq!(ours.len(), 9, "{:?}", ours.keys());
+    // Two pods were bound, and one eviction was one attempt with one victim. How often the others were tried is each one's own.
+    for (name, of) in
+        [("scheduler_schedule_attempts", "result=scheduled"), ("scheduler_preemption_victims", "")]
+    {
+        let (ours, theirs) = (&ours[name].values, &theirs[name].values);
+        assert_eq!(ours.get(of), theirs.get(of), "{name}: {ours:?} {theirs:?}");
+    }
+    assert!(scheduler.ends());
+}
