@@ -1,0 +1,272 @@
+{{/* The labels by which a component's pods are found. */}}
+{{- define "loadline.selector" -}}
+app.kubernetes.io/name: loadline
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "loadline.chosen" -}}
+{app.kubernetes.io/name: loadline, app.kubernetes.io/component: {{ .component }}}
+{{- end }}
+
+{{- define "loadline.labels" -}}
+{{ include "loadline.selector" . }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end }}
+
+{{- define "loadline.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* What every container says first. */}}
+{{- define "loadline.log" -}}
+- --log-format={{ .Values.log.format }}
+{{- range until (int .Values.log.verbosity) }}
+- --verbose
+{{- end }}
+{{- end }}
+
+{{- define "loadline.env" -}}
+{{- with .Values.kubernetes.host }}
+- {name: KUBERNETES_SERVICE_HOST, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.kubernetes.port }}
+- {name: KUBERNETES_SERVICE_PORT, value: {{ int . | quote }}}
+{{- end }}
+{{- end }}
+
+{{- define "loadline.election" -}}
+- --leader-elect
+- --leader-elect-resource-namespace={{ .Release.Namespace }}
+{{- end }}
+
+{{/* A component's account and what it may do: dict root component cluster (rules) namespaced (rules). */}}
+{{- define "loadline.account" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: loadline-{{ .component }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+rules:
+{{ .cluster | trim | indent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: loadline-{{ .component }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: loadline-{{ .component }}}
+subjects: [{kind: ServiceAccount, name: loadline-{{ .component }}, namespace: {{ .root.Release.Namespace }}}]
+{{- with .namespaced }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: loadline-{{ $.component }}
+  namespace: {{ $.root.Release.Namespace }}
+  labels: {{- include "loadline.labels" $ | nindent 4 }}
+rules:
+{{ . | trim | indent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: loadline-{{ $.component }}
+  namespace: {{ $.root.Release.Namespace }}
+  labels: {{- include "loadline.labels" $ | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: loadline-{{ $.component }}}
+subjects: [{kind: ServiceAccount, name: loadline-{{ $.component }}, namespace: {{ $.root.Release.Namespace }}}]
+{{- end }}
+{{- end }}
+
+{{/* The pod of a component: dict root component values args ports probes volumes mounts env security. */}}
+{{- define "loadline.pod" -}}
+metadata:
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+  {{- with .checksum }}
+  annotations: {checksum/config: {{ sha256sum . | quote }}}
+  {{- end }}
+spec:
+  serviceAccountName: loadline-{{ .component }}
+  {{- with .values.priorityClassName | default (ternary .root.Values.priorityClass.name "" .root.Values.priorityClass.create) }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with .root.Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if ne .component "agent" }}
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector: {matchLabels: {{ include "loadline.chosen" . }}}
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+  {{- else }}
+  securityContext: {seccompProfile: {type: RuntimeDefault}}
+  {{- end }}
+  containers:
+    - name: {{ .component }}
+      image: {{ include "loadline.image" .root }}
+      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      args:
+{{ .args | trim | indent 8 }}
+        {{- include "loadline.log" .root | nindent 8 }}
+        {{- range .values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+      {{- $env := printf "%s\n%s" (include "loadline.env" .root) (.env | default "") | trim }}
+      {{- with $env }}
+      env:
+{{ . | indent 8 }}
+      {{- end }}
+      {{- with .ports }}
+      ports:
+{{ . | trim | indent 8 }}
+      {{- end }}
+      {{- with .probes }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+      resources: {{- toYaml .values.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities: {drop: [ALL]}
+        {{- with .security }}
+        {{- . | trim | nindent 8 }}
+        {{- end }}
+      {{- with .mounts }}
+      volumeMounts:
+{{ . | trim | indent 8 }}
+      {{- end }}
+  {{- with .volumes }}
+  volumes:
+{{ . | trim | indent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* A Deployment, with what stands beside it. As above, and replicas. */}}
+{{- define "loadline.deployment" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  replicas: {{ .replicas }}
+  selector: {matchLabels: {{ include "loadline.chosen" . }}}
+  template: {{- include "loadline.pod" . | nindent 4 }}
+{{- if and .root.Values.podDisruptionBudget.enabled (gt (int .replicas) 1) }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: {{ .root.Values.podDisruptionBudget.maxUnavailable }}
+  selector: {matchLabels: {{ include "loadline.chosen" . }}}
+{{- end }}
+{{ include "loadline.beside" . }}
+{{- end }}
+
+{{/* Who may ask it, where it is asked, and who collects its metrics. */}}
+{{- define "loadline.beside" -}}
+{{- if .root.Values.networkPolicy.enabled }}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  podSelector: {matchLabels: {{ include "loadline.chosen" . }}}
+  policyTypes: [Ingress]
+  {{- with .ports }}
+  ingress:
+    - ports:
+        {{- range fromYamlArray . }}
+        - {protocol: TCP, port: {{ .containerPort }}}
+        {{- end }}
+  {{- else }}
+  ingress: []
+  {{- end }}
+{{- end }}
+{{- if .ports }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .service | default (printf "loadline-%s" .component) }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  {{- if not .clusterIP }}
+  clusterIP: None
+  {{- end }}
+  selector: {{- include "loadline.selector" . | nindent 4 }}
+  ports:
+    {{- range fromYamlArray .ports }}
+    - {name: {{ .name }}, port: {{ .containerPort }}, targetPort: {{ .name }}}
+    {{- end }}
+{{- if and .root.Values.serviceMonitor.enabled (contains "name: http," .ports) }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+    {{- with .root.Values.serviceMonitor.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector: {matchLabels: {{ include "loadline.chosen" . }}}
+  endpoints: [{port: http, path: /metrics, interval: {{ .root.Values.serviceMonitor.interval }}}]
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Are you there, and are you at work? Both at the port called http. */}}
+{{- define "loadline.probes" -}}
+readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5}
+livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, failureThreshold: 6}
+{{- end }}
+
+{{/* A certificate by cert-manager in this Secret: dict root component secret names (list). */}}
+{{- define "loadline.certificate" -}}
+{{- if .root.Values.certManager.enabled }}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ .secret }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  secretName: {{ .secret }}
+  dnsNames: {{- toYaml .names | nindent 4 }}
+  issuerRef: {{- toYaml .root.Values.certManager.issuerRef | nindent 4 }}
+{{- end }}
+{{- end }}
