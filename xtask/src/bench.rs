@@ -77,7 +77,7 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "fleet",
-        about: "placements a second on a real kube-apiserver, and how soon a change is published, beside OCM's controller",
+        about: "placements and bindings a second on a real kube-apiserver, and how soon a change is published, beside OCM's and Karmada's",
         cargo: &["bench", "--package", "loadline", "--bench", "fleet"],
     },
     Bench {

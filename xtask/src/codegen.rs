@@ -16,12 +16,15 @@ use std::process::Command;
 /// Group-versions whose kinds are served, or whose schemas are needed to understand a served kind.
 const DOCUMENTS: &[&str] = &[
     "api__v1",
+    "apis__admissionregistration.k8s.io__v1",
     "apis__apiextensions.k8s.io__v1",
     "apis__apps__v1",
     "apis__authentication.k8s.io__v1",
     "apis__authorization.k8s.io__v1",
     "apis__autoscaling__v1",
+    "apis__autoscaling__v2",
     "apis__batch__v1",
+    "apis__certificates.k8s.io__v1",
     "apis__coordination.k8s.io__v1",
     "apis__discovery.k8s.io__v1",
     "apis__events.k8s.io__v1",

@@ -26,7 +26,12 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule { name: "loadline-machinery", uses: &[], tests: &[] },
     Rule { name: "loadline-core", uses: &["loadline-machinery"], tests: &[] },
-    Rule { name: "loadline-api", uses: &["loadline-core"], tests: &["loadline-testkit"] },
+    Rule { name: "loadline-replay", uses: &["loadline-core"], tests: &[] },
+    Rule {
+        name: "loadline-api",
+        uses: &["loadline-core", "loadline-machinery"],
+        tests: &["loadline-testkit"],
+    },
     Rule {
         name: "loadline-manifests",
         uses: &["loadline-core", "loadline-api", "loadline-apiserver"],
@@ -46,6 +51,7 @@ const RULES: &[Rule] = &[
         name: "loadline",
         uses: &[
             "loadline-core",
+            "loadline-replay",
             "loadline-api",
             "loadline-manifests",
             "loadline-services",

@@ -6,20 +6,31 @@
 //! | is everything fine? | `test` |
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
+//! | may everything we depend on come in? | `deny` |
+//! | do the fuzz targets hold? | `fuzz` |
 //! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records` |
+//! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records`, `reference` |
+//! | how is the image made that a cluster runs? | `image` |
+//! | how do I see all of it on a real node? | `real` |
 //! | how fast is it? | `bench` |
 //! | do we decide as kube-scheduler does? | `worlds` |
+//! | how good are our decisions? | `quality` |
 
 mod bench;
 mod codegen;
 mod control_plane;
 mod crds;
+mod deny;
 mod fresh;
+mod fuzz;
+mod image;
 mod layers;
+mod page;
 mod protobuf;
+mod real;
 mod records;
+mod reference;
 mod shell;
 mod style;
 mod test;
@@ -28,6 +39,7 @@ mod worlds;
 use anyhow::Result;
 use clap::{Parser, Subcommand, builder::PossibleValuesParser};
 use loadline_testkit::parts::Group;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Chores of this repository.
@@ -52,11 +64,11 @@ enum Chore {
         #[arg(last = true, value_name = "ARGS")]
         args: Vec<String>,
     },
-    /// Check everything: format, layers, lints, tests, documentation
+    /// Check everything: format, style, layers, dependencies, lints, fuzz targets, tests, documentation
     ///
     /// Tests against a real control plane run if `cargo xtask control-plane` has put its programs in place; what did
     /// not run is said at the end. With `LOADLINE_REQUIRE_REAL=1` missing programs of all kinds are fetched and built
-    /// first, and a test that cannot have them fails.
+    /// first, a test that cannot have them fails, and so does counting instructions without valgrind.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test quantity\n  \
                             LOADLINE_REQUIRE_REAL=1 cargo xtask test")]
     Test {
@@ -88,19 +100,60 @@ enum Chore {
         /// Prometheus and node-exporter as well: packages of Debian, unpacked and not installed
         #[arg(long)]
         monitoring: bool,
-        /// What a real node needs as well: kubelet, metrics-server and what its pods run are built, containerd and runc
+        /// What a real node needs as well: kubelet, metrics-server, Helm and what its pods run are built, containerd and runc
         /// are packages of Debian, unpacked and not installed
         #[arg(long)]
         node: bool,
+    },
+    /// Bring up a real one-node cluster with everything installed, and say where to look
+    ///
+    /// etcd, the programs of Kubernetes, containerd and Helm are the real ones; pods run on this machine, in namespaces of their
+    /// own. Needs Linux and root. Ctrl-C ends it, and nothing stays.
+    Real,
+    /// Make the container image, as an archive: one program, no shell, nobody's rights; no daemon is needed
+    ///
+    /// The same program gives the same image. Its name with its digest is printed to standard output.
+    #[command(
+        after_help = "Examples:\n  cargo xtask image\n  cargo xtask image --profile dist --name example.com/loadline:0.1.0\n  \
+                            ctr --namespace k8s.io images import target/image/loadline.tar"
+    )]
+    Image {
+        /// What it is called
+        #[arg(long, default_value = concat!("loadline:", env!("CARGO_PKG_VERSION")))]
+        name: String,
+        /// Cargo's profile to build it with; `dist` is slower to build, smaller and faster
+        #[arg(long, default_value = "release", conflicts_with = "binary")]
+        profile: String,
+        /// A program that is there already, instead
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Where the archive goes
+        #[arg(long, value_name = "FILE", default_value = "target/image/loadline.tar")]
+        out: PathBuf,
     },
     /// Fail if a crate depends on one it must not know
     ///
     /// The rules are the two tables in xtask/src/layers.rs.
     CheckLayers,
+    /// Fail if a dependency has a licence, a version or a source that deny.toml does not let in
+    CheckDeny,
+    /// Run the fuzz targets, or the one named, from their seeds on
+    ///
+    /// The ordinary compiler is enough, and a C++ compiler for libFuzzer. Seeds are in fuzz/corpus; what is found beside them
+    /// stays in target/fuzz.
+    #[command(after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz yaml --seconds 600")]
+    Fuzz {
+        /// Which one
+        name: Option<String>,
+        /// How long each runs
+        #[arg(long, default_value_t = 30)]
+        seconds: u32,
+    },
     /// Write the generated files anew
     ///
     /// `schemas` are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be,
-    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api.
+    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api, `reference` pages by
+    /// the program itself.
     Codegen {
         /// Only these
         #[arg(value_parser = PossibleValuesParser::new(fresh::names()))]
@@ -120,6 +173,10 @@ enum Chore {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Write docs/quality.md: every policy on every data set that is built in
+    ///
+    /// Three densities and five seeds each, some minutes. What is written is the same everywhere.
+    Quality,
     /// Run the benchmarks, or the one named
     Bench {
         /// Which one
@@ -130,6 +187,10 @@ enum Chore {
         args: Vec<String>,
     },
 }
+
+/// The page is made by an example: it needs the engines and nothing else of the program.
+const QUALITY: [&str; 8] =
+    ["run", "--release", "--package", "loadline-replay", "--example", "quality", "--", "docs/quality.md"];
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
@@ -147,9 +208,16 @@ fn main() -> ExitCode {
             };
             ready.and_then(|()| control_plane::print(&groups))
         }
+        Chore::Real => return code(real::run()),
+        Chore::Image { name, profile, binary, out } => {
+            image::run(&image::Options { binary, name, profile, out })
+        }
         Chore::CheckLayers => layers::check_workspace(),
+        Chore::CheckDeny => deny::check_workspace(),
+        Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
+        Chore::Quality => shell::run(&mut shell::cargo(&QUALITY)),
         Chore::Bench { name, args } => bench::run(name.as_deref(), &args),
     };
     code(done.map(|()| ExitCode::SUCCESS))

@@ -46,12 +46,17 @@ const RECORDERS: &[Recorder] = &[
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./protobuf", "table"],
-        wrote: Wrote::Output("crates/apiserver/recorded/messages.txt"),
+        wrote: Wrote::Output("crates/machinery/recorded/messages.txt"),
     },
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./protobuf", "vectors"],
-        wrote: Wrote::Output("crates/apiserver/recorded/protobuf.txt"),
+        wrote: Wrote::Output("crates/machinery/recorded/protobuf.txt"),
+    },
+    Recorder {
+        module: "tests/recorders/apiserver",
+        args: &["./protobuf", "event", "../../../crates/api/tests/decode/pod.json"],
+        wrote: Wrote::Output("crates/api/tests/decode/pod.pb"),
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
-use crate::{control_plane, layers, style};
+use crate::{control_plane, deny, fuzz, layers, style};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Group, Missing, PACKAGES, Places, Policy};
 use std::env;
@@ -28,11 +28,22 @@ enum Check {
 /// Runs all checks, or only the tests whose name contains `filter`.
 pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
     let started = Instant::now();
-    let policy = match (no_real, Policy::from_env()) {
+    let policy = match (no_real, Policy::from_env().map_err(anyhow::Error::msg)?) {
         (true, Policy::Required) => bail!("--no-real contradicts {}=1", parts::REQUIRE),
         (true, _) => Policy::Never,
         (false, policy) => policy,
     };
+    let missing = missing_counters(&path());
+    // Asked before anything runs: half an hour later would be late.
+    if policy == Policy::Required && filter.is_none() && !missing.is_empty() {
+        let lines: Vec<String> =
+            missing.iter().map(|(name, how)| format!("{name} (get it: {how})")).collect();
+        bail!(
+            "limits on instructions need {}, and {}=1 forbids skipping",
+            lines.join(" and "),
+            parts::REQUIRE
+        );
+    }
     let steps = steps(policy, filter);
     let count = steps.len();
     let mut taken = Vec::with_capacity(count);
@@ -50,7 +61,7 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
     if let Some(line) = not_run(policy, &Places::from_env()) {
         eprintln!("{line}");
     }
-    for (name, how) in missing_counters(&path()) {
+    for (name, how) in missing {
         eprintln!("not run: limits on instructions, which need {name} (get it: {how})");
     }
     Ok(())
@@ -64,6 +75,7 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
         steps.push(command("format", &["fmt", "--all", "--check"]));
         steps.push(here("style", style::check_workspace));
         steps.push(here("layers", layers::check_workspace));
+        steps.push(here("dependencies", deny::check_workspace));
         let compare: fn() -> Result<()> = match policy {
             Policy::Required => || fresh::run(&shell::root(), fresh::GENERATORS, Mode::Require),
             _ => || fresh::run(&shell::root(), fresh::GENERATORS, Mode::Compare),
@@ -71,6 +83,7 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
         steps.push(here("generated files", compare));
         let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         steps.push(command("lints", &lints));
+        steps.push(Step { name: "fuzz targets", check: Check::Command(fuzz::check()) });
     }
     if policy == Policy::Required {
         steps.push(here("real parts", || {
@@ -176,7 +189,9 @@ mod tests {
         place(Group::Peers);
         let line = not_run(Policy::IfThere, &places).unwrap();
         assert!(
-            line.ends_with("kubelet, metrics-server, workload (get them: cargo xtask control-plane --node)"),
+            line.ends_with(
+                "kubelet, metrics-server, workload, helm (get them: cargo xtask control-plane --node)"
+            ),
             "{line}"
         );
         place(Group::Node);
@@ -202,6 +217,9 @@ mod tests {
         let required = names(Policy::Required, None);
         let place = |name| required.iter().position(|step| *step == name).unwrap();
         assert!(place("real parts") < place("tests"));
+        for step in ["dependencies", "fuzz targets"] {
+            assert!(place(step) < place("tests"), "{step} is cheap");
+        }
         assert_eq!(names(Policy::IfThere, Some("name")), ["tests"]);
         assert_eq!(names(Policy::Required, Some("name")), ["real parts", "tests"]);
     }

@@ -4,6 +4,7 @@
 use crate::shell;
 use anyhow::Result;
 use loadline_testkit::parts;
+use std::hash::{BuildHasher as _, RandomState};
 use std::process::Command;
 
 /// What decides how many of a kind there are, and their share in a hundred. The rest are plain.
@@ -23,9 +24,8 @@ fn command(fresh: u64, seed: Option<u64>) -> Command {
     for (name, count) in counts(fresh) {
         cargo.env(name, count.to_string());
     }
-    if let Some(seed) = seed {
-        cargo.env("LOADLINE_SEED", seed.to_string());
-    }
+    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+    cargo.env("LOADLINE_SEED", seed.to_string());
     cargo
 }
 

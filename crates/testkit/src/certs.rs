@@ -4,6 +4,7 @@
 //! proves itself to servers of aggregated APIs, and the key pair that signs service account tokens. All on P-256: kube-apiserver takes it everywhere, and making one is instant.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use std::net::Ipv4Addr;
 
 /// Whom servers of aggregated APIs believe what it says about users.
 pub(crate) const FRONT_PROXY: &str = "front-proxy-client";
@@ -24,7 +25,8 @@ pub(crate) struct Certs {
 }
 
 impl Certs {
-    pub(crate) fn make() -> Result<Self, rcgen::Error> {
+    /// With one more address under which the servers are reached.
+    pub(crate) fn make(address: Ipv4Addr) -> Result<Self, rcgen::Error> {
         let authority_key = KeyPair::generate()?;
         let mut params = named(Vec::new(), "loadline test authority")?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -33,7 +35,8 @@ impl Certs {
 
         let serving_key = KeyPair::generate()?;
         let issuer = Issuer::new(params, authority_key);
-        let names = ["localhost", "127.0.0.1", METRICS_SERVER].map(str::to_owned);
+        let address = address.to_string();
+        let names = ["localhost", "127.0.0.1", METRICS_SERVER, &address].map(str::to_owned);
         let serving = named(names.into(), "loadline test server")?.signed_by(&serving_key, &issuer)?;
 
         let proxy_key = KeyPair::generate()?;

@@ -6,12 +6,13 @@
 use crate::certs::{Certs, FRONT_PROXY};
 use crate::guard::Guard;
 use crate::http::{Client, Events, Reply};
+use crate::node::Addresses;
 use crate::parts::{self, Missing};
 use crate::running::{self, free_ports};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -28,6 +29,9 @@ pub const WORKLOADS: &[&str] = &[
 
 /// Stands for the folder of a control plane that is not there yet.
 pub const FOLDER: &str = "{folder}";
+
+/// What the in-memory API server is called among the servers.
+const IN_MEMORY: &str = "apiserver";
 
 /// The file of the audit log.
 const AUDIT: &str = "audit.log";
@@ -126,9 +130,19 @@ pub struct Setup {
     scheduler_config: Option<String>,
     apiserver: Vec<String>,
     audit: bool,
+    accounts: bool,
+    in_memory: Option<PathBuf>,
 }
 
 impl Setup {
+    /// Starts the in-memory API server of this `loadline` in place of etcd and kube-apiserver. Nothing else changes:
+    /// address and kubeconfig are where they are otherwise; the token is not looked at.
+    #[must_use]
+    pub fn in_memory(mut self, loadline: &Path) -> Self {
+        self.in_memory = Some(loadline.to_owned());
+        self
+    }
+
     /// Also starts kube-controller-manager with exactly these controllers; [`WORKLOADS`] is the usual list.
     #[must_use]
     pub fn controllers(mut self, names: &[&str]) -> Self {
@@ -159,6 +173,14 @@ impl Setup {
         self
     }
 
+    /// Pods get the token of their service account and the authority of the API server, as in every cluster. The
+    /// controllers for that are started, too.
+    #[must_use]
+    pub fn service_accounts(mut self) -> Self {
+        self.accounts = true;
+        self.controllers(&["serviceaccount-controller", "root-ca-certificate-publisher-controller"])
+    }
+
     /// Further flags for kube-apiserver.
     #[must_use]
     pub fn apiserver(mut self, flags: &[&str]) -> Self {
@@ -169,7 +191,7 @@ impl Setup {
     /// The programs this setup runs.
     #[must_use]
     pub fn needs(&self) -> Vec<&'static str> {
-        let mut needs = vec!["etcd", "kube-apiserver"];
+        let mut needs = if self.in_memory.is_some() { vec![] } else { vec!["etcd", "kube-apiserver"] };
         if !self.controllers.is_empty() {
             needs.push("kube-controller-manager");
         }
@@ -207,6 +229,7 @@ pub struct ControlPlane {
     apiserver: Vec<String>,
     client: Client,
     port: u16,
+    scheduler_port: u16,
     url: String,
     authority: String,
     folder: TempDir,
@@ -231,25 +254,34 @@ impl ControlPlane {
     fn try_start(setup: &Setup) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix("loadline-").tempdir();
         let folder = folder.map_err(Error::io("make a temporary folder"))?;
-        let certs = Certs::make().map_err(Error::certs)?;
-        let client = Client::new(&certs.authority_der, TOKEN).map_err(Error::certs)?;
         let [etcd_port, etcd_peer, port, manager_port, scheduler_port] = free_ports()?;
-        let url = format!("https://127.0.0.1:{port}");
+        let certs = Certs::make(Addresses::of(port).server).map_err(Error::certs)?;
+        let client = Client::new(&certs.authority_der, TOKEN).map_err(Error::certs)?;
+        let in_memory = setup.in_memory.as_deref();
+        let client = if in_memory.is_some() { client.plain_at(port) } else { client };
+        let scheme = if in_memory.is_some() { "http" } else { "https" };
+        let url = format!("{scheme}://127.0.0.1:{port}");
         let files = Files::write(folder.path(), &certs, &url).map_err(Error::io("write the credentials"))?;
         let mut plane = Self {
             servers: Vec::new(),
             apiserver: Vec::new(),
             client,
             port,
+            scheduler_port,
             url,
             authority: certs.authority.clone(),
             folder,
         };
 
+        if let Some(loadline) = in_memory {
+            plane.start_in_memory(loadline)?;
+            plane.start_clients(setup, &files, [manager_port, scheduler_port])?;
+            return Ok(plane);
+        }
         plane.run("etcd", &etcd_flags(&files, etcd_port, etcd_peer))?;
         plane.wait("etcd", || TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())?;
 
-        let mut flags = apiserver_flags(&files, etcd_port, port);
+        let mut flags = apiserver_flags(&files, etcd_port, port, setup.accounts);
         flags.extend_from_slice(&setup.apiserver);
         if setup.audit {
             let policy = plane.folder.path().join("audit-policy.json");
@@ -261,14 +293,34 @@ impl ControlPlane {
         }
         plane.apiserver = flags;
         plane.start_apiserver("kube-apiserver")?;
+        plane.start_clients(setup, &files, [manager_port, scheduler_port])?;
+        Ok(plane)
+    }
 
+    /// The in-memory API server. It asks for no token: client-go sends none without TLS.
+    fn start_in_memory(&mut self, loadline: &Path) -> Result<(), Error> {
+        let flags = ["apiserver".to_owned(), format!("--listen=127.0.0.1:{}", self.port)];
+        let guard = Guard::start(IN_MEMORY, self.folder.path(), loadline, &flags);
+        self.servers.insert(0, guard.map_err(Error::io("start a server"))?);
+        self.wait(IN_MEMORY, || self.is_ok(self.port, "/readyz"))
+    }
+
+    /// Whoever works on the API server, as far as it was asked for.
+    fn start_clients(
+        &mut self,
+        setup: &Setup,
+        files: &Files,
+        [manager_port, scheduler_port]: [u16; 2],
+    ) -> Result<(), Error> {
+        let plane = self;
         if !setup.controllers.is_empty() {
-            let mut flags = client_flags(&files, manager_port);
+            let mut flags = client_flags(files, manager_port);
             flags.push(format!("--controllers={}", setup.controllers.join(",")));
+            flags.push(files.flag("root-ca-file", "ca.crt"));
             plane.run("kube-controller-manager", &flags)?;
         }
         if let Some(more) = &setup.scheduler {
-            let mut flags = client_flags(&files, scheduler_port);
+            let mut flags = client_flags(files, scheduler_port);
             let kubeconfig = files.kubeconfig.display();
             flags.push(format!("--authentication-kubeconfig={kubeconfig}"));
             flags.push(format!("--authorization-kubeconfig={kubeconfig}"));
@@ -287,7 +339,7 @@ impl ControlPlane {
         if setup.scheduler.is_some() {
             plane.wait("kube-scheduler", || plane.is_ok(scheduler_port, "/healthz"))?;
         }
-        Ok(plane)
+        Ok(())
     }
 
     fn run(&mut self, name: &'static str, flags: &[String]) -> Result<(), Error> {
@@ -355,6 +407,18 @@ impl ControlPlane {
         running::wait(server, ready)
     }
 
+    /// CPU time all its servers that run have used, in seconds; 0 where the system does not tell.
+    #[must_use]
+    pub fn cpu_seconds(&self) -> f64 {
+        let ticks = |server: &Guard| -> Option<f64> {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid()?)).ok()?;
+            // The name, in brackets, may have blanks; after it the 12th and 13th are its own and the kernel's, in hundredths.
+            let fields = stat.rsplit(')').next()?.split_whitespace().skip(11).take(2);
+            fields.map(|ticks| ticks.parse::<f64>().ok()).sum()
+        };
+        self.servers.iter().filter_map(ticks).sum::<f64>() / 100.0
+    }
+
     /// For servers that show this control plane's certificate.
     pub(crate) fn client(&self) -> &Client {
         &self.client
@@ -368,6 +432,12 @@ impl ControlPlane {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where pods of a [joined](crate::RealNode::start_joined) node reach the API server.
+    #[must_use]
+    pub fn address_for_pods(&self) -> SocketAddr {
+        (Addresses::of(self.port).server, self.port).into()
     }
 
     /// The API server's address, such as `https://127.0.0.1:40123`.
@@ -424,6 +494,15 @@ impl ControlPlane {
         };
         // The last line may not be complete yet.
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
+    /// What kube-scheduler counts, as a Prometheus reads it; it has to be [started](Setup::scheduler).
+    ///
+    /// # Errors
+    /// When it cannot be reached or does not answer.
+    pub fn scheduler_metrics(&self) -> io::Result<String> {
+        let reply = self.client.send(self.scheduler_port, "GET", "/metrics", None)?;
+        Ok(String::from_utf8_lossy(&reply.body).into_owned())
     }
 
     /// kubectl of the same version, pointed here, with its caches in this control plane's folder.
@@ -517,8 +596,8 @@ impl ControlPlane {
 }
 
 /// The object in a reply, or why there is none.
-fn demand(method: &'static str, path: &str, reply: io::Result<Reply>) -> Result<Value, Error> {
-    let reply = reply.map_err(Error::io("ask kube-apiserver"))?;
+pub(crate) fn demand(method: &'static str, path: &str, reply: io::Result<Reply>) -> Result<Value, Error> {
+    let reply = reply.map_err(Error::io("ask a server"))?;
     match reply.status {
         200..=299 => Ok(reply.json()),
         status => {
@@ -591,7 +670,7 @@ fn etcd_flags(files: &Files, port: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-fn apiserver_flags(files: &Files, etcd: u16, port: u16) -> Vec<String> {
+fn apiserver_flags(files: &Files, etcd: u16, port: u16, accounts: bool) -> Vec<String> {
     let mut flags = Vec::from(files.serving(port));
     flags.extend([
         format!("--etcd-servers=http://127.0.0.1:{etcd}"),
@@ -611,9 +690,13 @@ fn apiserver_flags(files: &Files, etcd: u16, port: u16) -> Vec<String> {
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
         files.flag("proxy-client-cert-file", "front-proxy.crt"),
         files.flag("proxy-client-key-file", "front-proxy.key"),
-        // Pods need no service account, and fresh nodes are not tainted: nobody here would lift the taint.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".into(),
+        // Fresh nodes are not tainted: nobody here would lift the taint.
+        "--disable-admission-plugins=TaintNodesByCondition".into(),
     ]);
+    if !accounts {
+        // Pods need no service account.
+        flags.push("--disable-admission-plugins=ServiceAccount".into());
+    }
     flags
 }
 

@@ -1,13 +1,13 @@
-//! How does a test ask an HTTPS server one thing without a client library?
+//! How does a test ask an HTTP server one thing without a client library?
 //!
-//! HTTP/1.0 over one TLS connection per request: the server then neither chunks nor keeps the connection, so the
+//! HTTP/1.0 over one connection per request, with TLS unless told otherwise: the server then neither chunks nor keeps the connection, so the
 //! whole answer is what comes before its end. Enough to wait for readiness and to look at a few objects; tests of
 //! a client bring that client and use [`crate::ControlPlane`]'s address, authority and token.
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::Value;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ impl Reply {
 pub struct Client {
     tls: Arc<ClientConfig>,
     token: String,
+    /// The port of a server that speaks without TLS.
+    plain: Option<u16>,
 }
 
 impl Client {
@@ -52,10 +54,16 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { tls: Arc::new(tls), token: token.to_owned() })
+        Ok(Self { tls: Arc::new(tls), token: token.to_owned(), plain: None })
     }
 
-    /// One request to `https://127.0.0.1:port`. A body is sent as JSON, for `PATCH` as a merge patch.
+    /// The same, without TLS where that port is concerned.
+    #[must_use]
+    pub fn plain_at(self, port: u16) -> Self {
+        Self { plain: Some(port), ..self }
+    }
+
+    /// One request to that port of this machine. A body is sent as JSON, for `PATCH` as a merge patch.
     ///
     /// # Errors
     /// When there is no connection, no TLS, silence for 30 s, or an answer that is not HTTP.
@@ -99,9 +107,13 @@ impl Client {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(SILENCE))?;
         socket.set_write_timeout(Some(SILENCE))?;
-        let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
-        let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
-        let mut stream = StreamOwned::new(session, socket);
+        let mut stream = if self.plain == Some(port) {
+            Stream::Plain(socket)
+        } else {
+            let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+            let session = ClientConnection::new(self.tls.clone(), name).map_err(io::Error::other)?;
+            Stream::Secure(Box::new(StreamOwned::new(session, socket)))
+        };
 
         let (token, length) = (&self.token, body.len());
         let request = format!(
@@ -113,7 +125,46 @@ impl Client {
     }
 }
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+/// A connection.
+#[derive(Debug)]
+enum Stream {
+    Secure(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(TcpStream),
+}
+
+impl Stream {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Secure(stream) => &stream.sock,
+            Self::Plain(socket) => socket,
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Secure(stream) => stream.read(into),
+            Self::Plain(socket) => socket.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Secure(stream) => stream.write(bytes),
+            Self::Plain(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Secure(stream) => stream.flush(),
+            Self::Plain(socket) => socket.flush(),
+        }
+    }
+}
 
 /// The events of a watch, each as the server sent it: an object with `type` and `object`.
 ///
@@ -140,7 +191,7 @@ impl Events {
         if left.is_zero() {
             return Err(late());
         }
-        self.stream.get_ref().sock.set_read_timeout(Some(left))?;
+        self.stream.get_ref().socket().set_read_timeout(Some(left))?;
         let mut line = Vec::new();
         match self.stream.read_until(b'\n', &mut line) {
             Ok(0) => Ok(None),

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where the scheduler looks for the Services of estimators.
@@ -182,6 +183,29 @@ pub fn settle(estimator: &Running, plane: &ControlPlane) -> Result<(), Error> {
     plane.delete(&format!("{nodes}/{name}"))?;
     plane.delete(&format!("{pods}/{name}?gracePeriodSeconds=0"))?;
     wait("Removed node in listed group from NodeTree", "Delete event for scheduled pod")
+}
+
+/// The bindings of the namespace `default`, as Karmada's own client library reads them: `bindings`, and `problems` that a
+/// strict reader has with them. None means that the program is missing, and that has been printed.
+///
+/// # Errors
+/// When the library cannot read them at all.
+///
+/// # Panics
+/// As [`parts::find_or_skip`].
+#[must_use]
+pub fn read(plane: &ControlPlane) -> Option<Result<Value, Error>> {
+    let program = parts::find_or_skip("karmada-reader")?;
+    let mut reader = Command::new(program);
+    reader.arg("--kubeconfig").arg(plane.kubeconfig());
+    let step = "read bindings with Karmada's client library";
+    let answer = reader.output().and_then(|output| {
+        if output.status.success() {
+            return serde_json::from_slice(&output.stdout).map_err(io::Error::other);
+        }
+        Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
+    });
+    Some(answer.map_err(Error::io(step)))
 }
 
 /// A control plane that karmada-scheduler can work on.

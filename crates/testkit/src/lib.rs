@@ -3,10 +3,12 @@
 //! | question | module |
 //! |---|---|
 //! | which real programs are there, and where? | [`parts`] |
+//! | how is a container image made, without a daemon? | `image` |
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
 //! | how do I get one server of its own for this test? | `running` |
 //! | how do I cut the line between a client and its server? | `line` |
 //! | how do I get a node that runs pods, and what they use? | `node` |
+//! | how do I install our chart there? | `install` |
 //! | how do I get Karmada's scheduler and estimator? | `karmada` |
 //! | how do I get Open Cluster Management's placement controller? | `ocm` |
 //! | where are the sources of another project? | `sources` |
@@ -55,6 +57,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "image")]
+pub mod image;
 pub mod parts;
 
 #[cfg(feature = "control-plane")]
@@ -65,6 +69,8 @@ pub mod control_plane;
 pub mod guard;
 #[cfg(feature = "control-plane")]
 pub mod http;
+#[cfg(feature = "control-plane")]
+pub mod install;
 #[cfg(feature = "control-plane")]
 pub mod karmada;
 #[cfg(feature = "control-plane")]

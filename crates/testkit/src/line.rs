@@ -6,14 +6,14 @@
 
 use crate::control_plane::Error;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// A line to a server on this machine. Dropping it cuts it.
 #[derive(Debug)]
 pub struct Line {
-    port: u16,
+    begin: SocketAddr,
     shared: Arc<Shared>,
 }
 
@@ -48,8 +48,16 @@ impl Line {
     /// # Errors
     /// When there is no port to be had.
     pub fn to(server: u16) -> Result<Self, Error> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
-        let port = listener.local_addr().map_err(Error::io("find a free port"))?.port();
+        Self::at((Ipv4Addr::LOCALHOST, 0), server)
+    }
+
+    /// A line that begins at this address of the machine; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn at(address: (Ipv4Addr, u16), server: u16) -> Result<Self, Error> {
+        let listener = TcpListener::bind(address).map_err(Error::io("find a free port"))?;
+        let begin = listener.local_addr().map_err(Error::io("find a free port"))?;
         let shared = Arc::<Shared>::default();
         let held = Arc::downgrade(&shared);
         thread::spawn(move || {
@@ -62,13 +70,13 @@ impl Line {
                 }
             }
         });
-        Ok(Self { port, shared })
+        Ok(Self { begin, shared })
     }
 
     /// Where it begins.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.begin.port()
     }
 
     /// Ends all connections, and new ones as they come.
@@ -103,7 +111,7 @@ impl Drop for Line {
         self.let_go();
         // Wakes who waits for connections, to find that nobody holds the line.
         self.shared = Arc::default();
-        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        let _ = TcpStream::connect(self.begin);
     }
 }
 

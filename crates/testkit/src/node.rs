@@ -6,16 +6,18 @@
 //! nodes may use the same addresses. Their pods are in cgroups below one of the node's own ([`RealNode::cgroup`]), since
 //! several nodes on one machine otherwise take each other's pods for leftovers.
 //!
-//! What follows from that: a pod's address is not reachable from outside, `kubectl exec` is not served, and each node
-//! measures the whole machine.
+//! What follows from that: a pod's address is not reachable from outside unless the node is [joined](RealNode::start_joined),
+//! `kubectl exec` is not served, and each node measures the whole machine.
 
 mod containerd;
 mod image;
 mod kubelet;
+mod link;
 mod metrics_server;
 mod root;
 
 pub use image::IMAGE;
+pub(crate) use link::Addresses;
 pub use metrics_server::{MetricsServer, Usage};
 pub use root::NodeRoot;
 
@@ -24,8 +26,10 @@ use crate::control_plane::{Error, or_skip};
 use crate::guard::Guard;
 use crate::parts;
 use crate::running::{self, with_free_ports};
+use link::Link;
 use serde_json::{Value, json};
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -45,6 +49,7 @@ pub struct RealNode<'a> {
     // Declared, and so dropped, before the folder they write to. With containerd everything ends.
     kubelet: Guard,
     containerd: Guard,
+    _link: Option<Link>,
     plane: &'a ControlPlane,
     cgroup: String,
     folder: TempDir,
@@ -69,18 +74,47 @@ impl<'a> RealNode<'a> {
         if !is_root() {
             return Err(Error::Machine("the rights of root"));
         }
-        with_free_ports(|| Self::try_start(plane))
+        with_free_ports(|| Self::try_start(plane, false))
     }
 
-    fn try_start(plane: &'a ControlPlane) -> Result<Self, Error> {
+    /// The same, and its pods reach the API server, at [`ControlPlane::address_for_pods`], and kubelet reaches them: probes
+    /// work, and so does whatever acts on the cluster from within.
+    ///
+    /// # Errors
+    /// As [`RealNode::start`].
+    pub fn start_joined(plane: &'a ControlPlane) -> Result<Self, Error> {
+        parts::find_all(&[PARTS, &["ip"]].concat())?;
+        if !is_root() {
+            return Err(Error::Machine("the rights of root"));
+        }
+        with_free_ports(|| Self::try_start(plane, true))
+    }
+
+    /// [`RealNode::start_joined`] for a test: none means "return", and the reason has been printed.
+    ///
+    /// # Panics
+    /// As [`RealNode::start_or_skip`].
+    #[must_use]
+    pub fn start_joined_or_skip(plane: &'a ControlPlane) -> Option<Self> {
+        or_skip(Self::start_joined(plane))
+    }
+
+    fn try_start(plane: &'a ControlPlane, joined: bool) -> Result<Self, Error> {
         static NODES: AtomicU32 = AtomicU32::new(0);
         let cgroup = format!("loadline-{}-{}", process::id(), NODES.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::Builder::new().prefix("loadline-").tempdir();
         let folder = folder.map_err(Error::io("make a temporary folder"))?;
-        let containerd = containerd::start(folder.path(), &cgroup)?;
+        let containerd = containerd::start(folder.path(), &cgroup, Addresses::of(plane.port()))?;
+        let link = if joined {
+            let first = containerd::first_process(&containerd);
+            let gone = || Error::io("find containerd's process")(io::Error::from(io::ErrorKind::NotFound));
+            Some(Link::make(plane.port(), first.ok_or_else(gone)?)?)
+        } else {
+            None
+        };
         image::import(folder.path())?;
         let kubelet = kubelet::start(plane, folder.path(), &cgroup, &containerd)?;
-        let node = Self { kubelet, containerd, plane, cgroup, folder };
+        let node = Self { kubelet, containerd, _link: link, plane, cgroup, folder };
         running::wait(&node.kubelet, || node.is_ready())?;
         Ok(node)
     }
@@ -107,6 +141,14 @@ impl<'a> RealNode<'a> {
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         containerd::socket(self.folder.path())
+    }
+
+    /// Makes an image known to it, from an archive as `ctr images import` takes it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn import(&self, archive: &Path) -> Result<(), Error> {
+        image::import_archive(self.folder.path(), archive)
     }
 
     /// The logs of kubelet and of containerd.

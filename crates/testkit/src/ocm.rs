@@ -5,7 +5,7 @@
 //! one, waits until it has nothing more to do ([`Controller::settle`]), and reads what it wrote.
 
 use crate::ControlPlane;
-use crate::control_plane::Error;
+use crate::control_plane::{Error, demand};
 use crate::parts::{self, OCM};
 use crate::running::{PATIENCE, Running};
 use crate::sources;
@@ -138,8 +138,14 @@ impl<'a> Ocm<'a> {
     }
 
     fn list(self, path: &str) -> Result<Vec<Value>, Error> {
-        let reply = self.plane.request("GET", path, None).map_err(Error::io("list objects"))?;
-        Ok(reply.json()["items"].as_array().cloned().unwrap_or_default())
+        let list = self.plane.get(path)?;
+        // An answer that is no list must not pass for an empty one.
+        list["items"].as_array().cloned().ok_or_else(|| Error::Refused {
+            method: "GET",
+            path: path.to_owned(),
+            status: 200,
+            answer: list.to_string(),
+        })
     }
 
     /// Forgets what was told.
@@ -270,11 +276,10 @@ impl Controller<'_> {
     /// It takes all clusters for candidates, whatever sets they are in.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When it does not answer, or with an error.
     pub fn tables(&self, namespace: &str, name: &str) -> Result<Value, Error> {
         let path = format!("/debug/placements/{namespace}/{name}");
-        let reply = self.plane.client().send(self.running.port(), "GET", &path, None);
-        Ok(reply.map_err(Error::io("ask the placement controller"))?.json())
+        demand("GET", &path, self.plane.client().send(self.running.port(), "GET", &path, None))
     }
 
     /// The process behind it.

@@ -13,7 +13,9 @@ mod table;
 
 pub use group::Group;
 pub use packages::{PACKAGES, Package};
-pub use table::{COMPONENTS, KARMADA_1_17, KARMADA_1_18, KUBERNETES, METRICS_SERVER, OCM, WORKLOAD};
+pub use table::{
+    COMPONENTS, KARMADA_1_17, KARMADA_1_18, KARMADA_READER, KUBERNETES, METRICS_SERVER, OCM, WORKLOAD,
+};
 
 use std::env;
 use std::fmt;
@@ -219,16 +221,26 @@ pub enum Policy {
 
 impl Policy {
     /// What [`REQUIRE`] and [`AVOID`] say in this process's environment.
-    #[must_use]
-    pub fn from_env() -> Self {
+    ///
+    /// # Errors
+    /// When both are set: neither of them may quietly win.
+    pub fn from_env() -> Result<Self, String> {
         let on = |name: &str| env::var(name).is_ok_and(|value| value == "1");
-        if on(AVOID) {
-            Self::Never
-        } else if on(REQUIRE) {
-            Self::Required
-        } else {
-            Self::IfThere
+        Self::of(on(REQUIRE), on(AVOID))
+    }
+
+    fn of(require: bool, avoid: bool) -> Result<Self, String> {
+        match (require, avoid) {
+            (true, true) => Err(format!("{REQUIRE}=1 and {AVOID}=1 contradict each other: set one of them")),
+            (true, false) => Ok(Self::Required),
+            (false, true) => Ok(Self::Never),
+            (false, false) => Ok(Self::IfThere),
         }
+    }
+
+    /// The same for a test, which cannot do anything else about it.
+    fn of_test() -> Self {
+        Self::from_env().expect("a test is told one thing about real parts")
     }
 }
 
@@ -275,7 +287,7 @@ impl std::error::Error for Missing {}
 /// When it is not there, when it must not be used, or when no row of [`COMPONENTS`] or [`PACKAGES`] has that name.
 pub fn find(name: &str) -> Result<PathBuf, Missing> {
     let missing = || Missing { names: vec![name.to_owned()] };
-    if Policy::from_env() == Policy::Never {
+    if Policy::of_test() == Policy::Never {
         return Err(missing());
     }
     let places = Places::from_env();
@@ -310,7 +322,7 @@ pub fn find_or_skip(name: &str) -> Option<PathBuf> {
 /// # Panics
 /// When real parts are required: then a skipped test would hide that something was not tested.
 pub fn skip(missing: &dyn fmt::Display) {
-    assert!(Policy::from_env() != Policy::Required, "{missing}, and {REQUIRE}=1 forbids skipping");
+    assert!(Policy::of_test() != Policy::Required, "{missing}, and {REQUIRE}=1 forbids skipping");
     // Not `eprintln`, which the test harness swallows for tests that pass. A closed stderr is no reason to fail.
     let _ = writeln!(io::stderr(), "skipped: {missing}");
 }
@@ -325,13 +337,22 @@ mod tests {
     }
 
     #[test]
+    fn parts_cannot_be_required_and_avoided_at_once() {
+        assert_eq!(Policy::of(false, false), Ok(Policy::IfThere));
+        assert_eq!(Policy::of(true, false), Ok(Policy::Required));
+        assert_eq!(Policy::of(false, true), Ok(Policy::Never));
+        let problem = Policy::of(true, true).unwrap_err();
+        assert!(problem.contains(REQUIRE) && problem.contains(AVOID), "{problem}");
+    }
+
+    #[test]
     fn versions_are_read_from_go_mod() {
         assert!(KUBERNETES.go().starts_with("1."), "{}", KUBERNETES.go());
         for row in COMPONENTS {
             let start = match row.name {
-                "etcd" => "v3.",
+                "etcd" | "helm" => "v3.",
                 "metrics-server" => "v0.",
-                "workload" => "of-this-repository",
+                "workload" | "karmada-reader" => "of-this-repository",
                 _ => "v1.",
             };
             assert!(row.version().starts_with(start), "{} {}", row.name, row.version());
@@ -372,7 +393,8 @@ mod tests {
 
     #[test]
     fn every_program_is_named_in_its_modules_tools_file() {
-        for row in COMPONENTS.iter().filter(|row| row.package != row.module.upstream) {
+        // What is ours is the module itself.
+        for row in COMPONENTS.iter().filter(|row| !row.package.starts_with("loadline.dev/")) {
             let import = format!("_ \"{}\"", row.package);
             assert!(row.module.tools.contains(&import), "{} is not pinned: no {import}", row.name);
         }
@@ -430,10 +452,11 @@ mod tests {
             "karmada-scheduler-estimator-1.17",
             "karmada-scheduler-1.18",
             "karmada-scheduler-estimator-1.18",
+            "karmada-reader",
             "ocm-placement",
         ];
         assert_eq!(names(&[Group::Peers]), peers);
-        let node = ["kubelet", "metrics-server", "workload"];
+        let node = ["kubelet", "metrics-server", "workload", "helm"];
         assert_eq!(names(&[Group::Node]), node);
         assert_eq!(names(Group::ALL), [&peers[..], &node].concat());
         assert_eq!(places.folders(&[Group::Peers]), [] as [PathBuf; 0]);

@@ -1,6 +1,6 @@
 //! How is containerd kept apart from the machine, and how does it end with everything it started?
 
-use super::{IMAGE, write};
+use super::{Addresses, IMAGE, write};
 use crate::control_plane::Error;
 use crate::guard::Guard;
 use crate::{parts, running};
@@ -69,13 +69,14 @@ pub(super) fn socket(folder: &Path) -> PathBuf {
 }
 
 /// Starts containerd and waits until it answers.
-pub(super) fn start(folder: &Path, cgroup: &str) -> Result<Guard, Error> {
+pub(super) fn start(folder: &Path, cgroup: &str, addresses: Addresses) -> Result<Guard, Error> {
     let config = folder.join("containerd.toml");
     write(&config, &settings(folder)?)?;
     let network = folder.join("cni");
     fs::create_dir(&network).map_err(Error::io("make a folder"))?;
-    // Nobody outside sees these addresses; this range is no real network's.
-    let ipam = json!({"type": "host-local", "dataDir": folder.join("ipam"), "ranges": [[{"subnet": "198.18.0.0/24"}]]});
+    let range = json!({"subnet": addresses.subnet(), "rangeEnd": addresses.last()});
+    let ipam = json!({"type": "host-local", "dataDir": folder.join("ipam"), "ranges": [[range]],
+        "routes": [{"dst": "0.0.0.0/0"}]});
     let plugins = json!({"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": ipam}]});
     write(&network.join("pods.conflist"), &plugins.to_string())?;
 

@@ -49,6 +49,7 @@ pub static PACKAGES: &[Package] = &[
         package: "containernetworking-plugins",
         file: "usr/lib/cni/ptp",
     },
+    Package { name: "ip", group: Group::Node, package: "iproute2", file: "bin/ip" },
 ];
 
 impl Package {

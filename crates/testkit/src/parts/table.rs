@@ -35,6 +35,17 @@ pub static KARMADA_1_18: Module = Module {
     tools: include_str!("../../../../xtask/control-plane/karmada-1.18/tools.go"),
 };
 
+/// What Karmada's own client library reads of a hub. It is ours, in Go because that library is.
+pub static KARMADA_READER: Module = Module {
+    folder: "karmada-reader",
+    upstream: KARMADA,
+    stamp: None,
+    tags: &[],
+    go_mod: include_str!("../../../../xtask/control-plane/karmada-reader/go.mod"),
+    go_sum: include_str!("../../../../xtask/control-plane/karmada-reader/go.sum"),
+    tools: include_str!("../../../../xtask/control-plane/karmada-reader/main.go"),
+};
+
 const KARMADA: &str = "github.com/karmada-io/karmada";
 
 /// Without it the programs start and panic at the first estimate: Kubernetes' types are then no protobuf messages.
@@ -60,6 +71,17 @@ pub static METRICS_SERVER: Module = Module {
     go_mod: include_str!("../../../../xtask/control-plane/metrics-server/go.mod"),
     go_sum: include_str!("../../../../xtask/control-plane/metrics-server/go.sum"),
     tools: include_str!("../../../../xtask/control-plane/metrics-server/tools.go"),
+};
+
+/// What installs charts.
+pub static HELM: Module = Module {
+    folder: "helm",
+    upstream: "helm.sh/helm/v3",
+    stamp: None,
+    tags: &[],
+    go_mod: include_str!("../../../../xtask/control-plane/helm/go.mod"),
+    go_sum: include_str!("../../../../xtask/control-plane/helm/go.sum"),
+    tools: include_str!("../../../../xtask/control-plane/helm/tools.go"),
 };
 
 /// What pods on a real node run. It is ours, in Go because that makes a static program on every machine.
@@ -130,6 +152,12 @@ pub static COMPONENTS: &[Component] = &[
         package: "github.com/karmada-io/karmada/cmd/scheduler-estimator",
     },
     Component {
+        name: "karmada-reader",
+        module: &KARMADA_READER,
+        group: Group::Peers,
+        package: "loadline.dev/xtask/control-plane/karmada-reader",
+    },
+    Component {
         name: "ocm-placement",
         module: &OCM,
         group: Group::Peers,
@@ -153,4 +181,5 @@ pub static COMPONENTS: &[Component] = &[
         group: Group::Node,
         package: "loadline.dev/xtask/control-plane/workload",
     },
+    Component { name: "helm", module: &HELM, group: Group::Node, package: "helm.sh/helm/v3/cmd/helm" },
 ];
