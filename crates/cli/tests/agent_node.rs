@@ -56,8 +56,14 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     stage.until_journal_equals_cgroups(&["batch-a", "batch-b"]);
     let document: Value = serde_json::from_str(&agent.explain(node.name(), "json")).unwrap();
     let acts = document["acts"].as_array().unwrap().iter().filter(|act| act["act"] == "throttled");
-    let cycles: BTreeSet<&str> = acts.map(|act| act["time"].as_str().unwrap()).collect();
+    let acts: Vec<&Value> = acts.collect();
+    let cycles: BTreeSet<&str> = acts.iter().map(|act| act["time"].as_str().unwrap()).collect();
     assert!(cycles.len() <= 2, "below its line within two cycles: {document}");
+    // The newest comes first: what was planned is what the kernel holds them to.
+    for name in ["batch-a", "batch-b"] {
+        let act = acts.iter().find(|act| act["pod"] == format!("default/{name}")).unwrap();
+        assert_eq!(act["quotaUs"], stage.quota(name), "{act}");
+    }
 
     // With the others gone there is room for all that is left.
     stage.delete("shop");
@@ -156,15 +162,25 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
                 std::fs::write(&journal, &text[..text.len() / 2]).unwrap();
             }
         }
-        // The rule is gone when the next agent comes: it gives back what it finds, and only that.
-        stage.forget_rule("busy");
         let _ = std::fs::remove_file(&pipe);
         gate.hold(Hold::Nothing);
-        let next = stage.agent(&args);
+        let mut next = None;
+        if matches!(step, Step::AfterWrite | Step::AfterAll) {
+            // The rule is still there, and what was taken is enough: the next agent takes nothing a second time.
+            let agent = next.insert(stage.agent(&args));
+            until("it has looked some times", || {
+                (agent.sum("loadline_agent_cycles_total") >= 4.0).then_some(())
+            });
+            assert!(stage.quota("batch") >= quota, "{step:?}: {} after {quota}", stage.quota("batch"));
+        }
+        // Without the rule, what is found is given back, and only that.
+        stage.forget_rule("busy");
+        let next = next.unwrap_or_else(|| stage.agent(&args));
         until("everything is given back", || {
             (stage.quota("batch") == UNLIMITED && stage.all_is_back()).then_some(())
         });
         next.until("throttled containers: 0");
+        until("the node is open, and bears no mark", || (stage.marks() == (false, false, false)).then_some(()));
         assert!(next.ends());
         assert_eq!(stage.quota("batch"), UNLIMITED, "{step:?}");
         // What may still arrive is looked out for; the next one is to know of nothing.
@@ -174,9 +190,172 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
 }
 
 #[test]
-fn where_throttling_is_not_enough_a_pod_is_evicted_and_the_next_where_its_budget_forbids_it() {
+fn an_agent_killed_while_it_gives_back_leaves_nothing_behind() {
     let _alone = alone();
     let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let Some(node) = RealNode::start_or_skip(&plane) else { return };
+    let stage = Stage::new(&plane, &node);
+    stage.run_limited("batch", "600", "800m");
+    let gate = Gate::before(&node.socket());
+    let socket = gate.socket();
+    let args = ["--act", "--runtime-endpoint", socket.to_str().unwrap()];
+    stage.throttle_above(400, 40);
+    for held in [Hold::Questions, Hold::Answers] {
+        let agent = stage.agent(&args);
+        until("it is slowed down", || {
+            stage.noted("batch").filter(|(us, unsure)| *us < 80_000 && unsure.is_none()).map(|_| ())
+        });
+        let slowed = stage.quota("batch");
+        // It is killed before the runtime hears of it, and after the runtime has done it.
+        gate.hold(held);
+        stage.forget_rule("busy");
+        until("it gives back", || {
+            let is_there = match held {
+                Hold::Answers => stage.quota("batch") > slowed,
+                _ => gate.is_holding(),
+            };
+            is_there.then_some(())
+        });
+        agent.signal("KILL");
+        drop(agent);
+        assert!(held == Hold::Answers || stage.quota("batch") == slowed, "nobody has heard of it");
+        gate.hold(Hold::Nothing);
+        let next = stage.agent(&args);
+        until("it has what the kubelet gave it", || {
+            (stage.quota("batch") == 80_000 && stage.all_is_back()).then_some(())
+        });
+        next.until("throttled containers: 0");
+        until("the node is open, and bears no mark", || (stage.marks() == (false, false, false)).then_some(()));
+        assert!(next.ends());
+        let _ = std::fs::remove_file(stage.state.path().join("journal.json"));
+        stage.rule("busy", 400, "slow-down");
+    }
+}
+
+#[test]
+fn an_agent_killed_while_it_evicts_sends_nobody_away_twice_and_nobody_instead() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::setup().audited().start_or_skip() else { return };
+    let Some(node) = RealNode::start_or_skip(&plane) else { return };
+    let stage = Stage::new(&plane, &node);
+    stage.action("evict", &json!({"coolDownSeconds": 5, "eviction": {"terminationGracePeriodSeconds": 1}}));
+    stage.scope(&["evict"]);
+    for arrives in [false, true] {
+        let names = [format!("large-{arrives}"), format!("small-{arrives}")];
+        stage.run(&names[0], "650", true);
+        stage.run(&names[1], "450", true);
+        let line = Line::to(plane.port()).unwrap();
+        let kubeconfig = stage.kubeconfig_through(&line);
+        let agent = stage.agent(&["--act", "--kubeconfig", kubeconfig.path().to_str().unwrap()]);
+        agent.until("rules: there are none");
+        until("both of them run", || (stage.used_milli() > 1000.0).then_some(()));
+        // It hears everything, and nobody hears it. 1.1 × (1100 − 800) = 330: the large one is enough.
+        line.hold();
+        stage.rule("full", 800, "evict");
+        until("it is written down who is to go", || {
+            let journal = stage.journal();
+            journal["state"]["evictions"].as_array()?.first().map(|_| ())
+        });
+        agent.signal("KILL");
+        drop(agent);
+        if !arrives {
+            line.cut();
+        }
+        line.let_go();
+        // The rule is still there.
+        let next = stage.agent(&["--act"]);
+        until("one of them is gone", || stage.pod(&names[0]).is_null().then_some(()));
+        let looks = next.sum("loadline_agent_cycles_total");
+        until("it has looked some times", || {
+            (next.sum("loadline_agent_cycles_total") >= looks + 5.0).then_some(())
+        });
+        let small = stage.pod(&names[1]);
+        assert!(small["metadata"]["deletionTimestamp"].is_null() && small["status"]["phase"] == "Running", "{small}");
+        let log = plane.audit().unwrap();
+        let granted = |name: &str| {
+            let is_it = |entry: &&Value| {
+                let object = &entry["objectRef"];
+                object["subresource"] == "eviction"
+                    && object["name"] == name
+                    && entry["responseStatus"]["code"] == 201
+            };
+            log.iter().filter(is_it).count()
+        };
+        assert_eq!((granted(&names[0]), granted(&names[1])), (1, 0), "each is asked to go once");
+        stage.forget_rule("full");
+        until("the node is open, and bears no mark", || (stage.marks() == (false, false, false)).then_some(()));
+        assert!(next.ends());
+        stage.delete(&names[1]);
+        until("it is gone", || stage.pod(&names[1]).is_null().then_some(()));
+        let _ = std::fs::remove_file(stage.state.path().join("journal.json"));
+    }
+}
+
+#[test]
+fn on_a_full_disk_or_with_a_strange_journal_nothing_is_done_that_is_not_written_down() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let Some(node) = RealNode::start_or_skip(&plane) else { return };
+    let stage = Stage::new(&plane, &node);
+    stage.run("batch", "600", true);
+    let disk = SmallDisk::new();
+    // Full from the beginning, with a journal that another node's agent wrote.
+    let strange = r#"{"version": 1, "node": "another", "state": {"throttled": "everybody"}}"#;
+    std::fs::write(disk.path().join("journal.json"), strange).unwrap();
+    disk.fill();
+    let agent = stage.agent(&["--act", "--state-dir", disk.path().to_str().unwrap()]);
+    stage.throttle_above(400, 40);
+    until("it cannot write", || (agent.sum("loadline_agent_journal_broken") > 0.5).then_some(()));
+    let looks = agent.sum("loadline_agent_cycles_total");
+    until("it has looked some times", || {
+        (agent.sum("loadline_agent_cycles_total") >= looks + 4.0).then_some(())
+    });
+    assert_eq!(stage.quota("batch"), UNLIMITED);
+    assert!(agent.sum("loadline_agent_throttled_total") < 0.5, "nothing is done");
+    disk.empty();
+    until("it is slowed down", || (stage.quota("batch") != UNLIMITED).then_some(()));
+    assert!(agent.sum("loadline_agent_journal_broken") < 0.5);
+    stage.forget_rule("busy");
+    until("everything is given back", || (stage.quota("batch") == UNLIMITED).then_some(()));
+    assert!(agent.ends());
+}
+
+/// A file system of its own that a test can fill.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=128k", "loadline-test"]).arg(folder.path());
+        assert!(mount.status().unwrap().success(), "a file system of 128 KiB");
+        Self(folder)
+    }
+
+    fn path(&self) -> &std::path::Path {
+        self.0.path()
+    }
+
+    fn fill(&self) {
+        let error = std::fs::write(self.path().join("ballast"), vec![0; 256 << 10]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    }
+
+    fn empty(&self) {
+        std::fs::remove_file(self.path().join("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.path()).status();
+    }
+}
+
+#[test]
+fn where_throttling_is_not_enough_a_pod_is_evicted_and_the_next_where_its_budget_forbids_it() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::setup().audited().start_or_skip() else { return };
     let Some(node) = RealNode::start_or_skip(&plane) else { return };
     let stage = Stage::new(&plane, &node);
     // First and third together use 840 when nobody slows them: enough below the line of 1000 that a busy machine changes nothing.
@@ -204,6 +383,14 @@ fn where_throttling_is_not_enough_a_pod_is_evicted_and_the_next_where_its_budget
     // 1.1 × (1230 − 1000) = 253: one pod is enough, and the first is the one that uses most, but may not go.
     stage.rule("full", 1000, "evict");
     until("the second is gone", || stage.pod("second").is_null().then_some(()));
+    let log = plane.audit().unwrap();
+    let asked = log.iter().filter(|entry| entry["objectRef"]["subresource"] == "eviction");
+    let asked: Vec<(&str, u64)> = asked
+        .filter_map(|entry| {
+            Some((entry["objectRef"]["name"].as_str()?, entry["responseStatus"]["code"].as_u64()?))
+        })
+        .collect();
+    assert_eq!(asked, [("first", 429), ("second", 201)], "blocked once, and the next goes");
     until("the node is below its line", || (stage.used_milli() < 1000.0).then_some(()));
     for name in ["first", "third"] {
         assert_eq!(stage.pod(name)["status"]["phase"], "Running", "{name}");
@@ -308,19 +495,32 @@ fn without_the_api_server_throttling_goes_on_and_evictions_wait() {
         socket.to_str().unwrap(),
     ]);
     stage.action("evict", &json!({"coolDownSeconds": 600, "eviction": {"terminationGracePeriodSeconds": 1}}));
-    // Nothing is asked of the runtime before the line is cut.
+    agent.until("rules: there are none");
+    until("both of them run", || (stage.used_milli() > 900.0).then_some(()));
+    // From here on it hears of everything, and nobody hears it: who has to go is known, and cannot be told.
+    line.hold();
     gate.hold(Hold::Questions);
     stage.throttle_above(400, 10);
+    stage.rule("full", 300, "evict");
     until("it begins", || gate.is_holding().then_some(()));
-    line.cut();
     gate.hold(Hold::Nothing);
     until("it is slowed down all the same", || {
         ((1..45_000).contains(&stage.quota("batch")) && (1..40_000).contains(&stage.quota("other")))
             .then_some(())
     });
     until("the journal is kept", || stage.noted("batch"));
-    // What it learns once the line is mended, it does.
-    stage.rule("full", 300, "evict");
+    let due = until("an eviction is due", || {
+        let document: Value = serde_json::from_str(&agent.explain(node.name(), "json")).ok()?;
+        document["victims"].as_array().filter(|victims| !victims.is_empty()).cloned()
+    });
+    for name in ["batch", "other"] {
+        let pod = stage.pod(name);
+        assert!(pod["metadata"]["deletionTimestamp"].is_null() && pod["metadata"]["name"] == name, "{pod} {due:?}");
+    }
+    assert!(agent.sum("loadline_agent_evicted_total") < 0.5, "nothing is pretended");
+    // What was on the way is lost; the line is mended, and what is due is done.
+    line.cut();
+    line.let_go();
     line.mend();
     until("one is evicted", || (stage.pod("batch").is_null() || stage.pod("other").is_null()).then_some(()));
     assert!(agent.sum("loadline_agent_journal_broken") < 0.5);

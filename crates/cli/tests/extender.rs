@@ -9,11 +9,12 @@ mod service;
 use loadline_testkit::ControlPlane;
 use loadline_testkit::control_plane::FOLDER;
 use serde_json::{Value, json};
-use service::{Service, until};
+use service::{PATIENCE, Service, until};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const EXTENDER: &str = include_str!("../../../deploy/kube-scheduler/extender.yaml");
@@ -92,13 +93,37 @@ impl Bench {
         (0..count).for_each(|i| self.pod(&format!("{prefix}-{i}"), &json!({})));
     }
 
-    fn pods(&self) -> Vec<Value> {
-        self.plane.get(PODS).unwrap()["items"].as_array().unwrap().clone()
+    /// Makes pods, some at a time, and lets something happen once so many of them are bound; asserts that others are not
+    /// yet when it has.
+    fn interrupted(&self, prefix: &str, count: usize, middle: usize, happens: impl FnOnce()) {
+        let before = self.logged("").len();
+        let names: Vec<String> = (0..count).map(|i| format!("{prefix}-{i}")).collect();
+        thread::scope(|scope| {
+            for some in names.chunks(count.div_ceil(4)) {
+                scope.spawn(move || some.iter().for_each(|name| self.pod(name, &json!({}))));
+            }
+            let begun = Instant::now();
+            while self.logged("").len() < before + middle {
+                assert!(begun.elapsed() < PATIENCE, "waited too long for {middle} bound pods");
+                thread::sleep(Duration::from_millis(5));
+            }
+            happens();
+            let bound = self.logged("").len() - before;
+            println!("it happened with {bound} of {count} pods bound");
+            assert!((middle..count).contains(&bound), "too late: {bound} pods are bound");
+        });
     }
 
-    /// How many pods have a node.
-    fn bound(&self) -> usize {
-        self.pods().iter().filter(|pod| pod["spec"]["nodeName"].is_string()).count()
+    /// Pods of a burst that are bound, says the audit log.
+    fn logged(&self, prefix: &str) -> Vec<String> {
+        let log = self.plane.audit().unwrap();
+        let names = log.iter().filter(|entry| is_binding(entry));
+        let names = names.map(|entry| entry["objectRef"]["name"].as_str().unwrap().to_owned());
+        names.filter(|name| name.starts_with(prefix)).collect()
+    }
+
+    fn pods(&self) -> Vec<Value> {
+        self.plane.get(PODS).unwrap()["items"].as_array().unwrap().clone()
     }
 
     /// Pods per node, once all have one.
@@ -116,12 +141,9 @@ impl Bench {
 
     /// Every pod was bound once, says the audit log; by whom.
     fn bound_once(&self) -> Vec<String> {
-        let is_binding = |entry: &&Value| {
-            entry["objectRef"]["subresource"] == "binding" && entry["responseStatus"]["code"] == 201
-        };
         let log = self.plane.audit().unwrap();
         let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for entry in log.iter().filter(is_binding) {
+        for entry in log.iter().filter(|entry| is_binding(entry)) {
             // We do not say who we are.
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             by.entry(text(&entry["objectRef"]["name"])).or_default().push(text(&entry["userAgent"]));
@@ -136,6 +158,11 @@ impl Bench {
         agents.dedup();
         agents
     }
+}
+
+/// Is it the entry of a pod that was bound?
+fn is_binding(entry: &Value) -> bool {
+    entry["objectRef"]["subresource"] == "binding" && entry["responseStatus"]["code"] == 201
 }
 
 /// As annotators write it.
@@ -167,24 +194,28 @@ fn a_burst_passes_no_line_and_avoids_hot_nodes_also_when_we_are_killed() {
     let Some(bench) = Bench::start(EXTENDER) else { return };
     ten_nodes(&bench);
     bench.node("hot", 0.9);
-    let extender = bench.extender(&[]);
-    bench.burst("one", 100);
-    let placed = bench.placed();
-    println!("100 pods: {placed:?}");
-    under_the_line(&placed);
-    assert_eq!(placed.get("hot"), None);
-
+    let mut extender = bench.extender(&[]);
     // Killed in the middle: pods wait, and nothing is lost.
-    bench.burst("two", 60);
-    extender.signal("KILL");
-    drop(extender);
-    bench.burst("three", 40);
-    let extender = bench.extender(&[]);
+    bench.interrupted("one", 200, 50, || extender.signal("KILL"));
+    bench.burst("two", 10);
+    until("kube-scheduler to fail for want of us", || {
+        let failed = |pod: &Value| {
+            let name = pod["metadata"]["name"].as_str().unwrap();
+            let conditions = pod["status"]["conditions"].as_array();
+            let failed =
+                conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "SchedulerError"));
+            name.starts_with("two-") && failed
+        };
+        bench.pods().iter().any(failed).then_some(())
+    });
+    assert_eq!(bench.logged("two-"), Vec::<String>::new(), "nobody is placed without having been asked about");
+
+    extender = bench.extender(&[]);
     let placed = bench.placed();
-    println!("200 pods: {placed:?}");
+    println!("210 pods: {placed:?}");
     under_the_line(&placed);
     assert_eq!(placed.get("hot"), None);
-    assert_eq!(placed.values().sum::<usize>(), 200);
+    assert_eq!(placed.values().sum::<usize>(), 210);
     let agents = bench.bound_once();
     assert!(agents.iter().all(|agent| agent.starts_with("kube-scheduler/")), "{agents:?}");
     assert!(extender.sum("loadline_extender_requests_total{verb=\"filter\"") > 0.0);
@@ -214,14 +245,13 @@ fn by_filter_alone_a_burst_passes_no_line_and_nobody_waits_for_one_that_may_be_i
 
     (5..8).for_each(|i| bench.node(&format!("calm-{i}"), 0.05));
     // Killed in the middle of the next burst, away for a while, and back: kube-scheduler goes on alone meanwhile.
-    bench.burst("two", 20);
-    extender.signal("KILL");
+    bench.interrupted("two", 60, 10, || extender.signal("KILL"));
     drop(extender);
     bench.burst("three", 20);
-    until("pods without us", || (bench.bound() >= 230).then_some(()));
+    until("pods without us", || (bench.logged("three-").len() == 20).then_some(()));
     let extender = bench.extender(&["--extender-filter-only"]);
     bench.burst("four", 10);
-    assert_eq!(bench.placed().values().sum::<usize>(), 250);
+    assert_eq!(bench.placed().values().sum::<usize>(), 290);
     bench.bound_once();
     assert!(extender.ends());
 }
@@ -243,8 +273,21 @@ fn full(bench: &Bench, name: &str, used: f64) {
 
 #[test]
 fn others_leave_a_node_that_is_full_and_not_one_that_is_hot_over_tls() {
+    preempts(HTTPS);
+}
+
+#[test]
+fn a_kube_scheduler_that_sends_whole_nodes_gets_the_same() {
+    let whole = HTTPS.replace("nodeCacheCapable: true", "nodeCacheCapable: false");
+    assert_ne!(whole, HTTPS);
+    preempts(&whole);
+}
+
+/// A pod of importance comes, and there is room on no node: somebody leaves the one that is full, and nobody the one that is
+/// hot, where that would not help.
+fn preempts(configuration: &str) {
     let _alone = alone();
-    let Some(bench) = Bench::start(HTTPS) else { return };
+    let Some(bench) = Bench::start(configuration) else { return };
     // By load there is room on both but for the threshold: new pods are counted in full, on top of what is measured.
     std::fs::write(bench.plane.folder().join("policy.yaml"), POLICY.replace("0.5", "0.99")).unwrap();
     full(&bench, "full", 0.1);

@@ -29,6 +29,11 @@ fn a_node_protects_itself_says_why_and_gives_everything_back() {
     {
         assert!(said.contains(wanted), "{wanted:?} is not in {said}");
     }
+    // The order of the seed: by use, and only who may be touched.
+    let order = said.lines().find_map(|line| line.trim().strip_prefix("order by cpu_total_utilization: "));
+    let order: Vec<&str> = order.unwrap_or_else(|| panic!("{said}")).split(", ").collect();
+    assert_eq!(order, ["default/large", "default/small"], "{said}");
+    assert!(said.lines().any(|line| line.trim().starts_with("protected: default/shop (")), "{said}");
     let journal: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     let taken = journal["state"]["throttled"].as_array().unwrap();
     assert_eq!(taken[0]["pod"], "default/large", "{journal}");

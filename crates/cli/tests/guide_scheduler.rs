@@ -37,6 +37,13 @@ fn pods_of_two_schedulers_in_one_process_are_placed_and_a_wrong_configuration_ch
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in {text}");
     }
+    // Every metric of the policy with what it says, how old that is, and its limit, for every node.
+    let row = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words[..], [node, "cpu_usage_avg_5m", value, "0.65", _, age, ..]
+            if node.starts_with("node-0") && value.parse::<f64>().is_ok() && age.ends_with('s'))
+    };
+    assert_eq!(asked.lines().filter(row).count(), 3, "{asked}");
     assert!(!read.contains("sent to"), "whoever only reads the cluster remembers nothing: {read}");
 
     let said = guide.run(second);

@@ -87,6 +87,8 @@ struct Row {
     act: &'static str,
     pod: String,
     container: Option<String>,
+    /// What the container was held to, in microseconds of CPU per period; -1 is as much as it wants.
+    quota_us: Option<i64>,
     rule: String,
     resource: &'static str,
     predicted: f64,
@@ -101,6 +103,7 @@ fn rows<'a>(act: &'a Act, measured: Option<&'a BTreeMap<Resource, Level>>) -> im
         act: act.kind.as_str(),
         pod: act.pod.to_string(),
         container: act.container.as_deref().map(str::to_owned),
+        quota_us: act.quota.and_then(|quota| quota.us()),
         rule: act.rule.to_string(),
         resource: resource.0,
         predicted: predicted.to_f64(),

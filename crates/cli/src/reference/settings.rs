@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const INTRODUCTION: &str = "\
 # Settings
 
-Flags are on [their own page](cli.md). Load policies are crane's `DynamicSchedulerPolicy`: `loadline policy check -f FILE` says what
+Flags are on [their own page](cli.md). Load policies are crane's `DynamicSchedulerPolicy`: `loadline policy check FILE` says what
 follows from one, [the rules](../load-rules.md) say how it is used.
 
 ## `SchedulerConfiguration`

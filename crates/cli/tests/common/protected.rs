@@ -206,6 +206,15 @@ impl<'a> Stage<'a> {
         taints.iter().any(|taint| taint["key"] == "interference.crane.io")
     }
 
+    /// Does the node bear the taint, the condition and the mark of a node that cools?
+    pub fn marks(&self) -> (bool, bool, bool) {
+        let node = self.plane.get(&format!("/api/v1/nodes/{}", self.node.name())).unwrap();
+        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        let mut of_ours = conditions.filter(|one| one["type"] == "interference-identified");
+        let closed = of_ours.any(|one| one["status"] == "True");
+        (self.is_tainted(), closed, node["metadata"]["annotations"]["loadline.dev/cooling-until"].is_string())
+    }
+
     /// What an agent that ended says it left: by pod, what it surely wrote and what it may have written.
     pub fn noted(&self, name: &str) -> Option<(i64, Option<i64>)> {
         let journal = self.journal();

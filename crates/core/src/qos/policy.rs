@@ -266,12 +266,15 @@ impl Policy {
                 continue;
             };
             if evict.value < throttle.value {
+                // Which nodes there are is not known here.
+                let both = evict.nodes.is_none() && throttle.nodes.is_none();
                 found.push(format!(
-                    "rule {} evicts at {metric} {} before rule {} throttles at {}",
+                    "rule {} evicts at {metric} {} before rule {} throttles at {}{}",
                     evict.name,
                     evict.value.to_f64(),
                     throttle.name,
-                    throttle.value.to_f64()
+                    throttle.value.to_f64(),
+                    if both { "" } else { ", on nodes both are for" }
                 ));
             }
         }

@@ -60,8 +60,11 @@ impl Agent {
     pub async fn cycle(&mut self, state: &mut State, now: Timestamp) {
         let (policy, is_new) = state.policy();
         if is_new {
+            // It is about rules: whoever looks after many nodes says it on one of them.
+            let nodes = state.nodes();
+            let on = nodes.first().map(|(meta, _)| meta);
             for warning in policy.warnings() {
-                self.teller.warn_of_rules(warning);
+                self.teller.warn_of_rules(warning, on, now);
             }
         }
         let below = self.agreement.look(state, &policy, &self.teller, now);

@@ -35,8 +35,21 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub fn warn_of_rules(&self, warning: &str) {
+    /// A rule cannot be used, or looks as if something else was meant. Whoever looks at the node finds it there.
+    pub fn warn_of_rules(&self, warning: &str, on: Option<&Meta>, now: Timestamp) {
         self.notices.tell("agent", "rules", warning);
+        let Some(meta) = on else { return };
+        let happened = Happened {
+            severity: Severity::Warning,
+            reason: "DoubtfulRule",
+            action: "Protecting",
+            note: warning.to_owned(),
+        };
+        self.events.reporting_as(super::COMPONENT, &meta.key.name).record(
+            Regarding::new(NODES, meta),
+            happened,
+            now,
+        );
     }
 
     /// A scheduler fills a node above a line of ours.

@@ -280,3 +280,47 @@ pub async fn once(
     state.advance(now);
     Ok(state.explain(&pod, most, now))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(feasible: u32) -> Decision {
+        Decision { node: None, score: 0, feasible, refused: [0; Filter::ALL.len()], hold: None }
+    }
+
+    #[test]
+    fn the_newest_decisions_are_remembered_and_no_more_than_so_many() {
+        let mut decisions = Decisions::default();
+        let pod = |number: usize| Key::new("default", format!("web-{number}"));
+        let (extra, at) = (10, Timestamp::UNIX_EPOCH);
+        for number in 0..REMEMBERED + extra {
+            decisions.keep(&pod(number), "loadline", &decision(3), Ok("n1".into()), at);
+        }
+        assert_eq!(decisions.0.len(), REMEMBERED);
+        assert!(decisions.of(&pod(extra - 1)).is_empty(), "the oldest had to go");
+        for number in [extra, REMEMBERED + extra - 1] {
+            assert_eq!(decisions.of(&pod(number)).len(), 1, "{number}");
+        }
+        let capacity = decisions.0.capacity();
+        decisions.keep(&pod(0), "loadline", &decision(3), Err("no room".to_owned()), at);
+        assert_eq!(decisions.0.capacity(), capacity, "it takes no more memory");
+        // What is the same for all of them is there once.
+        let names: Vec<&Arc<str>> = decisions.0.iter().map(|(_, kept)| &kept.scheduler).collect();
+        assert!(names.iter().all(|name| Arc::ptr_eq(name, names[0])));
+    }
+
+    #[test]
+    fn of_a_pod_that_was_decided_on_twice_the_newest_comes_first() {
+        let (mut decisions, pod) = (Decisions::default(), Key::new("default", "web"));
+        let second = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(5);
+        decisions.keep(&pod, "loadline", &decision(0), Err("no room".to_owned()), Timestamp::UNIX_EPOCH);
+        decisions.keep(&Key::new("default", "other"), "batch", &decision(1), Ok("n2".into()), second);
+        decisions.keep(&pod, "loadline", &decision(2), Ok("n1".into()), second);
+        let told = decisions.of(&pod);
+        let nodes: Vec<Option<&str>> = told.iter().map(|one| one.node.as_deref()).collect();
+        assert_eq!(nodes, [Some("n1"), None]);
+        assert_eq!(told[1].message.as_deref(), Some("no room"));
+        assert_eq!((told[0].feasible_nodes, told[1].feasible_nodes), (2, 0));
+    }
+}

@@ -5,7 +5,7 @@ use crate::qos::gap::Category;
 use crate::qos::level::Level;
 use crate::qos::metric::{Catalogue, Metric, Resource};
 use crate::qos::plan::{Plan, Victim, Write};
-use crate::qos::pod::{Container, Pod};
+use crate::qos::pod::{Container, CpuQuota, Pod};
 use crate::qos::policy::RuleName;
 use crate::qos::settle::Results;
 use crate::qos::snapshot::NodeSnapshot;
@@ -52,6 +52,8 @@ pub struct Act {
     pub uid: Arc<str>,
     /// Which of its containers; none if all of it.
     pub container: Option<Arc<str>>,
+    /// What the container was held to; none if it is all of the pod.
+    pub quota: Option<CpuQuota>,
     /// What it was expected to release, or when restored to add at most, by resource.
     pub predicted: BTreeMap<Resource, Level>,
     /// What it used before; who is not in here was not known.
@@ -250,6 +252,7 @@ fn slowed(catalogue: &Catalogue, snapshot: &NodeSnapshot, write: &Write) -> Opti
         pod: write.pod.clone(),
         uid: pod.uid.clone(),
         container: Some(write.container.clone()),
+        quota: Some(write.quota),
         predicted: BTreeMap::from([(resource, write.moved)]),
         before: container.usage.map(|used| (resource, used)).into_iter().collect(),
         grace: SignedDuration::ZERO,
@@ -269,6 +272,7 @@ fn evicted(catalogue: &Catalogue, snapshot: &NodeSnapshot, victim: &Victim) -> O
         pod: victim.pod.clone(),
         uid: victim.uid.clone(),
         container: None,
+        quota: None,
         before: before.collect(),
         predicted,
         grace: SignedDuration::from_secs(victim.grace_seconds.max(0)),

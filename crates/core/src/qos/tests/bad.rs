@@ -1,6 +1,7 @@
 //! Policies that make no sense: a reason each, and nobody is touched for them.
 
 use super::*;
+use crate::qos::policy::Strategy;
 use crate::select::LabelSelector;
 use crate::select::label::Expression;
 
@@ -48,6 +49,51 @@ fn a_rule_that_evicts_before_another_throttles_is_pointed_at() {
         policy.warnings(),
         ["rule nq/e evicts at cpu_total_usage 5000 before rule nq/t throttles at 6000"]
     );
+}
+
+#[test]
+fn of_two_objects_that_contradict_each_other_both_count_and_neither_more_than_it_must() {
+    let object = |name: &str, one: Rule| NodeQos { name: name.into(), selector: None, rules: vec![one] };
+    let gentle = || object("gentle", rule("t", "cpu_total_usage", 7000, "squeeze"));
+    let strict = || object("strict", rule("e", "cpu_total_usage", 6000, "drop"));
+    let of = |objects: &[NodeQos]| {
+        let actions = vec![evict("drop"), throttle("squeeze", 20, 10)];
+        Policy::new(Catalogue::default(), objects, actions, &[everybody(&["drop", "squeeze"])])
+    };
+    let pods = || vec![pod("a", 2.0), pod("b", 1.5), pod("c", 1.0)];
+    // Over both lines by 200 and 1200. Throttling comes first: 1.1 × 200 = 220 by 20 % of 2000; evicting has 1.1 × 1200 = 1320
+    // to find, and whoever uses most is enough.
+    let now = snapshot(&[("cpu_total_usage", 7200.0)], pods());
+    for objects in [[gentle(), strict()], [strict(), gentle()]] {
+        let policy = of(&objects);
+        let told = "rule strict/e evicts at cpu_total_usage 6000 before rule gentle/t throttles at 7000";
+        assert_eq!(policy.warnings(), [told]);
+        let plan_ = plan(&policy, &now);
+        assert_eq!(victims(&plan_), ["a"], "one is enough for the line that is lower");
+        assert!(writes(&plan_).len() <= 1, "{:?}", writes(&plan_));
+        assert!(plan_.warnings.iter().any(|warning| warning == told));
+        // Between the lines only the one that is passed counts.
+        let between = plan(&policy, &snapshot(&[("cpu_total_usage", 6500.0)], pods()));
+        assert_eq!((victims(&between), writes(&between)), (vec!["a"], vec![]));
+    }
+
+    // One only looks on at the same line at which the other acts: the act is that of the one alone.
+    let mut looks_on = rule("p", "cpu_total_usage", 6000, "drop");
+    looks_on.strategy = Strategy::Preview;
+    let alone = plan(&of(&[strict()]), &now);
+    for objects in [[object("looks", looks_on.clone()), strict()], [strict(), object("looks", looks_on.clone())]] {
+        let both = plan(&of(&objects), &now);
+        assert_eq!((victims(&both), writes(&both)), (victims(&alone), writes(&alone)));
+    }
+    let preview = plan(&of(&[object("looks", looks_on)]), &now);
+    assert_eq!((victims(&preview), writes(&preview)), (vec![], vec![]), "alone it touches nobody");
+
+    // Whether nodes that both are for exist is not known: it is said where it would matter.
+    let only = LabelSelector { match_labels: [("pool".into(), "batch".into())].into(), ..LabelSelector::default() };
+    let elsewhere = NodeQos { selector: Some(only), ..strict() };
+    let policy = of(&[gentle(), elsewhere]);
+    assert!(policy.warnings()[0].ends_with("throttles at 7000, on nodes both are for"), "{:?}", policy.warnings());
+    assert_eq!(victims(&plan(&policy, &now)), Vec::<&str>::new(), "the node is not in that pool");
 }
 
 #[test]

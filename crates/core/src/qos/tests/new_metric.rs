@@ -1,9 +1,11 @@
-//! One more metric is one more value: its comparator, what a pod releases, how a pod is slowed down.
+//! One more metric is one more value: its collector, its comparator, what a pod releases, how a pod is slowed down.
 
 use super::*;
+use crate::qos::collect::{Collector, Found, Look, Machine};
 use crate::qos::metric::{Metric, Resource, Throttle, as_it_is, not_elastic};
 use crate::qos::throttle::Lowered;
 use std::cmp::Ordering;
+use std::time::Duration;
 
 const NAME: &str = "network_receive_kibps";
 
@@ -13,6 +15,12 @@ fn used(pod: &Pod) -> Option<Level> {
 
 fn compare(a: &Pod, b: &Pod) -> Ordering {
     used(b).cmp(&used(a))
+}
+
+/// The file says one number.
+fn read(_: &Machine, now: Look<'_>, _: Option<Look<'_>>) -> Vec<Found> {
+    let value = now.text.strip_suffix('\n').and_then(|text| text.parse().ok());
+    vec![Found { labels: Labels::default(), value: value.map(Level::whole) }]
 }
 
 /// Half of what it receives.
@@ -36,7 +44,7 @@ fn network() -> Metric {
         throttle: Some(Throttle { knob: "network", down, up: |_, _, _, _| None }),
         percent: false,
         suspicious_below: None,
-        collect: None,
+        collect: Some(Collector { file: "proc/net/received", read }),
     }
 }
 
@@ -54,7 +62,19 @@ fn a_metric_is_added_in_one_place() {
         rules: vec![rule("net", NAME, 1000, action)],
     };
     let pods = vec![receiving("a", 200), receiving("b", 700), receiving("c", 600)];
-    let now = snapshot(&[(NAME, 1500.0)], pods);
+    // What an agent does: the file of every metric that a rule is about, its text to the collector, what it finds to the plan.
+    let watching = Policy::new(catalogue.clone(), &[object("drop")], vec![evict("drop")], &[]);
+    let files: Vec<Collector> = watching.metrics().iter().filter_map(|metric| metric.collect).collect();
+    assert_eq!(files.iter().map(|one| one.file).collect::<Vec<_>>(), ["proc/net/received"]);
+    let measured = |text| (files[0].read)(&Machine::default(), Look { text, at: Duration::ZERO }, None);
+    assert_eq!(measured("many\n")[0].value, None, "what is no number is no measurement");
+    let series = measured("1500\n").into_iter().map(|found| Series {
+        name: NAME.into(),
+        labels: found.labels,
+        value: found.value,
+        at: t(0),
+    });
+    let now = NodeSnapshot { series: series.collect(), ..snapshot(&[], pods) };
     let actions = || vec![evict("drop"), throttle("squeeze", 20, 10)];
     let scopes = [everybody(&["drop", "squeeze"])];
     // 1.1 × 500 = 550: the one that receives most is enough.

@@ -1,7 +1,9 @@
 //! What gets in the way of an agent: an API server that is away or loses answers, a runtime that answers late, the agent's own end.
 
 use super::*;
+use crate::node::local::{self, Actuator, Local};
 use loadline_apiserver::fault::{Action, Rule};
+use std::path::Path;
 
 const EVICTIONS: &str = "/api/v1/namespaces/*/pods/*/eviction";
 
@@ -188,4 +190,90 @@ async fn what_is_taken_beyond_the_gap_follows_what_acts_released_if_asked_for() 
         }
         assert_eq!(stage.agent.planning.excess > before, tune, "nothing was released of what was expected");
     }
+}
+
+/// What the kernel says of a machine of ten cores: so many ticks busy, so many idle, since it started.
+fn ticks(root: &Path, busy: u64, idle: u64) {
+    std::fs::write(root.join("proc/stat"), format!("cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\n")).expect("written");
+}
+
+#[tokio::test]
+async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(only_evict()).await;
+    for name in ["a", "b"] {
+        stage.run(name, 10, true).await;
+    }
+    let root = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir_all(root.path().join("proc")).expect("a folder");
+    stage.agent.host = Arc::new(Local::new(local::Options {
+        node: NODE.into(),
+        root: root.path().to_owned(),
+        cgroup_root: String::new(),
+        interfaces: Vec::new(),
+        count_iowait: false,
+        longest: Duration::from_mins(1),
+        actuator: Actuator::Cgroup,
+    }));
+    // Half busy, so that every lie has something to be compared with.
+    let (mut busy, mut idle) = (1_000, 1_000);
+    for lie in [
+        "cpu  NaN 0 0 1000 0 0 0 0 0 0\n",
+        "cpu  -1 0 0 1000 0 0 0 0 0 0\n",
+        "cpu  18446744073709551615 0 0 1000 0 0 0 0 0 0\n",
+        "cpu  18446744073709551616 0 0 1000 0 0 0 0 0 0\n",
+        "cpu  1 0 0 1 0 0 0 0 0 0\n",
+        "cpu  99999999999999",
+        "",
+        "\u{0}\u{1}\u{fffd}",
+    ] {
+        ticks(root.path(), busy, idle);
+        let before = stage.cycle().await;
+        std::fs::write(root.path().join("proc/stat"), lie).expect("written");
+        let mut told = before;
+        for _ in 0..3 {
+            told.extend(stage.cycle().await);
+        }
+        (busy, idle) = (busy + 100, idle + 100);
+        assert_eq!(told, Vec::<String>::new(), "{lie:?}");
+        assert_eq!((stage.leaving().await, stage.says().await.0), (vec![], false), "{lie:?}");
+    }
+    assert_eq!(stage.agent.metrics.evicted.get(), 0);
+    // 96 % busy, and nothing is wrong with it: the very same agent acts.
+    ticks(root.path(), busy, idle);
+    stage.cycle().await;
+    for _ in 0..3 {
+        (busy, idle) = (busy + 960, idle + 40);
+        ticks(root.path(), busy, idle);
+        stage.cycle().await;
+    }
+    assert!(stage.says().await.0, "the node is closed");
+    assert_eq!(stage.leaving().await.len(), 1, "what pods use is not known: one at a time");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_rules_is_told_on_the_node() {
+    let mut stage = Stage::new().await;
+    let mut objects = rules();
+    objects[3].1["spec"]["rules"][0]["actionName"] = json!("vanished");
+    stage.ask_for(objects).await;
+    let told = stage.cycle().await;
+    let words = "rule overload/busy can only close the node: there is no AvoidanceAction \"vanished\"";
+    assert!(told.iter().any(|line| line.contains(words)), "{told:?}");
+    let events: Api<k8s_openapi::api::events::v1::Event> = Api::all(stage.client.clone());
+    let find = async {
+        loop {
+            let all = events.list(&ListParams::default()).await.expect("events are listed").items;
+            let doubt = all.into_iter().find(|event| event.reason.as_deref() == Some("DoubtfulRule"));
+            if let Some(event) = doubt {
+                return event;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let event = tokio::time::timeout(PATIENCE, find).await.expect("an Event");
+    assert_eq!(event.note.as_deref(), Some(words));
+    let on = event.regarding.expect("an object");
+    assert_eq!((on.kind.as_deref(), on.name.as_deref()), (Some("Node"), Some(NODE)));
+    assert!(stage.cycle().await.is_empty(), "told once");
 }

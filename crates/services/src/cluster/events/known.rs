@@ -97,7 +97,7 @@ pub const KNOWN: &[Known] = &[
         Warning,
         "ConfigMap",
         "the policy in it cannot be used; the last good one stays",
-        "the note says where and what was expected; `loadline policy check -f FILE` says so beforehand",
+        "the note says where and what was expected; `loadline policy check FILE` says so beforehand",
     ),
     row(
         REBALANCE,
@@ -114,6 +114,14 @@ pub const KNOWN: &[Known] = &[
         "Pod, Node",
         "the pod should go and a disruption budget keeps it",
         "a budget that never allows anybody to go keeps the node over its line",
+    ),
+    row(
+        AGENT,
+        "DoubtfulRule",
+        Warning,
+        "Node",
+        "a rule of a `NodeQOS` cannot be used, never acts, or contradicts another; the others count",
+        "the note says which and why; `loadline policy check FILE` says so beforehand",
     ),
     row(
         AGENT,
