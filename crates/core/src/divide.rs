@@ -18,6 +18,7 @@
 mod affinity;
 mod asked;
 mod assign;
+mod counterfactual;
 pub mod deschedule;
 pub mod due;
 mod estimates;
@@ -33,6 +34,7 @@ mod webster;
 
 pub use affinity::Affinity;
 pub use asked::asked;
+pub use counterfactual::{Change, Counterfactual, counterfactuals};
 pub use estimates::{Estimator, Mode, Opinion, needed};
 pub use filter::Refusal;
 pub use outcome::{Answer, Condition, Failure, Feasible, Filtered, Retry, Target};

@@ -252,6 +252,115 @@ async fn a_score_only_an_expression_reads_moves_the_decision() {
     running.end().await;
 }
 
+/// By how much each cluster was preferred.
+async fn points(hub: &Hub, slice: usize) -> Option<(String, i64)> {
+    let decision = hub.get(PLACEMENT_DECISIONS, "team", &format!("web-decision-{slice}")).await?;
+    let one = decision["status"]["decisions"].get(0)?;
+    Some((one["clusterName"].as_str()?.to_owned(), one["score"].as_i64()?))
+}
+
+#[tokio::test]
+async fn points_are_published_with_decisions_the_best_first_and_only_so_often() {
+    let hub = Hub::new().await;
+    for (number, cpu) in [(0, "4"), (1, "16"), (2, "8")] {
+        hub.cluster(number, &json!({"cpu": cpu})).await;
+    }
+    let running = Running::start(&hub);
+    let began = Timestamp::now();
+    let spec = json!({
+        "sortBy": "Score", "scoreRateLimit": "8s",
+        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 1}},
+        // As the seed writes it.
+        "prioritizerPolicy": {"mode": "Exact", "configurations": [{"name": "ResourceAllocatableCPU", "weight": 1}]},
+    });
+    hub.placement("web", &spec).await;
+    hub.settled("web", 3).await;
+    // (8 − 4) / (16 − 4) of the way from −100 to 100 is −33.3.
+    let all = [(1, "c001", 100), (2, "c002", -33), (3, "c000", -100)];
+    for (slice, cluster, score) in all {
+        let found = hub.until("points", async || points(&hub, slice).await).await;
+        assert_eq!(found, (cluster.to_owned(), score), "slice {slice}");
+    }
+    // The order stays, the points do not: (9 − 4) / 12 is −16.7. Nobody touches anything after that.
+    hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "9"}}})).await;
+    hub.until("new points", async || {
+        (points(&hub, 2).await? == ("c002".to_owned(), -16)).then_some(())
+    })
+    .await;
+    assert!(Timestamp::now() >= began + SignedDuration::from_secs(8), "points alone wait for their time");
+    // Who is selected never waits.
+    let before = Timestamp::now();
+    hub.patch(PLACEMENTS, "team", "web", &json!({"spec": {"scoreRateLimit": "1h"}})).await;
+    hub.patch_status(MANAGED_CLUSTERS, "", "c000", &json!({"status": {"allocatable": {"cpu": "32"}}})).await;
+    hub.until("the new best", async || (points(&hub, 1).await?.0 == "c000").then_some(())).await;
+    assert!(Timestamp::now() < before + SignedDuration::from_hours(1));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_placement_is_refused_or_told_and_others_go_on() {
+    let hub = Hub::new().await;
+    for number in 0..3 {
+        hub.cluster(number, &json!({"cpu": "8"})).await;
+    }
+    hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "a lot"}}})).await;
+    let running = Running::start(&hub);
+    hub.placement("good", &json!({})).await;
+    hub.settled("good", 3).await;
+    let selector = |key: &str, operator: &str| {
+        json!({"labelSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": ["b"]}]}})
+    };
+    let costly = "managedCluster.metadata.labels.exists(a, managedCluster.metadata.labels.exists(b, \
+                  managedCluster.metadata.labels.exists(c, a + b + c == 'x')))";
+    let many: Vec<Value> = (0..200)
+        .map(|_| json!({"requiredClusterSelector": {"celSelector": {"celExpressions": [costly]}}}))
+        .collect();
+    let group = json!({"groupName": "g", "groupClusterSelector": selector("a", "Sometimes")});
+    let cases = [
+        ("negative", json!({"numberOfClusters": -1})),
+        ("toleration", json!({"tolerations": [{"key": "a", "operator": "Sometimes"}]})),
+        ("toleration-value", json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]})),
+        ("mode", json!({"prioritizerPolicy": {"mode": "Random"}})),
+        ("weight", json!({"prioritizerPolicy": {"configurations": [
+            {"scoreCoordinate": {"builtIn": "Steady"}, "weight": 10_000_000_000_i64}]}})),
+        ("size", json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "many"}}})),
+        ("share", json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "150%"}}})),
+        ("selector", json!({"predicates": [{"requiredClusterSelector": selector("a", "Sometimes")}]})),
+        ("key", json!({"predicates": [{"requiredClusterSelector": selector("not a key", "In")}]})),
+        ("group", json!({"decisionStrategy": {"groupStrategy": {"decisionGroups": [group]}}})),
+        ("costly", json!({"predicates": many})),
+    ];
+    let mut told = 0;
+    for (name, spec) in &cases {
+        match hub.try_placement(name, spec).await {
+            // By the definition already, with where and what was expected.
+            Err(refusal) => assert!(refusal.contains("spec."), "{name}: {refusal}"),
+            Ok(()) => {
+                told += 1;
+                let placement = hub
+                    .until(&format!("a condition of {name}"), async || {
+                        let placement = hub.get(PLACEMENTS, "team", name).await?;
+                        placement["status"]["conditions"].as_array()?;
+                        Some(placement)
+                    })
+                    .await;
+                let wrong = condition(&placement, "PlacementMisconfigured");
+                assert_eq!(wrong["status"], "True", "{name}: {placement}");
+                assert_ne!(wrong["message"], "", "{name}: {placement}");
+                assert!(hub.get(PLACEMENT_DECISIONS, "team", &format!("{name}-decision-1")).await.is_none(), "{name}");
+            }
+        }
+    }
+    assert!(told >= 4, "some get past the definition: {told}");
+    hub.quiet().await;
+    let before = hub.writes();
+    hub.cluster(3, &json!({})).await;
+    hub.settled("good", 4).await;
+    hub.quiet().await;
+    assert_eq!(hub.writes() - before, 3, "a cluster, a decision, a status: {:?}", &hub.log()[before..]);
+    running.end().await;
+}
+
 #[tokio::test]
 async fn a_toleration_that_ends_moves_the_decision() {
     let hub = Hub::new().await;

@@ -104,6 +104,9 @@ fn table(answer: &Value) -> String {
         let why = now["why"].as_str().unwrap_or("something changed");
         let _ = writeln!(out, "  now it would get {}: {why}", targets(&now["targets"]));
     }
+    for sentence in items(&now["would"]) {
+        let _ = writeln!(out, "  {}", text(sentence));
+    }
     out
 }
 
@@ -148,7 +151,8 @@ mod tests {
                     {"by": "scheduler-estimator", "count": 7, "ageSeconds": 2.2}]}],
                 "filtered": [{"name": "a", "reason": "cluster(s) had untolerated taint"}], "warnings": [],
             },
-            "now": {"wouldChange": true, "why": "replicas changed", "targets": [{"name": "b", "replicas": 4}]},
+            "now": {"wouldChange": true, "why": "replicas changed", "targets": [{"name": "b", "replicas": 4}],
+                "would": ["a would get 2 if the taint {gpu:NoSchedule} were tolerated"]},
         });
         let expected = [
             "ResourceBinding shop/web-deployment → b 3",
@@ -158,6 +162,7 @@ mod tests {
             "  b           3     7    100  general-estimator 26, scheduler-estimator 7 (2 s ago)",
             "  a                                                                                  cluster(s) had untolerated taint",
             "  now it would get b 4: replicas changed",
+            "  a would get 2 if the taint {gpu:NoSchedule} were tolerated",
         ];
         assert_eq!(table(&answer).lines().map(str::trim_end).collect::<Vec<_>>(), expected);
     }

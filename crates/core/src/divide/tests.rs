@@ -1,5 +1,6 @@
 //! Small fleets with the arithmetic written out. Random ones are in `random`.
 
+mod counterfactual;
 mod division;
 mod estimating;
 mod filtering;

@@ -142,6 +142,14 @@ impl Hub {
         self.create(PLACEMENTS, "team", &json!({"metadata": {"name": name}, "spec": spec})).await;
     }
 
+    /// The same; what the server has against it.
+    pub async fn try_placement(&self, name: &str, spec: &Value) -> Result<(), String> {
+        let object = json!({"apiVersion": PLACEMENTS.api_version(), "kind": PLACEMENTS.kind,
+            "metadata": {"name": name}, "spec": spec});
+        let created = self.writer.create(PLACEMENTS, "team", &object).await;
+        created.map(drop).map_err(|failure| failure.to_string())
+    }
+
     pub async fn create(&self, of: Resource, namespace: &str, object: &Value) {
         let mut object = object.clone();
         object["apiVersion"] = json!(of.api_version());

@@ -106,6 +106,8 @@ struct Recomputed<'a> {
     would_change: bool,
     #[serde(flatten)]
     result: Option<Division<'a>>,
+    /// What would have to be different for another outcome, each checked.
+    would: Vec<String>,
 }
 
 /// Who gets how many, and why.
@@ -237,6 +239,9 @@ impl State {
         let said: &[Said] = kept.as_ref().map_or(&[], |kept| &kept.said);
         let binding = known.facts.binding.as_ref().ok();
         let answer = binding.map(|binding| self.divide(&fleet.members, binding, said));
+        let would = binding.zip(answer.as_ref());
+        let would =
+            would.map(|(binding, answer)| self.counterfactuals(&fleet.members, binding, said, answer));
         let targets = |clusters: &[Target]| -> Vec<(String, i32)> {
             clusters.iter().map(|t| (t.name.to_string(), t.replicas.unwrap_or(0))).collect()
         };
@@ -266,6 +271,7 @@ impl State {
                 would_change: due.is_some()
                     && decided.is_some_and(|answer| Some(targets(&answer.clusters)) != is),
                 result: answer.as_ref().map(|answer| division(answer, said, now.clock)),
+                would: would.unwrap_or_default(),
             },
         };
         serde_json::to_value(explanation).ok()

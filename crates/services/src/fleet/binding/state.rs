@@ -362,6 +362,23 @@ impl State {
 
     /// What would be decided, going by what estimators said.
     pub fn divide(&mut self, members: &[Member], binding: &Binding, said: &[Said]) -> Answer {
+        self.given(said, |given| divide::divide(members, binding, given))
+    }
+
+    /// What would change that, in words.
+    pub fn counterfactuals(
+        &mut self,
+        members: &[Member],
+        binding: &Binding,
+        said: &[Said],
+        answer: &Answer,
+    ) -> Vec<String> {
+        let all = self.given(said, |given| divide::counterfactuals(members, binding, given, answer));
+        all.iter().map(ToString::to_string).collect()
+    }
+
+    /// Under which circumstances is divided, going by what estimators said.
+    fn given<T>(&mut self, said: &[Said], ask: impl FnOnce(&Given<'_>) -> T) -> T {
         let opinions = said.iter().map(|one| (one.cluster.to_string(), one.opinion.clone())).collect();
         let estimators = [Estimator { name: estimators::NAME.into(), opinions }];
         for cluster in self.promised.changed() {
@@ -379,7 +396,7 @@ impl State {
             options: self.settings.divide,
             ..Given::default()
         };
-        divide::divide(members, binding, &given)
+        ask(&given)
     }
 
     /// What was written, as the server has it now.
