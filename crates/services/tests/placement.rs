@@ -345,7 +345,7 @@ async fn whatever_is_wrong_with_a_placement_is_refused_or_told_and_others_go_on(
             }
         }
     }
-    assert!(told >= 4, "some get past the definition: {told}");
+    assert!(told >= 3, "some get past the definition: {told}");
     hub.quiet().await;
     let before = hub.writes();
     hub.cluster(3, &json!({})).await;
