@@ -13,6 +13,7 @@
 //! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records`, `reference` |
 //! | how is the image made that a cluster runs? | `image` |
 //! | how do I see all of it on a real node? | `real` |
+//! | how is a version made that others install? | `release` |
 //! | how fast is it? | `bench` |
 //! | do we decide as kube-scheduler does? | `worlds` |
 //! | how good are our decisions? | `quality` |
@@ -31,6 +32,7 @@ mod protobuf;
 mod real;
 mod records;
 mod reference;
+mod release;
 mod shell;
 mod style;
 mod test;
@@ -124,12 +126,37 @@ enum Chore {
         /// Cargo's profile to build it with; `dist` is slower to build, smaller and faster
         #[arg(long, default_value = "release", conflicts_with = "binary")]
         profile: String,
+        /// What it is for, as Rust calls it, such as aarch64-unknown-linux-musl; else for machines like this one
+        #[arg(long)]
+        target: Option<String>,
         /// A program that is there already, instead
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         /// Where the archive goes
         #[arg(long, value_name = "FILE", default_value = "target/image/loadline.tar")]
         out: PathBuf,
+    },
+    /// Make a release: the version and what is new in it; then, from the commit with that, the files people get
+    ///
+    /// Without `--build`: CHANGELOG.md gets what is in changes/, and the workspace and the chart the version. Commit that and tag
+    /// it. With `--build`, from there: the program, the image, the chart, what all of it is made from (SPDX), and SHA256SUMS, in
+    /// target/release-VERSION. A tree with changes, a version not after the last one and an empty changes/ are refused.
+    #[command(
+        after_help = "Examples:\n  cargo xtask release 0.2.0 --dry-run\n  cargo xtask release 0.2.0\n  \
+                            cargo xtask release 0.2.0 --build"
+    )]
+    Release {
+        /// Such as 0.2.0
+        version: cargo_metadata::semver::Version,
+        /// Make the files of the version that is committed
+        #[arg(long)]
+        build: bool,
+        /// What they are for, as Rust calls it; else for machines like this one
+        #[arg(long, requires = "build")]
+        target: Option<String>,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Fail if a crate depends on one it must not know
     ///
@@ -209,8 +236,11 @@ fn main() -> ExitCode {
             ready.and_then(|()| control_plane::print(&groups))
         }
         Chore::Real => return code(real::run()),
-        Chore::Image { name, profile, binary, out } => {
-            image::run(&image::Options { binary, name, profile, out })
+        Chore::Image { name, profile, target, binary, out } => {
+            image::run(&image::Options { binary, name, profile, target, out })
+        }
+        Chore::Release { version, build, target, dry_run } => {
+            release::run(&release::Options { version, build, target, dry_run })
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::CheckDeny => deny::check_workspace(),
