@@ -164,6 +164,11 @@ enum Chore {
     CheckLayers,
     /// Fail if a dependency has a licence, a version or a source that deny.toml does not let in
     CheckDeny,
+    /// Fail if something is known to be wrong with a dependency
+    ///
+    /// `cargo deny check advisories`, with the database of the day: it is run on a schedule, and not by `test`, so that a new advisory
+    /// never stops an unrelated change.
+    CheckAdvisories,
     /// Run the fuzz targets, or the one named, from their seeds on
     ///
     /// The ordinary compiler is enough, and a C++ compiler for libFuzzer. Seeds are in fuzz/corpus; what is found beside them
@@ -244,6 +249,7 @@ fn main() -> ExitCode {
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::CheckDeny => deny::check_workspace(),
+        Chore::CheckAdvisories => deny::check_advisories(),
         Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
@@ -268,6 +274,33 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn workflows_call_chores_that_are_there_and_pin_what_they_use() {
+        let mut chores = Vec::new();
+        for file in std::fs::read_dir(shell::root().join(".github/workflows")).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let said = |line: &&str| !["#", "name:"].iter().any(|start| line.trim_start().starts_with(start));
+            for line in text.lines().filter(said) {
+                if let Some((_, used)) = line.split_once("uses: ") {
+                    let pin = used.split(['@', ' ']).nth(1).unwrap_or_default();
+                    let whole = pin.len() == 40 && pin.bytes().all(|byte| byte.is_ascii_hexdigit());
+                    assert!(whole, "{}: {used}: expected a commit", path.display());
+                }
+                if let Some((_, chore)) = line.split_once("cargo xtask ") {
+                    let words = chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3");
+                    let parsed =
+                        Cli::try_parse_from(std::iter::once("xtask").chain(words.split_whitespace()));
+                    assert!(parsed.is_ok(), "{}: {chore}", path.display());
+                    chores.push(words);
+                }
+            }
+        }
+        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz --seconds 300"] {
+            assert!(chores.iter().any(|found| found == chore), "{chore}: {chores:?}");
+        }
     }
 
     #[test]
