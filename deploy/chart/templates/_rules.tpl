@@ -203,6 +203,30 @@
 {{- end }}
 {{- end }}
 
+{{/* Reading, but for the question what accounts of components that run may do, which is asked by creating it. */}}
+{{- define "loadline.rules.preflight" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: [apps]
+  resources: [deployments, daemonsets]
+  verbs: [list]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [list]
+- apiGroups: [metrics.k8s.io]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get]
+{{- if .Values.preflight.upgrades }}
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
+{{- end }}
+
 {{- define "loadline.rules.cleanup" -}}
 - apiGroups: [""]
   resources: [nodes]
