@@ -10,7 +10,7 @@
 //! | do the fuzz targets hold? | `fuzz` |
 //! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records`, `reference` |
+//! | what is generated, and from what? | `codegen`, `crds`, `plain`, `protobuf`, `records`, `reference` |
 //! | how is the image made that a cluster runs? | `image` |
 //! | how do I see all of it on a real node? | `real` |
 //! | how is a version made that others install? | `release` |
@@ -28,6 +28,7 @@ mod fuzz;
 mod image;
 mod layers;
 mod page;
+mod plain;
 mod protobuf;
 mod real;
 mod records;
@@ -184,8 +185,8 @@ enum Chore {
     /// Write the generated files anew
     ///
     /// `schemas` are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be,
-    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api, `reference` pages by
-    /// the program itself.
+    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api, `plain` manifests
+    /// from the chart by Helm, `reference` pages by the program itself.
     Codegen {
         /// Only these
         #[arg(value_parser = PossibleValuesParser::new(fresh::names()))]

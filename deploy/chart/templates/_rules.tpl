@@ -1,4 +1,4 @@
-{{/* What accounts may do, and no more. The same stands in deploy/ for those who use no Helm; a test compares. */}}
+{{/* What accounts may do, and no more. `cargo xtask codegen plain` makes the files for those who use no Helm from this. */}}
 
 {{- define "loadline.rules.leases" -}}
 - apiGroups: [coordination.k8s.io]
@@ -155,6 +155,16 @@
 {{ include "loadline.rules.cluster" . }}
 - apiGroups: [events.k8s.io]
   resources: [events]
+  verbs: [list, watch]
+{{/* The fleet, where this cluster is its hub. */ -}}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters, managedclustersets, managedclustersetbindings, placements, placementdecisions, addonplacementscores]
+  verbs: [list, watch]
+- apiGroups: [cluster.karmada.io]
+  resources: [clusters]
+  verbs: [list, watch]
+- apiGroups: [work.karmada.io]
+  resources: [resourcebindings, clusterresourcebindings]
   verbs: [list, watch]
 {{- end }}
 

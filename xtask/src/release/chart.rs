@@ -117,7 +117,11 @@ mod tests {
         let file = temp.path().join("loadline.tgz");
         fs::write(&file, package(&chart()).unwrap()).unwrap();
         let render = |from: &Path| {
-            let output = Command::new(&helm).args(["template", "loadline"]).arg(from).output().unwrap();
+            let output = Command::new(&helm)
+                .args(["template", "loadline", "--kube-version", "1.36"])
+                .arg(from)
+                .output()
+                .unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
