@@ -542,8 +542,11 @@ fn an_upgrade_brings_changed_kinds_and_objects_of_them_stay() {
     install.extend(off.iter().flat_map(|value| ["--set", value]));
     run(&install, &chart());
     let rules = "/apis/ensurance.crane.io/v1alpha1/nodeqoss";
-    let rule = json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": "NodeQOS", "metadata": {"name": "mine"}, "spec": {}});
-    until("the kind is served", || plane.create(rules, &rule).ok());
+    let line = json!({"name": "busy", "actionName": "slow-down", "metricRule": {"name": "cpu_total_usage", "value": 300}});
+    let spec = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [line]});
+    let rule = json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": "NodeQOS", "metadata": {"name": "mine"}, "spec": spec});
+    until("the kind is served", || plane.get(rules).ok());
+    plane.create(rules, &rule).unwrap();
 
     // The same chart with a field more, as a later version may have.
     let next = tempfile::tempdir().unwrap();
