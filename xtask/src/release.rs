@@ -20,6 +20,9 @@ use std::process::Command;
 /// Where what is new is collected.
 const CHANGELOG: &str = "CHANGELOG.md";
 
+/// Changes that are named of many.
+const SHOWN: usize = 5;
+
 /// What is asked for.
 pub struct Options {
     pub version: Version,
@@ -239,8 +242,12 @@ impl Git<'_> {
     /// What is there and not committed, as a problem.
     fn dirty(&self) -> Result<Option<String>> {
         let changed = self.said(&["status", "--porcelain"])?;
-        Ok((!changed.is_empty())
-            .then(|| format!("expected a tree without changes; git status says:\n{changed}")))
+        let lines: Vec<&str> = changed.lines().take(SHOWN).collect();
+        let more = changed.lines().count().saturating_sub(SHOWN);
+        let rest = if more == 0 { String::new() } else { format!("\nand {more} more") };
+        Ok((!changed.is_empty()).then(|| {
+            format!("expected a tree without changes; git status says:\n{}{rest}", lines.join("\n"))
+        }))
     }
 
     fn commit(&self) -> Result<String> {
@@ -347,7 +354,11 @@ mod tests {
         git.said(&["init", "--quiet"]).unwrap();
         assert_eq!(git.dirty().unwrap(), None);
         fs::write(temp.path().join("new.md"), "x").unwrap();
-        assert!(git.dirty().unwrap().unwrap().contains("new.md"));
+        assert!(git.dirty().unwrap().unwrap().ends_with("?? new.md"));
+        for number in 0..9 {
+            fs::write(temp.path().join(format!("{number}.md")), "x").unwrap();
+        }
+        assert!(git.dirty().unwrap().unwrap().ends_with("?? 4.md\nand 5 more"));
     }
 
     #[test]
