@@ -254,6 +254,12 @@ pub fn check_workspace() -> Result<()> {
     Ok(())
 }
 
+/// What is known of dependencies today, by `cargo-deny`, which brings the database.
+pub fn check_advisories() -> Result<()> {
+    let mut deny = shell::cargo(&["deny", "--all-features", "check", "advisories"]);
+    shell::run(&mut deny).context("get it: cargo install cargo-deny --locked")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

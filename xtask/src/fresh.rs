@@ -2,7 +2,7 @@
 //!
 //! A generator has one row in [`GENERATORS`]. `cargo xtask codegen` writes, `cargo xtask test` only compares.
 
-use crate::{codegen, crds, page, protobuf, records, reference};
+use crate::{codegen, crds, page, plain, protobuf, records, reference};
 use anyhow::{Result, bail};
 use std::path::Path;
 
@@ -31,6 +31,7 @@ pub const GENERATORS: &[Generator] = &[
     Generator { name: "schemas", run: codegen::run },
     Generator { name: "messages", run: protobuf::run },
     Generator { name: "crds", run: crds::run },
+    Generator { name: "plain", run: plain::run },
     Generator { name: "records", run: records::run },
     Generator { name: "page", run: page::run },
     Generator { name: "reference", run: reference::run },

@@ -5,7 +5,7 @@
 
 use crate::shell;
 use anyhow::{Context as _, Result, bail};
-use loadline_testkit::image::Image;
+use loadline_testkit::image::{Image, architecture_of};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub struct Options {
     pub name: String,
     /// Cargo's profile.
     pub profile: String,
+    /// What it is built for, as Rust calls it; what this machine is, if nothing is said.
+    pub target: Option<String>,
     pub out: PathBuf,
 }
 
@@ -39,13 +41,16 @@ pub fn run(options: &Options) -> Result<()> {
     let program = if let Some(program) = &options.binary {
         program
     } else {
-        built = build(&options.profile)?;
+        built = build(&options.profile, options.target.as_deref())?;
         &built
     };
     // A program is what it is called by in the image.
     let mut image = Image::of_program(program, &full_name(&options.name))
         .with_context(|| format!("cannot read {}", program.display()))?;
     image.compressed = true;
+    if let Some(target) = &options.target {
+        architecture_of(target).clone_into(&mut image.architecture);
+    }
     if let Some(commit) = commit() {
         image.labels.insert("org.opencontainers.image.revision".to_owned(), commit);
     }
@@ -76,9 +81,23 @@ pub fn commit() -> Option<String> {
     Some(if changed.is_empty() { commit } else { format!("{commit}-changed") })
 }
 
-/// Builds the program; gives its place.
-pub fn build(profile: &str) -> Result<PathBuf> {
-    let musl = format!("{}-unknown-linux-musl", env::consts::ARCH);
+/// What a program for an image is built for, unless somebody says something else.
+pub fn usual_target() -> String {
+    format!("{}-unknown-linux-musl", env::consts::ARCH)
+}
+
+/// Builds the program; gives its place. For another architecture than this machine's, a compiler and a linker for it have to be
+/// named, as Cargo and the `cc` crate want them: `CC_aarch64_unknown_linux_musl`, `CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER`.
+pub fn build(profile: &str, target: Option<&str>) -> Result<PathBuf> {
+    let musl = target.map_or_else(usual_target, str::to_owned);
+    let foreign = musl.split('-').next() != Some(env::consts::ARCH);
+    let missing = if foreign { missing_tools(&musl, |name| env::var_os(name).is_some()) } else { Vec::new() };
+    if !missing.is_empty() {
+        bail!(
+            "{musl} is not what this machine is: expected a compiler and a linker for it in {}",
+            missing.join(" and ")
+        );
+    }
     let mut cargo = shell::cargo(&[
         "build",
         "--locked",
@@ -110,6 +129,8 @@ pub fn build(profile: &str) -> Result<PathBuf> {
         let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
         let flags = [remap(&home, "/cargo"), remap(&shell::root(), "/loadline")].join(" ");
         cargo.env(format!("CARGO_TARGET_{}_RUSTFLAGS", key.to_uppercase()), flags);
+    } else if foreign {
+        bail!("rustup cannot get {musl}, and this machine is none");
     } else {
         eprintln!("rustup cannot get {musl}: the image gets this machine's C library");
     }
@@ -119,9 +140,26 @@ pub fn build(profile: &str) -> Result<PathBuf> {
     Ok(folder.join(if profile == "dev" { "debug" } else { profile }).join("loadline"))
 }
 
+/// The variables that say how to build for another architecture, and that nobody has set.
+fn missing_tools(target: &str, is_set: impl Fn(&str) -> bool) -> Vec<String> {
+    let key = target.replace('-', "_");
+    let names = [format!("CC_{key}"), format!("CARGO_TARGET_{}_LINKER", key.to_uppercase())];
+    names.into_iter().filter(|name| !is_set(name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_architecture_wants_a_compiler_and_a_linker_of_its_own() {
+        let target = "aarch64-unknown-linux-musl";
+        let (cc, linker) =
+            ("CC_aarch64_unknown_linux_musl", "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER");
+        assert_eq!(missing_tools(target, |_| false), [cc, linker]);
+        assert_eq!(missing_tools(target, |name| name == cc), [linker]);
+        assert_eq!(missing_tools(target, |_| true), [""; 0]);
+    }
 
     #[test]
     fn names_leave_nothing_out() {

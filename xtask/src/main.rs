@@ -10,9 +10,10 @@
 //! | do the fuzz targets hold? | `fuzz` |
 //! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
-//! | what is generated, and from what? | `codegen`, `crds`, `protobuf`, `records`, `reference` |
+//! | what is generated, and from what? | `codegen`, `crds`, `plain`, `protobuf`, `records`, `reference` |
 //! | how is the image made that a cluster runs? | `image` |
 //! | how do I see all of it on a real node? | `real` |
+//! | how is a version made that others install? | `release` |
 //! | how fast is it? | `bench` |
 //! | do we decide as kube-scheduler does? | `worlds` |
 //! | how good are our decisions? | `quality` |
@@ -27,10 +28,12 @@ mod fuzz;
 mod image;
 mod layers;
 mod page;
+mod plain;
 mod protobuf;
 mod real;
 mod records;
 mod reference;
+mod release;
 mod shell;
 mod style;
 mod test;
@@ -124,6 +127,9 @@ enum Chore {
         /// Cargo's profile to build it with; `dist` is slower to build, smaller and faster
         #[arg(long, default_value = "release", conflicts_with = "binary")]
         profile: String,
+        /// What it is for, as Rust calls it, such as aarch64-unknown-linux-musl; else for machines like this one
+        #[arg(long)]
+        target: Option<String>,
         /// A program that is there already, instead
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
@@ -131,12 +137,39 @@ enum Chore {
         #[arg(long, value_name = "FILE", default_value = "target/image/loadline.tar")]
         out: PathBuf,
     },
+    /// Make a release: the version and what is new in it; then, from the commit with that, the files people get
+    ///
+    /// Without `--build`: CHANGELOG.md gets what is in changes/, and the workspace and the chart the version. Commit that and tag
+    /// it. With `--build`, from there: the program, the image, the chart, what all of it is made from (SPDX), and SHA256SUMS, in
+    /// target/release-VERSION. A tree with changes, a version not after the last one and an empty changes/ are refused.
+    #[command(
+        after_help = "Examples:\n  cargo xtask release 0.2.0 --dry-run\n  cargo xtask release 0.2.0\n  \
+                            cargo xtask release 0.2.0 --build"
+    )]
+    Release {
+        /// Such as 0.2.0
+        version: cargo_metadata::semver::Version,
+        /// Make the files of the version that is committed
+        #[arg(long)]
+        build: bool,
+        /// What they are for, as Rust calls it; else for machines like this one
+        #[arg(long, requires = "build")]
+        target: Option<String>,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Fail if a crate depends on one it must not know
     ///
     /// The rules are the two tables in xtask/src/layers.rs.
     CheckLayers,
     /// Fail if a dependency has a licence, a version or a source that deny.toml does not let in
     CheckDeny,
+    /// Fail if something is known to be wrong with a dependency
+    ///
+    /// `cargo deny check advisories`, with the database of the day: it is run on a schedule, and not by `test`, so that a new advisory
+    /// never stops an unrelated change.
+    CheckAdvisories,
     /// Run the fuzz targets, or the one named, from their seeds on
     ///
     /// The ordinary compiler is enough, and a C++ compiler for libFuzzer. Seeds are in fuzz/corpus; what is found beside them
@@ -152,8 +185,8 @@ enum Chore {
     /// Write the generated files anew
     ///
     /// `schemas` are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be,
-    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api, `reference` pages by
-    /// the program itself.
+    /// `messages` from the protobuf files in crates/api/proto, `crds` from the types in crates/api, `plain` manifests
+    /// from the chart by Helm, `reference` pages by the program itself.
     Codegen {
         /// Only these
         #[arg(value_parser = PossibleValuesParser::new(fresh::names()))]
@@ -209,11 +242,15 @@ fn main() -> ExitCode {
             ready.and_then(|()| control_plane::print(&groups))
         }
         Chore::Real => return code(real::run()),
-        Chore::Image { name, profile, binary, out } => {
-            image::run(&image::Options { binary, name, profile, out })
+        Chore::Image { name, profile, target, binary, out } => {
+            image::run(&image::Options { binary, name, profile, target, out })
+        }
+        Chore::Release { version, build, target, dry_run } => {
+            release::run(&release::Options { version, build, target, dry_run })
         }
         Chore::CheckLayers => layers::check_workspace(),
         Chore::CheckDeny => deny::check_workspace(),
+        Chore::CheckAdvisories => deny::check_advisories(),
         Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
@@ -238,6 +275,33 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn workflows_call_chores_that_are_there_and_pin_what_they_use() {
+        let mut chores = Vec::new();
+        for file in std::fs::read_dir(shell::root().join(".github/workflows")).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let said = |line: &&str| !["#", "name:"].iter().any(|start| line.trim_start().starts_with(start));
+            for line in text.lines().filter(said) {
+                if let Some((_, used)) = line.split_once("uses: ") {
+                    let pin = used.split(['@', ' ']).nth(1).unwrap_or_default();
+                    let whole = pin.len() == 40 && pin.bytes().all(|byte| byte.is_ascii_hexdigit());
+                    assert!(whole, "{}: {used}: expected a commit", path.display());
+                }
+                if let Some((_, chore)) = line.split_once("cargo xtask ") {
+                    let words = chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3");
+                    let parsed =
+                        Cli::try_parse_from(std::iter::once("xtask").chain(words.split_whitespace()));
+                    assert!(parsed.is_ok(), "{}: {chore}", path.display());
+                    chores.push(words);
+                }
+            }
+        }
+        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz --seconds 300"] {
+            assert!(chores.iter().any(|found| found == chore), "{chore}: {chores:?}");
+        }
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub async fn run(args: &Doctor) -> Result<ExitCode> {
     if let Some(rules) = agent_rules {
         facts.lines = Known::Read(rules);
     }
+    facts.without = args.without.iter().copied().map(Into::into).collect();
     let answer = Answer { findings: examine(&facts) };
     out::answer(&answer, args.output)?;
     let worst = answer.findings.iter().map(|one| one.severity).max();

@@ -1,14 +1,24 @@
-//! What does the chart come to? Rendered by a real Helm, taken by a real API server, refused where values are wrong, and granting
-//! what the plain files in `deploy/` grant.
+//! What does the chart come to? Rendered by a real Helm, taken by a real API server, and refused where values are wrong. That the
+//! plain files in `deploy/` are made from it is compared by `cargo xtask test`.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use loadline_testkit::install::chart;
+#[path = "common/account.rs"]
+mod account;
+#[path = "common/service.rs"]
+mod service;
+
+use account::least_privilege;
+use loadline_testkit::install::{self, chart};
 use loadline_testkit::{ControlPlane, parts};
 use serde_json::{Value, json};
+use service::until;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+const KINDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Everything on, and able to act.
 const ALL: &[&str] = &[
@@ -45,6 +55,24 @@ const OTHERS: &[&str] = &[
     "kubernetes.host=10.0.0.1",
     "kubernetes.port=6443",
     "log.verbosity=2",
+];
+
+/// With what other operators make: certificates by cert-manager, metrics collected by Prometheus'.
+const CERTIFIED: &[&str] = &[
+    "serviceMonitor.enabled=true",
+    "serviceMonitor.interval=15s",
+    "serviceMonitor.labels.release=prometheus",
+    "certManager.enabled=true",
+    "certManager.issuerRef.name=issuer",
+    "scheduler.mode=extender",
+    "rebalance.enabled=true",
+    "estimator.enabled=true",
+    "estimator.clusterName=m1",
+    "estimator.secretName=estimator-tls",
+    "fleet.enabled=true",
+    "dashboard.enabled=true",
+    "dashboard.secretName=dashboard-tls",
+    "dashboard.tokenSecret=token",
 ];
 
 fn template(helm: &Path, more: &[&str]) -> Output {
@@ -95,6 +123,8 @@ fn cases() -> Vec<(String, Vec<String>)> {
             ]),
         ),
     ];
+    cases.push(("watched and certified".to_owned(), owned(CERTIFIED)));
+    cases.push(("asked before upgrades".to_owned(), owned(&["preflight.upgrades=true"])));
     cases.extend(migrations().into_iter().map(|file| {
         (
             file.file_name().unwrap().to_string_lossy().into_owned(),
@@ -104,12 +134,48 @@ fn cases() -> Vec<(String, Vec<String>)> {
     cases
 }
 
+/// The kinds of other operators, as far as we use them: a field that is not here is refused.
+fn foreign_kinds(plane: &ControlPlane) {
+    let text = json!({"type": "string", "minLength": 1});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let object = |required: &[&str], properties: Value| json!({"type": "object", "required": required, "properties": properties});
+    let selector = object(&["matchLabels"], json!({"matchLabels": texts}));
+    let endpoint = object(
+        &["port"],
+        json!({"port": text, "path": text, "interval": {"type": "string", "pattern": "^[0-9]+s$"}}),
+    );
+    let monitor =
+        json!({"selector": selector, "endpoints": {"type": "array", "minItems": 1, "items": endpoint}});
+    let issuer = object(&["name"], json!({"name": text, "kind": text, "group": text}));
+    let names = json!({"type": "array", "minItems": 1, "items": text});
+    let certificate = json!({"secretName": text, "dnsNames": names, "issuerRef": issuer});
+    for (group, plural, kind, required, spec) in [
+        ("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", ["selector", "endpoints"], monitor),
+        ("cert-manager.io", "certificates", "Certificate", ["secretName", "issuerRef"], certificate),
+    ] {
+        let schema = object(&["spec"], json!({"spec": object(&required, spec)}));
+        let version =
+            json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced", "versions": [version],
+                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind}},
+        });
+        plane.create(KINDS, &definition).unwrap();
+        let path = format!("/apis/{group}/v1/{plural}");
+        until("the kind is served", || plane.get(&path).ok());
+    }
+}
+
 #[test]
 fn an_api_server_takes_what_it_is_rendered_to() {
     let Some(helm) = parts::find_or_skip("helm") else { return };
     let Some(plane) = ControlPlane::start_or_skip() else { return };
     plane.create("/api/v1/namespaces", &json!({"metadata": {"name": "loadline-system"}})).unwrap();
+    foreign_kinds(&plane);
     for (name, args) in cases() {
+        // What is rendered for others is the same, as another test says.
         for version in ["1.30", "1.36"] {
             let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
             args.extend(["--kube-version", version]);
@@ -147,6 +213,12 @@ fn wrong_values_are_refused_with_their_path() {
         ("annotator.prometheus=prometheus:9090", "/annotator/prometheus", "an address"),
         ("estimator.enabled=true", "estimator.clusterName", "which cluster"),
         ("fleet.enabled=true,fleet.api=publish", "fleet.clusterName", "which cluster"),
+        ("preflight.upgrades=sometimes", "/preflight/upgrades", "a boolean"),
+        (
+            "certManager.enabled=true,scheduler.mode=extender",
+            "certManager.issuerRef.name",
+            "whose certificates",
+        ),
     ] {
         let output = template(&helm, &["--set", value]);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -182,35 +254,6 @@ fn containers_say_what_the_program_understands_and_none_acts_unasked() {
 }
 
 #[test]
-fn accounts_may_do_what_the_plain_files_say() {
-    let Some(helm) = parts::find_or_skip("helm") else { return };
-    let rendered = objects(&helm, &set(ALL));
-    let rules = |all: &[Value], kind: &str, name: &str| {
-        let of = all.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        let mut rules = of.unwrap_or_else(|| panic!("{kind} {name}"))["rules"].as_array().unwrap().clone();
-        rules.sort_by_key(Value::to_string);
-        rules
-    };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-    for (file, plain, component) in [
-        ("agent/agent.yaml", "loadline-agent", "loadline-agent"),
-        ("scheduler/scheduler.yaml", "loadline-scheduler", "loadline-scheduler"),
-        ("rebalance/rbac.yaml", "loadline-rebalance", "loadline-rebalance"),
-        ("fleet/ocm.yaml", "loadline-placement", "loadline-fleet"),
-    ] {
-        let text = fs::read_to_string(folder.join(file)).unwrap();
-        let all: Vec<Value> =
-            text.split("\n---\n").map(|text| serde_saphyr::from_str(text).unwrap()).collect();
-        for kind in ["ClusterRole", "Role"] {
-            if kind == "Role" && file.starts_with("agent") {
-                continue;
-            }
-            assert_eq!(rules(&all, kind, plain), rules(&rendered, kind, component), "{file} {kind}");
-        }
-    }
-}
-
-#[test]
 fn the_kinds_are_those_in_deploy_and_stay() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let files: Vec<_> =
@@ -228,4 +271,316 @@ fn the_kinds_are_those_in_deploy_and_stay() {
     let kept: Vec<_> =
         kept.map(|object| object["metadata"]["annotations"]["helm.sh/resource-policy"].clone()).collect();
     assert_eq!(kept, vec![json!("keep"); 4]);
+}
+
+/// The pods that are run, with what runs them.
+fn pods(all: &[Value]) -> Vec<(&Value, &Value)> {
+    let runs =
+        |object: &&Value| ["Deployment", "DaemonSet", "Job"].map(Value::from).contains(&object["kind"]);
+    all.iter().filter(runs).map(|object| (object, &object["spec"]["template"]["spec"])).collect()
+}
+
+fn named<'a>(all: &'a [Value], kind: &str, name: &str) -> Option<&'a Value> {
+    all.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+}
+
+/// Does the selector choose what has these labels?
+fn chooses(selector: &Value, labels: &Value) -> bool {
+    let wanted = selector.as_object().unwrap();
+    !wanted.is_empty() && wanted.iter().all(|(name, value)| labels[name] == *value)
+}
+
+#[test]
+fn every_version_that_is_supported_is_rendered_alike_and_an_older_one_is_refused() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    for (name, args) in cases() {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let newest = objects(&helm, &args);
+        for minor in 30..36 {
+            let version = format!("1.{minor}");
+            let all = objects(&helm, &[&args[..], &["--kube-version", &version]].concat());
+            assert_eq!(all, newest, "{name} on {version}");
+        }
+    }
+    let output = template(&helm, &["--kube-version", "1.29.14"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains(">=1.30"), "{said}");
+}
+
+#[test]
+fn no_pod_has_more_of_its_node_than_it_needs() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let mut paths = BTreeSet::new();
+    for (name, args) in cases() {
+        let all = objects(&helm, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        for (object, pod) in pods(&all) {
+            let who = format!("{name}: {}", object["metadata"]["name"]);
+            let agent = object["metadata"]["name"] == "loadline-agent";
+            for shared in ["hostPID", "hostIPC", "hostNetwork"] {
+                assert_eq!(pod.get(shared), None, "{who} {shared}");
+            }
+            assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{who}");
+            for volume in pod["volumes"].as_array().into_iter().flatten() {
+                if let Some(path) = volume["hostPath"]["path"].as_str() {
+                    assert!(agent, "{who}: {path}");
+                    paths.insert(path.to_owned());
+                }
+            }
+            let containers = pod["containers"].as_array().unwrap();
+            assert_eq!((containers.len(), pod.get("initContainers")), (1, None), "{who}");
+            let security = &containers[0]["securityContext"];
+            assert_eq!(security.get("privileged"), None, "{who}");
+            assert_eq!(security["allowPrivilegeEscalation"], false, "{who}");
+            assert_eq!(security["capabilities"].get("add"), None, "{who}");
+            // The one that is root, and says so.
+            let nobody = &pod["securityContext"]["runAsNonRoot"];
+            let (root, own) = (&security["runAsUser"], &security["runAsNonRoot"]);
+            let expected = if agent { (&json!(0), &json!(false)) } else { (&Value::Null, &Value::Null) };
+            assert_eq!((root, own), expected, "{who}");
+            assert_eq!(nobody, if agent { &Value::Null } else { &json!(true) }, "{who}");
+            for port in containers[0]["ports"].as_array().into_iter().flatten() {
+                assert_eq!(port.get("hostPort"), None, "{who}");
+            }
+        }
+    }
+    // As the guide and SECURITY.md name them.
+    assert_eq!(
+        paths.into_iter().collect::<Vec<_>>(),
+        ["/proc", "/run/containerd", "/sys", "/var/lib/loadline/agent"]
+    );
+}
+
+#[test]
+fn a_pod_can_be_asked_at_its_ports_and_nowhere_else() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let mut seen = BTreeSet::new();
+    for (name, args) in cases() {
+        let all = objects(&helm, &args.iter().map(String::as_str).collect::<Vec<_>>());
+        for (object, pod) in pods(&all).into_iter().filter(|(object, _)| object["kind"] != "Job") {
+            let who = object["metadata"]["name"].as_str().unwrap();
+            let labels = &object["spec"]["template"]["metadata"]["labels"];
+            let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+            let own = list(&pod["containers"][0]["ports"]);
+            let own: BTreeSet<i64> = own.iter().map(|port| port["containerPort"].as_i64().unwrap()).collect();
+            let policy = named(&all, "NetworkPolicy", who).unwrap_or_else(|| panic!("{name}: {who}"));
+            assert!(chooses(&policy["spec"]["podSelector"]["matchLabels"], labels), "{name}: {who}");
+            assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+            let rules = list(&policy["spec"]["ingress"]);
+            let ports = rules.iter().flat_map(|rule| list(&rule["ports"]));
+            let let_in: BTreeSet<i64> = ports.map(|port| port["port"].as_i64().unwrap()).collect();
+            assert_eq!(let_in, own, "{name}: {who}");
+            // A rule without ports would let in everything.
+            assert_eq!(rules.is_empty(), own.is_empty(), "{name}: {who}");
+            // Services lead to ports that are there.
+            let services = all.iter().filter(|one| one["kind"] == "Service");
+            let services: Vec<_> = services.filter(|one| chooses(&one["spec"]["selector"], labels)).collect();
+            assert_eq!(services.len(), usize::from(!own.is_empty()), "{name}: {who}");
+            for port in services.iter().flat_map(|one| list(&one["spec"]["ports"])) {
+                assert!(own.contains(&port["port"].as_i64().unwrap()), "{name}: {who} {port}");
+            }
+            seen.insert(who.to_owned());
+        }
+    }
+    assert_eq!(seen.len(), 8, "{seen:?}");
+    let off = objects(&helm, &["--set", "networkPolicy.enabled=false"]);
+    assert!(off.iter().all(|object| object["kind"] != "NetworkPolicy"));
+}
+
+#[test]
+fn metrics_are_collected_from_services_that_are_there() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let all = objects(&helm, &set(CERTIFIED));
+    let of = |kind: &str| all.iter().filter(|object| object["kind"] == kind).cloned().collect::<Vec<_>>();
+    let mut watched = BTreeSet::new();
+    for monitor in of("ServiceMonitor") {
+        let name = monitor["metadata"]["name"].as_str().unwrap();
+        assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus", "{name}");
+        let selector = &monitor["spec"]["selector"]["matchLabels"];
+        let services = of("Service");
+        let chosen: Vec<_> =
+            services.iter().filter(|one| chooses(selector, &one["metadata"]["labels"])).collect();
+        let [service] = chosen[..] else { panic!("{name}: {} services", chosen.len()) };
+        let [endpoint] = &monitor["spec"]["endpoints"].as_array().unwrap()[..] else { panic!("{name}") };
+        assert_eq!((&endpoint["path"], &endpoint["interval"]), (&json!("/metrics"), &json!("15s")), "{name}");
+        let ports = service["spec"]["ports"].as_array().unwrap();
+        assert!(ports.iter().any(|port| port["name"] == endpoint["port"]), "{name}");
+        watched.insert(name.trim_start_matches("loadline-").to_owned());
+    }
+    // The page wants a token, also for its metrics.
+    let expected = ["agent", "annotator", "estimator", "fleet", "rebalance", "recommender", "scheduler"];
+    assert_eq!(watched.into_iter().collect::<Vec<_>>(), expected);
+    assert!(objects(&helm, &[]).iter().all(|object| object["kind"] != "ServiceMonitor"));
+}
+
+#[test]
+fn a_certificate_is_for_the_service_whose_pods_mount_it() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let all = objects(&helm, &set(CERTIFIED));
+    let mut made = BTreeMap::new();
+    for certificate in all.iter().filter(|object| object["kind"] == "Certificate") {
+        let spec = &certificate["spec"];
+        assert_eq!(spec["issuerRef"], json!({"kind": "ClusterIssuer", "name": "issuer"}));
+        let secret = spec["secretName"].as_str().unwrap();
+        let names: Vec<&str> =
+            spec["dnsNames"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+        let service = named(&all, "Service", names[0]).unwrap_or_else(|| panic!("{names:?}"));
+        assert!(names.contains(&format!("{}.loadline-system.svc", names[0]).as_str()), "{names:?}");
+        let mounts = |pod: &Value| {
+            let volumes = pod["volumes"].as_array().cloned().unwrap_or_default();
+            volumes.iter().any(|volume| volume["secret"]["secretName"] == secret)
+        };
+        let chosen: Vec<bool> = pods(&all)
+            .into_iter()
+            .filter(|(object, _)| {
+                chooses(&service["spec"]["selector"], &object["spec"]["template"]["metadata"]["labels"])
+            })
+            .map(|(_, pod)| mounts(pod))
+            .collect();
+        assert_eq!(chosen, [true], "{secret}");
+        made.insert(secret.to_owned(), names[0].to_owned());
+    }
+    let expected = [
+        ("dashboard-tls", "loadline-dashboard"),
+        ("estimator-tls", "loadline-estimator"),
+        ("loadline-extender", "loadline-extender"),
+    ];
+    assert_eq!(made, expected.map(|(secret, service)| (secret.to_owned(), service.to_owned())).into());
+}
+
+#[test]
+fn values_for_crane_bring_no_second_annotator_and_the_guide_says_the_same() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let file = chart().join("migrate/crane.yaml");
+    let path = file.display().to_string();
+    let all = objects(&helm, &["--values", &path]);
+    assert!(named(&all, "Deployment", "loadline-scheduler").is_some());
+    assert_eq!(named(&all, "Deployment", "loadline-annotator"), None);
+    // So that the preflight does not mind the one that runs.
+    let job = named(&all, "Job", "loadline-preflight").unwrap();
+    let args = job["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert!(args.contains(&json!("--without=annotator")), "{args:?}");
+    let text = fs::read_to_string(&file).unwrap();
+    let guide = chart().join("../../docs/guide/migrate-from-crane.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let said: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches(['#', ' ', '1', '2', '.']).strip_prefix("helm "))
+        .collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for command in said {
+        assert!(guide.lines().any(|line| line.trim() == format!("helm {command}")), "{command}");
+    }
+}
+
+#[test]
+fn the_preflight_may_read_what_it_asks_and_says_what_is_wrong() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let upgrades = objects(&helm, &["--set", "preflight.upgrades=true"]);
+    let hook = |all: &[Value], kind: &str| {
+        named(all, kind, "loadline-preflight").unwrap()["metadata"]["annotations"]["helm.sh/hook"].clone()
+    };
+    for kind in ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"] {
+        assert_eq!(hook(&upgrades, kind), "pre-install,pre-upgrade", "{kind}");
+        assert_eq!(hook(&objects(&helm, &[]), kind), "pre-install", "{kind}");
+    }
+    assert_eq!(
+        named(&objects(&helm, &["--set", "preflight.enabled=false"]), "Job", "loadline-preflight"),
+        None
+    );
+    // With the very account and words of the Job, in a cluster without a metrics API.
+    let all = objects(&helm, &["-n", "kube-system"]);
+    let args = &named(&all, "Job", "loadline-preflight").unwrap()["spec"]["template"]["spec"]["containers"]
+        [0]["args"];
+    let args: Vec<&str> = args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
+    let own = all
+        .iter()
+        .filter(|object| object["metadata"]["name"] == "loadline-preflight" && object["kind"] != "Job");
+    let own: Vec<String> = own.map(Value::to_string).collect();
+    assert_eq!(own.len(), 3, "an account, a role, and that it has it");
+    let kubeconfig = least_privilege(&plane, &own.join("\n---\n"), "loadline-preflight");
+    let ask = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        let output =
+            command.args(&args).args(["--timeout", "1m", "--kubeconfig", &kubeconfig]).args(more).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = ask(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("BROKEN metrics: the cluster has no metrics API")
+            && said.contains("install metrics-server"),
+        "{said}"
+    );
+    assert!(!said.contains("reads"), "nothing it asks is denied: {said}");
+    let (_, said) = ask(&["-o", "json"]);
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["broken"], 1, "{said}");
+}
+
+#[test]
+fn an_upgrade_brings_changed_kinds_and_objects_of_them_stay() {
+    if parts::find_or_skip("helm").is_none() {
+        return;
+    }
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let run = |words: &[&str], chart: &Path| {
+        let mut helm = install::helm(&plane).unwrap();
+        helm.args(words).args(["-n", "loadline-system"]);
+        if words[0] != "uninstall" {
+            helm.arg(chart);
+        }
+        let output = helm.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let mut install = vec!["install", "loadline", "--create-namespace"];
+    let off: Vec<String> = ["scheduler", "annotator", "recommender", "agent", "preflight", "cleanup"]
+        .iter()
+        .map(|name| format!("{name}.enabled=false"))
+        .collect();
+    install.extend(off.iter().flat_map(|value| ["--set", value]));
+    run(&install, &chart());
+    let rules = "/apis/ensurance.crane.io/v1alpha1/nodeqoss";
+    let line = json!({"name": "busy", "actionName": "slow-down", "metricRule": {"name": "cpu_total_usage", "value": 300}});
+    let spec = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [line]});
+    let rule = json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": "NodeQOS", "metadata": {"name": "mine"}, "spec": spec});
+    until("the kind is served", || plane.get(rules).ok());
+    plane.create(rules, &rule).unwrap();
+
+    // The same chart with a field more, as a later version may have.
+    let next = tempfile::tempdir().unwrap();
+    let copy = |from: PathBuf, to: PathBuf| {
+        let done = Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+        assert!(done.success());
+    };
+    copy(chart(), next.path().join("chart"));
+    let file = next.path().join("chart/files/crds/nodeqoss.yaml");
+    let mut definition: Value = serde_saphyr::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["later"] = json!({"type": "string"});
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\nmetadata:\n"), "the chart marks it as kept there");
+    // JSON is YAML; the line the template looks for is kept.
+    let json = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {}\nspec: {}\n",
+        definition["metadata"]["name"].as_str().unwrap(),
+        definition["spec"]
+    );
+    fs::write(&file, json).unwrap();
+    run(&["upgrade", "loadline", "--reuse-values"], &next.path().join("chart"));
+    let there = || plane.get(&format!("{KINDS}/nodeqoss.ensurance.crane.io")).unwrap();
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/later";
+    assert!(there().pointer(path).is_some(), "the kind has the new field");
+    assert_eq!(plane.get(&format!("{rules}/mine")).unwrap()["metadata"]["name"], "mine");
+    until("the new field is taken", || {
+        plane.patch(&format!("{rules}/mine"), &json!({"spec": {"later": "x"}})).ok()?;
+        (plane.get(&format!("{rules}/mine")).unwrap()["spec"]["later"] == "x").then_some(())
+    });
+
+    // Gone, with everything of the user's still there; and it can come again.
+    run(&["uninstall", "loadline"], &chart());
+    assert_eq!(plane.get(&format!("{rules}/mine")).unwrap()["spec"]["later"], "x");
+    run(&install, &chart());
+    assert!(there().pointer(path).is_none(), "the kind is the one of this version again");
 }

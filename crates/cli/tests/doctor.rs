@@ -201,8 +201,8 @@ fn what_components_are_said_to_need_is_what_shipped_roles_grant() {
     let flags = ["--act", "--leader-elect"].map(str::to_owned);
     for (component, file) in [
         (Component::Scheduler, "scheduler/scheduler.yaml"),
-        (Component::Agent, "agent/agent.yaml"),
-        (Component::Rebalance, "rebalance/rbac.yaml"),
+        (Component::Agent, "agent/act.yaml"),
+        (Component::Rebalance, "rebalance/act.yaml"),
         (Component::Placement, "fleet/ocm.yaml"),
     ] {
         // An agent has no lease.

@@ -252,5 +252,5 @@ fn diagrams_show_exactly_what_the_chart_lets_components_read_and_write() {
         assert_eq!(drawn, granted, "{component}: drawn, and granted");
         checked += 1;
     }
-    assert_eq!(checked, 9, "components with an account");
+    assert_eq!(checked, 10, "components with an account");
 }

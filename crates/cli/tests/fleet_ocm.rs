@@ -219,7 +219,7 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
 fn least_privilege(plane: &ControlPlane) -> String {
     const SHIPPED: &str = include_str!("../../../deploy/fleet/ocm.yaml");
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-    const ACCOUNT: &str = "loadline-placement";
+    const ACCOUNT: &str = "loadline-fleet";
     let group = "rbac.authorization.k8s.io";
     for text in SHIPPED.split("\n---\n") {
         let mut object: Value = serde_saphyr::from_str(text).unwrap();

@@ -199,7 +199,6 @@ fn it_is_installed_with_one_command_does_its_work_and_leaves_without_a_trace() {
     let Some(plane) = install::setup().start_or_skip() else { return };
     let Some(node) = RealNode::start_joined_or_skip(&plane) else { return };
     let root = NodeRoot::start(&node, 2).unwrap();
-    let _metrics = MetricsServer::start(&plane, &node).unwrap();
     install::import(&node, Path::new(env!("CARGO_BIN_EXE_loadline"))).unwrap();
     let journal = tempfile::tempdir().unwrap();
     // The kinds of a hub, for the part that decides about fleets.
@@ -221,6 +220,8 @@ fn it_is_installed_with_one_command_does_its_work_and_leaves_without_a_trace() {
     values["dashboard"] = json!({"enabled": true});
     fs::write(&stage.values, values.to_string()).unwrap();
 
+    without_a_metrics_api_nothing_is_installed(&stage);
+    let _metrics = MetricsServer::start(&plane, &node).unwrap();
     stage.install();
     let pods = stage.list(&format!("/api/v1/namespaces/{NAMESPACE}/pods"));
     for component in COMPONENTS {
@@ -290,6 +291,24 @@ fn it_is_installed_with_one_command_does_its_work_and_leaves_without_a_trace() {
     // And again, with the kinds that stayed.
     stage.install();
     stage.helm("uninstall loadline --wait --timeout 4m");
+}
+
+/// The preflight of the chart says why, and how to go on.
+fn without_a_metrics_api_nothing_is_installed(stage: &Stage<'_>) {
+    let mut helm = install::helm(stage.plane).unwrap();
+    helm.args(["install", "loadline", "--create-namespace", "--timeout", "4m", "-n", NAMESPACE]);
+    let output = helm.arg(install::chart()).arg("--values").arg(&stage.values).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("loadline-preflight"), "{said}\n{}", stage.state());
+    let told = stage.state();
+    assert!(
+        told.contains("the cluster has no metrics API") && told.contains("install metrics-server"),
+        "{told}"
+    );
+    for path in ["/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets", &format!("{RBAC}/clusterroles")] {
+        assert_eq!(stage.names(path), [""; 0], "{path}");
+    }
+    stage.helm("uninstall loadline --no-hooks");
 }
 
 fn accounts_may_do_what_their_roles_say(stage: &Stage<'_>, component: &str) {

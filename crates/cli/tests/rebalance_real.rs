@@ -134,7 +134,7 @@ fn replica_set(plane: &ControlPlane, scheduler: &str, app: &str, replicas: usize
 
 /// A kubeconfig for an account that may do what the shipped file says, and nothing else.
 fn least_privilege(plane: &ControlPlane) -> String {
-    const SHIPPED: &str = include_str!("../../../deploy/rebalance/rbac.yaml");
+    const SHIPPED: &str = include_str!("../../../deploy/rebalance/act.yaml");
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
     const ACCOUNT: &str = "loadline-rebalance";
     for text in SHIPPED.split("\n---\n") {

@@ -46,7 +46,13 @@ pub struct File {
 /// This machine's architecture, as Go calls it.
 #[must_use]
 pub fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
+    architecture_of(std::env::consts::ARCH)
+}
+
+/// The architecture of a target of Rust's, such as `aarch64-unknown-linux-musl`, or of the first part of one, as Go calls it.
+#[must_use]
+pub fn architecture_of(target: &str) -> &str {
+    match target.split('-').next().unwrap_or_default() {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
@@ -117,11 +123,21 @@ impl Image {
     }
 }
 
-fn digest(content: &[u8]) -> String {
+/// SHA-256, as it is written.
+#[must_use]
+pub fn digest(content: &[u8]) -> String {
     Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// These files as a compressed archive; the same files give the same one, byte for byte.
+///
+/// # Errors
+/// When a path is too long for an archive.
+pub fn tgz(files: &BTreeMap<String, File>) -> io::Result<Vec<u8>> {
+    gzip(&tar(files)?)
 }
 
 fn gzip(content: &[u8]) -> io::Result<Vec<u8>> {
@@ -197,6 +213,24 @@ mod tests {
     #[test]
     fn a_digest_is_that_of_the_standard() {
         assert_eq!(digest(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn an_architecture_is_called_as_go_calls_it() {
+        for (target, want) in [
+            ("x86_64-unknown-linux-musl", "amd64"),
+            ("aarch64-unknown-linux-musl", "arm64"),
+            ("aarch64", "arm64"),
+            ("riscv64gc-unknown-linux-gnu", "riscv64gc"),
+        ] {
+            assert_eq!(architecture_of(target), want);
+        }
+        // What a target is for is what the image says it is for.
+        let other =
+            Image { architecture: architecture_of("aarch64-unknown-linux-musl").into(), ..image(b"one") };
+        let (archive, _) = other.archive().unwrap();
+        let said = String::from_utf8_lossy(&archive);
+        assert!(said.contains(r#""architecture":"arm64""#) && !said.contains("amd64"));
     }
 
     #[test]

@@ -254,9 +254,55 @@ readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 5}
 livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10, failureThreshold: 6}
 {{- end }}
 
+{{/* A Job that Helm runs, with its account: dict root component hook args retries cluster namespaced (rules). Both go when it succeeds; a Job that failed stays, with what it said. */}}
+{{- define "loadline.hook" -}}
+{{- $policy := "helm.sh/hook-delete-policy: \"before-hook-creation,hook-succeeded\"" }}
+{{- $account := include "loadline.account" . }}
+{{ $account | replace "\n  labels:" (printf "\n  annotations: {helm.sh/hook: %q, helm.sh/hook-weight: \"-1\", %s}\n  labels:" .hook $policy) }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: loadline-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  annotations: {helm.sh/hook: {{ .hook | quote }}, {{ $policy }}}
+  labels: {{- include "loadline.labels" . | nindent 4 }}
+spec:
+  backoffLimit: {{ .retries }}
+  template:
+    metadata:
+      labels: {{- include "loadline.labels" . | nindent 8 }}
+    spec:
+      serviceAccountName: loadline-{{ .component }}
+      restartPolicy: Never
+      tolerations: [{operator: Exists}]
+      {{- with .root.Values.imagePullSecrets }}
+      imagePullSecrets: {{- toYaml . | nindent 8 }}
+      {{- end }}
+      securityContext: {runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, seccompProfile: {type: RuntimeDefault}}
+      containers:
+        - name: {{ .component }}
+          image: {{ include "loadline.image" .root }}
+          imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+          args:
+{{ .args | trim | indent 12 }}
+            {{- include "loadline.log" .root | nindent 12 }}
+          {{- with include "loadline.env" .root | trim }}
+          env: {{- . | nindent 12 }}
+          {{- end }}
+          resources: {requests: {cpu: 10m, memory: 32Mi}}
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities: {drop: [ALL]}
+{{- end }}
+
 {{/* A certificate by cert-manager in this Secret: dict root component secret names (list). */}}
 {{- define "loadline.certificate" -}}
 {{- if .root.Values.certManager.enabled }}
+{{- if not .root.Values.certManager.issuerRef.name }}
+{{- fail "certManager.issuerRef.name: expected the name of an issuer" }}
+{{- end }}
 ---
 apiVersion: cert-manager.io/v1
 kind: Certificate

@@ -1,4 +1,4 @@
-{{/* What accounts may do, and no more. The same stands in deploy/ for those who use no Helm; a test compares. */}}
+{{/* What accounts may do, and no more. `cargo xtask codegen plain` makes the files for those who use no Helm from this. */}}
 
 {{- define "loadline.rules.leases" -}}
 - apiGroups: [coordination.k8s.io]
@@ -156,6 +156,16 @@
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [list, watch]
+{{/* The fleet, where this cluster is its hub. */ -}}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters, managedclustersets, managedclustersetbindings, placements, placementdecisions, addonplacementscores]
+  verbs: [list, watch]
+- apiGroups: [cluster.karmada.io]
+  resources: [clusters]
+  verbs: [list, watch]
+- apiGroups: [work.karmada.io]
+  resources: [resourcebindings, clusterresourcebindings]
+  verbs: [list, watch]
 {{- end }}
 
 {{- define "loadline.rules.fleet" -}}
@@ -200,6 +210,30 @@
 - apiGroups: [metrics.k8s.io]
   resources: [nodes]
   verbs: [list]
+{{- end }}
+{{- end }}
+
+{{/* Reading, but for the question what accounts of components that run may do, which is asked by creating it. */}}
+{{- define "loadline.rules.preflight" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: [apps]
+  resources: [deployments, daemonsets]
+  verbs: [list]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [list]
+- apiGroups: [metrics.k8s.io]
+  resources: [nodes]
+  verbs: [list]
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get]
+{{- if .Values.preflight.upgrades }}
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end }}
 {{- end }}
 

@@ -27,7 +27,7 @@ What its account must be allowed:
   create         pods/eviction, with --act
   create, patch  events.events.k8s.io
   create         customresourcedefinitions.apiextensions.k8s.io, with --create-definitions
-deploy/agent/agent.yaml grants it, but for the last.
+deploy/agent/act.yaml grants it, but for the last.
 
 What it reads on the node: /proc/stat, /proc/meminfo and what else rules are about; /sys/block;
 the kubelet's cgroups below /sys/fs/cgroup. What it writes there: its journal, and quotas through

@@ -59,6 +59,9 @@ pub struct Doctor {
     /// Say whether Loadline can be installed, rather than how it does
     #[arg(long)]
     pub preflight: bool,
+    /// A component that is not to be installed: who does its work already is no trouble then. May be given several times
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "preflight")]
+    pub without: Vec<Component>,
     /// How long each read may take
     #[arg(long, value_name = "TIME", default_value = "8s", value_parser = crate::args::duration)]
     pub timeout: Duration,

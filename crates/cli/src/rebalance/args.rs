@@ -21,7 +21,7 @@ To switch it off, at once and without a restart:
   a node         kubectl annotate node n1 loadline.dev/rebalance=off
   a pod          the label loadline.dev/rebalance=off, in the template of its workload
 
-What its account must be allowed (deploy/rebalance/rbac.yaml):
+What its account must be allowed (deploy/rebalance/act.yaml):
   list, watch    what `loadline scheduler` lists and watches
   list           nodes.metrics.k8s.io, pods.metrics.k8s.io
   patch          nodes, with --act

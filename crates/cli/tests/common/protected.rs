@@ -17,7 +17,7 @@ pub const UNLIMITED: i64 = -1;
 /// Cores of the node, as it is seen here.
 const CORES: u32 = 2;
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const SHIPPED: &str = include_str!("../../../../deploy/agent/agent.yaml");
+const SHIPPED: &str = include_str!("../../../../deploy/agent/act.yaml");
 const QOS: &str = "/apis/ensurance.crane.io/v1alpha1";
 
 /// A node to be protected.

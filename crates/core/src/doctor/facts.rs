@@ -1,6 +1,6 @@
 //! What was read, at one moment?
 
-use super::permissions::Permission;
+use super::permissions::{Component, Permission};
 use crate::ledger::Sample;
 use crate::load::join::Series;
 use crate::load::policy::Rules;
@@ -9,7 +9,7 @@ use crate::object::Key;
 use crate::qos::policy::Policy;
 use crate::view::NodeFacts;
 use jiff::{SignedDuration, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why something could not be read.
@@ -74,6 +74,8 @@ pub struct Facts {
     pub now: Timestamp,
     /// Is it asked whether Loadline can be installed, rather than how it does?
     pub preflight: bool,
+    /// Components that are not to be installed.
+    pub without: BTreeSet<Component>,
     /// The load policy that is meant to hold.
     pub rules: Rules,
     pub server: Known<Server>,

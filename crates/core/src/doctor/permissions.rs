@@ -325,12 +325,16 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         .why("what it may not do fails every time; what it may not read it does not know")
         .fix(match component {
             Component::Scheduler => "kubectl apply -f deploy/scheduler/scheduler.yaml",
-            Component::Agent => "kubectl apply -f deploy/agent/agent.yaml",
-            Component::Rebalance => "kubectl apply -f deploy/rebalance/rbac.yaml",
-            Component::Placement => "kubectl apply -f deploy/fleet/ocm.yaml",
-            Component::Annotator | Component::Recommender | Component::Estimator => {
-                "bind a role to the account with what the help of the command lists"
+            Component::Agent => {
+                "kubectl apply -f deploy/agent/agent.yaml, or act.yaml beside it where it acts"
             }
+            Component::Rebalance => {
+                "kubectl apply -f deploy/rebalance/rebalance.yaml, or act.yaml beside it where it acts"
+            }
+            Component::Placement => "kubectl apply -f deploy/fleet/ocm.yaml",
+            Component::Annotator => "kubectl apply -f deploy/annotator/annotator.yaml",
+            Component::Recommender => "kubectl apply -f deploy/recommender/recommender.yaml",
+            Component::Estimator => "bind a role to the account with what the help of the command lists",
         })
         .show(first.need.command(account))
         .about(lacking)

@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::facts::{Facts, Server, Workload};
+use super::permissions::Component;
 
 const VERSION: &str = "version";
 const OTHERS: &str = "others";
@@ -13,7 +14,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut out: Vec<Finding> = facts.server.read().map(version).into_iter().collect();
     let workloads = facts.workloads.read().map(Vec::as_slice).unwrap_or_default();
     for workload in workloads.iter().filter(|one| one.replicas > 0) {
-        out.extend(Other::of(workload).map(|other| other.finding(workload, facts.preflight)));
+        out.extend(Other::of(workload).map(|other| other.finding(workload, brings_annotator(facts))));
     }
     // An annotator that runs elsewhere is known by its lease.
     let leases = facts.leases.read().map(Vec::as_slice).unwrap_or_default();
@@ -22,7 +23,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     if let (Some(lease), false) = (by_lease, seen) {
         let what = format!("crane's annotator leads by the lease {}", lease.key);
         out.push(
-            annotator(what, facts.preflight)
+            annotator(what, brings_annotator(facts))
                 .show(format!("kubectl -n {} get lease {}", lease.key.namespace, lease.key.name)),
         );
     }
@@ -72,14 +73,14 @@ impl Other {
         })
     }
 
-    fn finding(self, workload: &Workload, preflight: bool) -> Finding {
+    fn finding(self, workload: &Workload, with_annotator: bool) -> Finding {
         let Workload { kind, key, .. } = workload;
         let object = format!("{} {}", kind.to_lowercase(), key.name);
         let show = format!("kubectl -n {} get {object}", key.namespace);
         let runs = |who: &str| format!("{who} runs: {kind} {key}");
         match self {
             Self::CraneAnnotator => {
-                annotator(format!("{} ({CRANE_LEASE})", runs("crane's annotator")), preflight).show(show)
+                annotator(format!("{} ({CRANE_LEASE})", runs("crane's annotator")), with_annotator).show(show)
             }
             Self::CraneScheduler => Finding::warning(OTHERS, runs("crane's scheduler"))
                 .why("two schedulers fill the same nodes, and neither knows what the other has just promised")
@@ -100,11 +101,15 @@ impl Other {
     }
 }
 
-fn annotator(what: String, preflight: bool) -> Finding {
+/// Is it asked whether an annotator of ours can be installed? Whoever does not run one is not in its way.
+fn brings_annotator(facts: &Facts) -> bool {
+    facts.preflight && !facts.without.contains(&Component::Annotator)
+}
+
+fn annotator(what: String, with_ours: bool) -> Finding {
     let finding = Finding::broken(OTHERS, what)
         .why("two annotators write the same annotations of nodes: each undoes what the other wrote, by another clock");
-    // Whoever does not run our annotator is not in its way.
-    if preflight {
+    if with_ours {
         finding.fix(
             "scale crane's to 0 before `loadline annotator` starts (its policy is read as it is), or install without the annotator",
         )

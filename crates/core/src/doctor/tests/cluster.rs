@@ -159,6 +159,24 @@ fn others_that_do_the_same_work() {
             Some((Severity::Broken, "others", "crane's annotator")),
         ),
         (
+            "before all but our annotator is installed",
+            &|f| {
+                run(f, annotator, &["/controller"], 1);
+                f.preflight = true;
+                f.without = [Component::Annotator].into();
+            },
+            Some((Severity::Warning, "others", "crane's annotator")),
+        ),
+        (
+            "before our annotator is installed, and no scheduler",
+            &|f| {
+                run(f, annotator, &["/controller"], 1);
+                f.preflight = true;
+                f.without = [Component::Scheduler].into();
+            },
+            Some((Severity::Broken, "others", "crane's annotator")),
+        ),
+        (
             "scaled to nothing",
             &|f| {
                 run(f, annotator, &["/controller"], 0);
