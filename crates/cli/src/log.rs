@@ -50,7 +50,8 @@ pub fn set(text: &str) -> Result<(), Vec<String>> {
 
 /// Stricter than the filter itself, which takes a misspelled level for a target.
 fn parse(text: &str) -> Result<EnvFilter, Vec<String>> {
-    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok() && !word.bytes().any(|b| b.is_ascii_digit());
+    let is_level =
+        |word: &str| word.parse::<LevelFilter>().is_ok() && !word.bytes().any(|b| b.is_ascii_digit());
     let problem = |part: &str| {
         let good = match part.split_once('=') {
             None => is_level(part),
@@ -89,7 +90,10 @@ mod tests {
         ] {
             let problems = parse(bad).unwrap_err();
             assert_eq!(problems.len(), count, "{bad}: {problems:?}");
-            assert!(problems.iter().all(|problem| problem.contains("expected LEVEL or TARGET=LEVEL")), "{bad}");
+            assert!(
+                problems.iter().all(|problem| problem.contains("expected LEVEL or TARGET=LEVEL")),
+                "{bad}"
+            );
         }
     }
 }

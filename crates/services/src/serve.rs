@@ -164,7 +164,9 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
                 let (server, cut) = (server.clone(), cut.clone());
                 tasks.spawn(async move {
                     let _place = place;
-                    if let Some(Err(error)) = cut.run_until_cancelled(server.connection(stream, Peer(peer))).await {
+                    if let Some(Err(error)) =
+                        cut.run_until_cancelled(server.connection(stream, Peer(peer))).await
+                    {
                         debug!(%peer, error, "connection ended");
                     }
                 });

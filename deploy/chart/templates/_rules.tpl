@@ -153,8 +153,20 @@
 
 {{- define "loadline.rules.dashboard" -}}
 {{ include "loadline.rules.cluster" . }}
+- apiGroups: [ensurance.crane.io]
+  resources: [podqoss]
+  verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
+  verbs: [list, watch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters, managedclustersets, managedclustersetbindings, placements, placementdecisions, addonplacementscores]
+  verbs: [list, watch]
+- apiGroups: [cluster.karmada.io]
+  resources: [clusters]
+  verbs: [list, watch]
+- apiGroups: [work.karmada.io]
+  resources: [resourcebindings, clusterresourcebindings]
   verbs: [list, watch]
 {{- end }}
 

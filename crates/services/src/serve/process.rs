@@ -152,7 +152,9 @@ mod tests {
         let text = "12 (a) b (c)) R 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 4 0 100\n";
         let expected = Stat { name: "a) b (c)".to_owned(), state: "R".to_owned(), ticks: 200 };
         assert_eq!(stat(text), Some((12, expected)));
-        for bad in ["", "12 (a) R 1", "x (a) R 1 2 3 4 5 6 7 8 9 10 150 50", "12 (a) R 1 2 3 4 5 6 7 8 9 10 -1 50"] {
+        for bad in
+            ["", "12 (a) R 1", "x (a) R 1 2 3 4 5 6 7 8 9 10 150 50", "12 (a) R 1 2 3 4 5 6 7 8 9 10 -1 50"]
+        {
             assert_eq!(stat(bad), None, "{bad}");
         }
     }

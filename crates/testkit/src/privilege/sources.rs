@@ -3,7 +3,7 @@
 use super::{Granted, Problem, grants};
 use crate::{install, parts};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ type Row = (&'static str, Source, &'static [&'static str]);
 const FLEET: &[&str] = &["loadline-fleet"];
 
 /// What goes by the kubeconfig of whoever runs it, with whatever rights they have.
-pub(super) const PEOPLE: [&str; 2] = ["loadline-explain", "loadline-dashboard-fleet"];
+pub(super) const PEOPLE: [&str; 1] = ["loadline-explain"];
 
 /// Every component with an account.
 const ROWS: &[Row] = &[
@@ -100,7 +100,12 @@ pub(super) fn read() -> Result<BTreeMap<String, Granted>, Problem> {
         };
         match out.get(*component) {
             Some(other) if *other != granted => {
-                let what = format!("{component}: expected the same rights in the chart and in files");
+                let all =
+                    |one: &Granted| one.cluster.union(&one.namespaced).cloned().collect::<BTreeSet<_>>();
+                let (one, other) = (all(other), all(&granted));
+                let more = one.symmetric_difference(&other).map(ToString::to_string);
+                let more = more.collect::<Vec<_>>().join(", ");
+                let what = format!("{component}: expected the same rights in the chart and in files: {more}");
                 return Err(Problem::file(&top().join("deploy"), what));
             }
             _ => out.insert((*component).to_owned(), granted),
