@@ -200,7 +200,7 @@
   verbs: [list, watch, get, patch]
 - apiGroups: [work.karmada.io]
   resources: [resourcebindings/status, clusterresourcebindings/status]
-  verbs: [get, patch]
+  verbs: [patch]
 - apiGroups: [""]
   resources: [services]
   verbs: [get]

@@ -14,9 +14,11 @@ pub(super) enum Of {
     Granted,
     /// Used, and not granted.
     Used,
+    /// Granted, and used only when something goes wrong or happens twice: seen in some runs and not in others.
+    Rarely,
 }
 
-/// A line: `granted COMPONENT VERB RESOURCE: REASON`, or `used …`.
+/// A line: `granted COMPONENT VERB RESOURCE: REASON`, or `used …`, or `rarely …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exception {
     pub of: Of,
@@ -47,7 +49,7 @@ fn parse(text: &str) -> Result<Vec<Exception>, Vec<String>> {
         match parse_line(line) {
             Some(exception) => out.push(exception),
             None => problems.push(format!(
-                "line {}: expected `granted|used COMPONENT VERB RESOURCE: REASON`, found {line:?}",
+                "line {}: expected `granted|used|rarely COMPONENT VERB RESOURCE: REASON`, found {line:?}",
                 index + 1
             )),
         }
@@ -63,6 +65,7 @@ fn parse_line(line: &str) -> Option<Exception> {
     let of = match of {
         "granted" => Of::Granted,
         "used" => Of::Used,
+        "rarely" => Of::Rarely,
         _ => return None,
     };
     let right = Right { verb: verb.to_owned(), resource: resource.to_owned() };

@@ -159,7 +159,7 @@ mod tests {
             return;
         }
         let all = read().unwrap_or_else(|problem| panic!("{problem}"));
-        assert_eq!(all.len(), 15);
+        assert_eq!(all.len(), 16);
         for (component, granted) in &all {
             assert!(granted.cluster.len() + granted.namespaced.len() > 3, "{component}: {granted:?}");
         }
