@@ -71,6 +71,45 @@ fn whoever_may_lead_gets_creates_and_updates_a_lease_and_nothing_else_of_it() {
     }
 }
 
+#[test]
+fn whoever_only_looks_changes_nothing() {
+    let nodes = tempfile::tempdir().unwrap();
+    let at = nodes.path().join("nodes");
+    let up =
+        Up::start(&["--nodes", "1", "--without", "agent,scheduler", "--node-folders", at.to_str().unwrap()]);
+    let kubeconfig = up.kubeconfig();
+    let folder = folder(up.folder());
+    let node = at.join("node-00");
+    let (socket, state) = (node.join("cri.sock"), nodes.path().join("state"));
+    let agent =
+        ["agent", "--node-name", "node-00", "--interval", "1s", "--host-root", node.to_str().unwrap()];
+    let more = ["--runtime-endpoint", socket.to_str().unwrap(), "--state-dir", state.to_str().unwrap()];
+    let agent = [&agent[..], &more].concat();
+    // One that acts brings the kinds, without which there is nothing to look by.
+    let brings =
+        [&agent[..], &["--act", "--create-definitions", "--kubeconfig", kubeconfig.to_str().unwrap()]]
+            .concat();
+    let service = Service::start_with(&brings, &[(RECORD_FOLDER, folder.as_os_str())]);
+    let process = service.pid();
+    until("the kinds", || asked(&folder, process).contains("watch podqoss").then_some(()));
+    assert!(service.ends());
+    for (command, last) in [
+        (&["scheduler", "--shadow"][..], "watch avoidanceactions"),
+        (&["rebalance"], "watch namespaces"),
+        (&agent, "watch pods"),
+    ] {
+        let args = [command, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat();
+        let service = Service::start_with(&args, &[(RECORD_FOLDER, folder.as_os_str())]);
+        let process = service.pid();
+        until(last, || asked(&folder, process).contains(last).then_some(()));
+        assert!(service.ends(), "{command:?}");
+        let all = asked(&folder, process);
+        let changes = |call: &&String| !call.starts_with("list ") && !call.starts_with("watch ");
+        assert_eq!(all.iter().filter(changes).collect::<Vec<_>>(), [""; 0], "{command:?}");
+        assert!(all.len() > 5, "{all:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn cleanup_uses_all_that_it_is_granted_and_nothing_else() {
     let up = Up::start(&["--nodes", "1"]);
