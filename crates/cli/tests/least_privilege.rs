@@ -96,7 +96,7 @@ fn whoever_only_looks_changes_nothing() {
     for (command, last) in [
         (&["scheduler", "--shadow"][..], "watch avoidanceactions"),
         (&["rebalance"], "watch namespaces"),
-        (&agent, "watch pods"),
+        (&agent, "watch podqoss"),
     ] {
         let args = [command, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat();
         let service = Service::start_with(&args, &[(RECORD_FOLDER, folder.as_os_str())]);
