@@ -141,7 +141,7 @@ enum Chore {
     CheckDeny,
     /// Fail if a role we ship grants more or less than its component was seen to use
     ///
-    /// The folder holds what processes recorded that ran with the variable LOADLINE_RECORD_CALLS set to it, such as all tests.
+    /// The folder holds what processes recorded that ran with the variable `LOADLINE_RECORD_CALLS` set to it, such as all tests.
     /// What differs on purpose stands in deploy/privilege.txt. Needs Helm (`cargo xtask control-plane --node`).
     #[command(after_help = "Examples:\n  LOADLINE_RECORD_CALLS=/tmp/calls cargo test --workspace\n  \
                             cargo xtask check-calls /tmp/calls")]

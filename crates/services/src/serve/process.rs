@@ -134,7 +134,7 @@ fn compare(before: &BTreeMap<u32, Stat>, after: &BTreeMap<u32, Stat>, seconds: f
     out
 }
 
-/// Of lines such as `VmRSS:	   12345 kB`.
+/// Of lines such as `VmRSS: 12345 kB`.
 fn memory(status: &str) -> Memory {
     let of = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

@@ -93,7 +93,8 @@ pub(super) fn read() -> Result<BTreeMap<String, Granted>, Problem> {
             Source::File(file) => {
                 let path = top().join(file);
                 let text = fs::read_to_string(&path).map_err(|error| Problem::file(&path, error))?;
-                let text = if file.ends_with(".md") { yaml(&text) } else { text };
+                let is_page = path.extension().is_some_and(|kind| kind == "md");
+                let text = if is_page { yaml(&text) } else { text };
                 let objects = grants::objects(&text).map_err(|what| Problem::file(&path, what))?;
                 grants::of(&objects, names).map_err(|what| Problem::file(&path, what))?
             }
