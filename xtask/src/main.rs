@@ -7,6 +7,7 @@
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | may everything we depend on come in? | `deny` |
+//! | do roles grant what components do, and no more? | `calls` |
 //! | do the fuzz targets hold? | `fuzz` |
 //! | does all code look the same? | `style` |
 //! | are generated files what their generator makes? | `fresh` |
@@ -19,6 +20,7 @@
 //! | how good are our decisions? | `quality` |
 
 mod bench;
+mod calls;
 mod codegen;
 mod control_plane;
 mod crds;
@@ -170,6 +172,16 @@ enum Chore {
     /// `cargo deny check advisories`, with the database of the day: it is run on a schedule, and not by `test`, so that a new advisory
     /// never stops an unrelated change.
     CheckAdvisories,
+    /// Fail if a role we ship grants more or less than its component was seen to use
+    ///
+    /// The folder holds what processes recorded that ran with the variable `LOADLINE_RECORD_CALLS` set to it, such as all tests.
+    /// What differs on purpose stands in deploy/privilege.txt. Needs Helm (`cargo xtask control-plane --node`).
+    #[command(after_help = "Examples:\n  LOADLINE_RECORD_CALLS=/tmp/calls cargo test --workspace\n  \
+                            cargo xtask check-calls /tmp/calls")]
+    CheckCalls {
+        /// Where records are
+        folder: PathBuf,
+    },
     /// Run the fuzz targets, or the one named, from their seeds on
     ///
     /// The ordinary compiler is enough, and a C++ compiler for libFuzzer. Seeds are in fuzz/corpus; what is found beside them
@@ -251,6 +263,7 @@ fn main() -> ExitCode {
         Chore::CheckLayers => layers::check_workspace(),
         Chore::CheckDeny => deny::check_workspace(),
         Chore::CheckAdvisories => deny::check_advisories(),
+        Chore::CheckCalls { folder } => shell::run(&mut calls::check(&folder)),
         Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),

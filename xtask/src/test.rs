@@ -2,11 +2,11 @@
 
 use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
-use crate::{control_plane, deny, fuzz, layers, style};
+use crate::{calls, control_plane, deny, fuzz, layers, style};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Group, Missing, PACKAGES, Places, Policy};
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -90,7 +90,12 @@ fn steps(policy: Policy, filter: Option<&str>) -> Vec<Step> {
             control_plane::ensure(Group::ALL).and_then(|()| control_plane::unpack(Group::ALL))
         }));
     }
-    steps.push(tests(policy, filter));
+    // Only everything together is all that components do.
+    let records = (policy == Policy::Required && filter.is_none()).then(calls::folder);
+    steps.push(tests(policy, filter, records.as_deref()));
+    if let Some(folder) = records {
+        steps.push(Step { name: "least privilege", check: Check::Command(calls::check(&folder)) });
+    }
     if filter.is_none() {
         let mut docs = shell::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
         docs.env("RUSTDOCFLAGS", "-D warnings");
@@ -119,7 +124,7 @@ fn missing_counters(path: &[PathBuf]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Unit, integration and documentation tests. All of them run even if one fails: the rest is worth knowing.
-fn tests(policy: Policy, filter: Option<&str>) -> Step {
+fn tests(policy: Policy, filter: Option<&str>, records: Option<&Path>) -> Step {
     let mut cargo = shell::cargo(&["test", "--workspace", "--all-features", "--no-fail-fast"]);
     cargo.args(filter);
     // The same cases for everybody: what passed here passes elsewhere. To look further, set another seed.
@@ -128,6 +133,9 @@ fn tests(policy: Policy, filter: Option<&str>) -> Step {
     }
     if policy == Policy::Never {
         cargo.env(parts::AVOID, "1");
+    }
+    if let Some(folder) = records {
+        cargo.env(calls::FOLDER, folder);
     }
     Step { name: "tests", check: Check::Command(cargo) }
 }
@@ -220,6 +228,11 @@ mod tests {
         for step in ["dependencies", "fuzz targets"] {
             assert!(place(step) < place("tests"), "{step} is cheap");
         }
+        assert!(place("tests") < place("least privilege"), "it compares what tests recorded");
+        assert!(
+            !names(Policy::IfThere, None).contains(&"least privilege"),
+            "without real parts not all is seen"
+        );
         assert_eq!(names(Policy::IfThere, Some("name")), ["tests"]);
         assert_eq!(names(Policy::Required, Some("name")), ["real parts", "tests"]);
     }

@@ -1,6 +1,6 @@
 //! What do all components need of the command line? A way to their cluster, and somewhere to say how they are.
 
-use crate::signal;
+use crate::{debug, signal};
 use anyhow::{Result, anyhow};
 use axum::Router;
 use loadline_services::Ctx;
@@ -22,7 +22,8 @@ pub async fn access(kubeconfig: Option<&Path>) -> Result<Access> {
     Ok(access)
 }
 
-/// Runs a component until it is told to end, with `/healthz`, `/readyz` and `/metrics` at an address if there is one.
+/// Runs a component until it is told to end, with `/healthz`, `/readyz` and `/metrics` at an address if there is one; and, for this
+/// machine, what [`debug`] has.
 ///
 /// # Errors
 /// When the address cannot be had, or the component ends by itself.
@@ -59,7 +60,7 @@ where
     if let Some(address) = address {
         let http = serve::listen(address, None, true).await?;
         tracing::info!(http = %http.address(), "listening");
-        let router = probes::router(readiness, ctx.metrics.clone()).merge(more);
+        let router = probes::router(readiness, ctx.metrics.clone()).merge(more).merge(debug::router());
         tokio::spawn(serve::run(http, router, ctx.stop.clone()));
     }
     signal::until_ended(Box::pin(component(ctx)), &stop, ended).await

@@ -3,10 +3,9 @@
 pub mod args;
 
 use crate::scheduler::flags;
-use crate::{component, config, signal};
+use crate::{component, config, debug, signal};
 use anyhow::{Context, Result, anyhow, bail};
 use args::Dashboard;
-use axum::Router;
 use loadline_services::dashboard::{self, Beside, Guard, Options};
 use loadline_services::reload::Source;
 use loadline_services::serve::{self, Clients, Error, Listening, Tls, probes};
@@ -54,7 +53,7 @@ pub async fn run(args: &Dashboard) -> Result<()> {
     let beside = Beside { fleet: Some(fleet), ..Beside::default() };
     let shown = dashboard::router(asker, options.happenings.clone(), guard, beside);
     let router =
-        Router::new().merge(probes::router(move || status.readiness(), ctx.metrics.clone())).merge(shown);
+        probes::router(move || status.readiness(), ctx.metrics.clone()).merge(shown).merge(debug::router());
     let scheme = if args.cert.is_some() { "https" } else { "http" };
     tracing::info!(url = format!("{scheme}://{}", listening.address()), "listening");
     tokio::spawn(serve::run(listening, router, stop.clone()));

@@ -2,8 +2,8 @@
 
 pub mod args;
 
-use crate::signal;
 use crate::up::load_rules;
+use crate::{debug, signal};
 use anyhow::{Context, Result, bail};
 use args::{Estimator, Place};
 use loadline_services::Ctx;
@@ -42,7 +42,13 @@ pub async fn run(args: &Estimator) -> Result<()> {
     };
     let grpc = listen(args).await?;
     let http = listen_beside(args, grpc.address().ip()).await?;
-    let options = Options { counting: counting(args), load, http, ..Options::new(clusters, grpc) };
+    let options = Options {
+        counting: counting(args),
+        load,
+        http,
+        more: debug::router(),
+        ..Options::new(clusters, grpc)
+    };
     let stop = CancellationToken::new();
     let running = estimator::run(Ctx::new("", stop.clone()), options);
     signal::until_ended(running, &stop, ended).await

@@ -21,7 +21,8 @@ use http_body_util::BodyExt as _;
 use loadline_core::object::Key;
 use loadline_services::reload::Source;
 use loadline_services::scheduler::Options;
-use loadline_services::scheduler::explain::{Asker, Subject, once};
+use loadline_services::scheduler::explain::{Asker, REMEMBERED, Subject, once};
+use loadline_services::serve::local;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub fn router(asker: Asker) -> Router {
             let Ok(most) = most else {
                 return (StatusCode::BAD_REQUEST, "expected ?nodes=NUMBER\n").into_response();
             };
-            match asker.ask(Subject { pod: Key::new(namespace, name), most }).await {
+            match asker.ask(Subject::Pod { pod: Key::new(namespace, name), most }).await {
                 Ok(Some(answer)) => json(&answer),
                 Ok(None) => {
                     (StatusCode::NOT_FOUND, "no such pod, or not everything is read yet\n").into_response()
@@ -50,6 +51,33 @@ pub fn router(asker: Asker) -> Router {
         }
     };
     Router::new().route(&format!("{PATH}/pods/{{namespace}}/{{name}}"), routing::get(explain))
+}
+
+/// Where the newest decisions are.
+const DECISIONS: &str = "/debug/decisions";
+
+/// Tells what was decided of late, a line each, the newest first; to this machine only.
+pub fn decisions(asker: Asker) -> Router {
+    let dump = move |RawQuery(query): RawQuery| {
+        let asker = asker.clone();
+        async move {
+            let most = query.as_deref().map(|query| query.strip_prefix("most=").map(str::parse));
+            let most = match most {
+                None => REMEMBERED,
+                Some(Some(Ok(most))) => most,
+                Some(_) => return (StatusCode::BAD_REQUEST, "expected ?most=NUMBER\n").into_response(),
+            };
+            match asker.ask(Subject::Decisions { most }).await {
+                Ok(answer) => {
+                    let all = answer.as_ref().and_then(Value::as_array).into_iter().flatten();
+                    let lines: String = all.map(|one| format!("{one}\n")).collect();
+                    ([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response()
+                }
+                Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
+            }
+        }
+    };
+    local::only(Router::new().route(DECISIONS, routing::get(dump)))
 }
 
 fn json(value: &Value) -> Response {

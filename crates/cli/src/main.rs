@@ -8,6 +8,7 @@ mod cleanup;
 mod component;
 mod config;
 mod dashboard;
+mod debug;
 mod doctor;
 mod estimator;
 mod explain;

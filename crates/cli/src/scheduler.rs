@@ -42,7 +42,7 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     }
     let (asker, questions) = ask::channel();
     let start = |ctx| scheduler::run_asked(ctx, options, questions);
-    let more = crate::explain::router(asker);
+    let more = crate::explain::router(asker.clone()).merge(crate::explain::decisions(asker));
     component::run_with(&identity, args.http_bind_address, move || readiness(&status), more, start).await
 }
 

@@ -12,9 +12,17 @@ use std::process::Command;
 fn objects() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let mut out = Vec::new();
-    for component in
-        ["agent", "annotator", "dashboard", "estimator", "fleet", "rebalance", "recommender", "scheduler"]
-    {
+    for component in [
+        "agent",
+        "annotator",
+        "dashboard",
+        "doctor",
+        "estimator",
+        "fleet",
+        "rebalance",
+        "recommender",
+        "scheduler",
+    ] {
         for file in fs::read_dir(folder.join(component)).unwrap() {
             let file = file.unwrap().path();
             let name = format!("{component}/{}", file.file_name().unwrap().to_string_lossy());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+use loadline_services::node::files::LISTED;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;
@@ -253,4 +254,13 @@ fn diagrams_show_exactly_what_the_chart_lets_components_read_and_write() {
         checked += 1;
     }
     assert_eq!(checked, 10, "components with an account");
+}
+
+#[test]
+fn the_page_of_the_agent_names_every_file_it_may_open() {
+    let page = read(Path::new(TOP).join("docs/guide/agent.md"));
+    let (_, rest) = page.split_once("## What it opens on a node").unwrap();
+    let told: Vec<&str> = rest.lines().filter(|line| line.starts_with("| `/")).collect();
+    let rows = LISTED.iter().map(|one| format!("| `/{}` | {} | {} |", one.path, one.how, one.why));
+    assert_eq!(told, rows.collect::<Vec<_>>());
 }

@@ -208,7 +208,11 @@ fn a_burst_passes_no_line_and_avoids_hot_nodes_also_when_we_are_killed() {
         };
         bench.pods().iter().any(failed).then_some(())
     });
-    assert_eq!(bench.logged("two-"), Vec::<String>::new(), "nobody is placed without having been asked about");
+    assert_eq!(
+        bench.logged("two-"),
+        Vec::<String>::new(),
+        "nobody is placed without having been asked about"
+    );
 
     extender = bench.extender(&[]);
     let placed = bench.placed();

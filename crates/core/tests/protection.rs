@@ -406,7 +406,10 @@ fn every_rule_is_shown_by_a_test_that_exists() {
         let row = list.lines().find(|line| line.starts_with(&row));
         let row = row.unwrap_or_else(|| panic!("R{number} is missing"));
         let tests = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
-        assert!(tests.split('`').skip(1).step_by(2).any(|name| name.contains('_')), "R{number} names no test");
+        assert!(
+            tests.split('`').skip(1).step_by(2).any(|name| name.contains('_')),
+            "R{number} names no test"
+        );
     }
     let names = list.split('`').skip(1).step_by(2).filter(|name| name.contains('_') && !name.contains('/'));
     let metrics = Catalogue::default();

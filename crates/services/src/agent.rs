@@ -57,6 +57,8 @@ use watched::{Actions, Message, NodeRules, Pods, Scopes};
 
 /// What events and field managers call us.
 const COMPONENT: &str = "loadline-agent";
+/// What it is called while it only looks: its account may do less.
+const PREVIEW: &str = "loadline-agent-preview";
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
 /// The API server may take so long for one request of a cycle.
@@ -235,7 +237,8 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// folder of the journal cannot be had.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client).named(COMPONENT);
+    let connection =
+        Connection::new(client).named(if options.planning.dry_run { PREVIEW } else { COMPONENT });
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);

@@ -143,7 +143,7 @@ pub async fn run(ctx: Ctx, options: Options, mut asked: Asked) -> Result<(), Err
         }
     }
     let (client, _) = options.scheduler.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client);
+    let connection = Connection::new(client).named("loadline-dashboard");
     ctx.metrics.register(|registry| {
         let mut own = registry.below("loadline_dashboard");
         own.register_collector(connection.calls(), &Calls::LABELS);

@@ -24,6 +24,7 @@ pub use member::{Known, Member, Members, Status};
 use crate::cluster::{Access, Calls};
 use crate::ctx::Ctx;
 use crate::serve::{self, Listening};
+use axum::Router;
 use metrics::Metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub struct Options {
     pub grpc: Listening,
     /// Where health and metrics are served.
     pub http: Vec<Listening>,
+    /// What is answered there as well.
+    pub more: Router,
     /// What is known of the clusters; whoever has a clone can look at it.
     pub members: Arc<Members>,
 }
@@ -63,6 +66,7 @@ impl Options {
             load: None,
             grpc,
             http: Vec::new(),
+            more: Router::new(),
             members: Arc::new(members),
         }
     }
@@ -78,7 +82,7 @@ pub struct Error;
 /// # Errors
 /// When a server breaks: whoever started it is to know, and start it again.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
-    let Options { clusters, counting, load, grpc, http, members } = options;
+    let Options { clusters, counting, load, grpc, http, more, members } = options;
     let metrics = Metrics::new(&members, &ctx.metrics);
     if let Some(certificates) = grpc.certificates() {
         metrics.watch(certificates);
@@ -98,7 +102,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut servers = JoinSet::new();
     servers.spawn(serve::run(grpc, server::routes(members.clone(), counting, metrics), ctx.stop.clone()));
     for listening in http {
-        let router = health::router(members.clone(), ctx.metrics.clone());
+        let router = health::router(members.clone(), ctx.metrics.clone()).merge(more.clone());
         servers.spawn(serve::run(listening, router, ctx.stop.clone()));
     }
     let ended = tokio::select! {

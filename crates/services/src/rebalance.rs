@@ -43,6 +43,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const COMPONENT: &str = "loadline-rebalance";
+/// What it is called while it only looks: its account may do less.
+const PREVIEW: &str = "loadline-rebalance-preview";
 /// Messages waiting to be taken in; whoever brings more waits.
 const WAITING: usize = 1024;
 /// How long the end may take.
@@ -143,7 +145,8 @@ watched!(Nodes: NODES, skip loadline_api::node::SKIP, NodeFacts, |o| loadline_ap
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client).named(COMPONENT);
+    let connection =
+        Connection::new(client).named(if options.mode == Mode::Act { COMPONENT } else { PREVIEW });
     options.metrics.register(&ctx);
 
     let (_watches, mut messages) = scheduler::watches(&connection, &known(&options));

@@ -226,8 +226,11 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             () = asks.receive(&mut to_answer) => {}
             question = asked.next() => {
-                let explain::Subject { pod, most } = &question.about;
-                let answer = if state.is_ready() { state.explain(pod, *most, now) } else { None };
+                let answer = match &question.about {
+                    explain::Subject::Pod { pod, most } if state.is_ready() => state.explain(pod, *most, now),
+                    explain::Subject::Pod { .. } => None,
+                    explain::Subject::Decisions { most } => Some(state.decisions(*most)),
+                };
                 question.answer(answer);
             }
             Some(ended) = in_flight.join_next() => done.extend(outcome(ended)),

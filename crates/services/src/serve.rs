@@ -2,18 +2,23 @@
 //!
 //! [`listen`] binds an address and fails in one line if it may not or cannot; [`run`] serves a router there until told
 //! to stop. Requests under way are then answered; who takes longer than [`Limits::grace`] is cut off. Whoever answers
-//! with a stream that has no end of its own looks for [`Stopping`] among the extensions of the request.
+//! with a stream that has no end of its own looks for [`Stopping`] among the extensions of the request; who asks is there, too
+//! ([`local::Peer`]).
 
 pub mod authorize;
 mod certificates;
+pub mod local;
 pub mod probes;
+pub mod process;
 
 pub use certificates::{Certificates, Clients, Tls};
 
 use axum::{Extension, Router};
+use http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use local::Peer;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -25,6 +30,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 use tracing::{debug, error, warn};
 
 /// Why something cannot be served.
@@ -158,7 +164,9 @@ pub async fn run(listening: Listening, router: Router, stop: CancellationToken) 
                 let (server, cut) = (server.clone(), cut.clone());
                 tasks.spawn(async move {
                     let _place = place;
-                    if let Some(Err(error)) = cut.run_until_cancelled(server.connection(stream)).await {
+                    if let Some(Err(error)) =
+                        cut.run_until_cancelled(server.connection(stream, Peer(peer))).await
+                    {
                         debug!(%peer, error, "connection ended");
                     }
                 });
@@ -191,26 +199,27 @@ struct Server {
 }
 
 impl Server {
-    async fn connection(&self, stream: TcpStream) -> Result<(), String> {
+    async fn connection(&self, stream: TcpStream, peer: Peer) -> Result<(), String> {
         // Answers are small and wanted now.
         let _ = stream.set_nodelay(true);
         let late = |_| "nothing came in time".to_owned();
         if let Some(certificates) = &self.certificates {
             let handshake = timeout(self.limits.handshake, certificates.acceptor().accept(stream));
             let stream = handshake.await.map_err(late)?.map_err(|error| error.to_string())?;
-            self.requests(stream).await
+            self.requests(stream, peer).await
         } else {
             let mut byte = [0];
             let first = timeout(self.limits.handshake, stream.peek(&mut byte));
             let Some(first) = self.stop.run_until_cancelled(first).await else { return Ok(()) };
             first.map_err(late)?.map_err(|error| error.to_string())?;
-            self.requests(stream).await
+            self.requests(stream, peer).await
         }
     }
 
     async fn requests(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: Peer,
     ) -> Result<(), String> {
         let mut builder = Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.handshake);
@@ -221,7 +230,11 @@ impl Server {
             .max_concurrent_streams(self.limits.streams)
             .keep_alive_interval(Duration::from_mins(1))
             .keep_alive_timeout(Duration::from_secs(20));
-        let service = TowerToHyperService::new(self.router.clone());
+        let service = self.router.clone().map_request(move |mut request: Request<_>| {
+            request.extensions_mut().insert(peer);
+            request
+        });
+        let service = TowerToHyperService::new(service);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

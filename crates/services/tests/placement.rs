@@ -283,10 +283,8 @@ async fn points_are_published_with_decisions_the_best_first_and_only_so_often() 
     }
     // The order stays, the points do not: (9 − 4) / 12 is −16.7. Nobody touches anything after that.
     hub.patch_status(MANAGED_CLUSTERS, "", "c002", &json!({"status": {"allocatable": {"cpu": "9"}}})).await;
-    hub.until("new points", async || {
-        (points(&hub, 2).await? == ("c002".to_owned(), -16)).then_some(())
-    })
-    .await;
+    hub.until("new points", async || (points(&hub, 2).await? == ("c002".to_owned(), -16)).then_some(()))
+        .await;
     // When they were published is remembered to the second.
     assert!(Timestamp::now() >= began + SignedDuration::from_secs(7), "points alone wait for their time");
     // Who is selected never waits.
@@ -307,15 +305,16 @@ async fn whatever_is_wrong_with_a_placement_is_refused_or_told_and_others_go_on(
     let running = Running::start(&hub);
     hub.placement("good", &json!({})).await;
     hub.settled("good", 3).await;
-    let selector = |key: &str, operator: &str| {
-        json!({"labelSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": ["b"]}]}})
-    };
+    let selector = |key: &str, operator: &str| json!({"labelSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": ["b"]}]}});
     let group = json!({"groupName": "g", "groupClusterSelector": selector("a", "Sometimes")});
     let cases = [
         ("negative", json!({"numberOfClusters": -1})),
         ("mode", json!({"prioritizerPolicy": {"mode": "Random"}})),
-        ("weight", json!({"prioritizerPolicy": {"configurations": [
-            {"scoreCoordinate": {"builtIn": "Steady"}, "weight": 10_000_000_000_i64}]}})),
+        (
+            "weight",
+            json!({"prioritizerPolicy": {"configurations": [
+            {"scoreCoordinate": {"builtIn": "Steady"}, "weight": 10_000_000_000_i64}]}}),
+        ),
         ("size", json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "many"}}})),
         ("share", json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "150%"}}})),
         ("selector", json!({"predicates": [{"requiredClusterSelector": selector("a", "Sometimes")}]})),

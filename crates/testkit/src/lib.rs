@@ -9,6 +9,7 @@
 //! | how do I cut the line between a client and its server? | `line` |
 //! | how do I get a node that runs pods, and what they use? | `node` |
 //! | how do I install our chart there? | `install` |
+//! | do accounts have the rights their components were seen to use, and no others? | `privilege` |
 //! | how do I get Karmada's scheduler and estimator? | `karmada` |
 //! | how do I get Open Cluster Management's placement controller? | `ocm` |
 //! | where are the sources of another project? | `sources` |
@@ -79,6 +80,8 @@ pub mod line;
 pub mod node;
 #[cfg(feature = "control-plane")]
 pub mod ocm;
+#[cfg(feature = "control-plane")]
+pub mod privilege;
 #[cfg(feature = "control-plane")]
 pub mod running;
 #[cfg(feature = "control-plane")]

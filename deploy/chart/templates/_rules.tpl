@@ -153,6 +153,9 @@
 
 {{- define "loadline.rules.dashboard" -}}
 {{ include "loadline.rules.cluster" . }}
+- apiGroups: [ensurance.crane.io]
+  resources: [podqoss]
+  verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [list, watch]
@@ -198,7 +201,7 @@
   verbs: [list, watch, get, patch]
 - apiGroups: [work.karmada.io]
   resources: [resourcebindings/status, clusterresourcebindings/status]
-  verbs: [get, patch]
+  verbs: [patch]
 - apiGroups: [""]
   resources: [services]
   verbs: [get]

@@ -49,7 +49,7 @@ pub async fn run(args: &Fleet) -> Result<()> {
     let options = Options { place, lease, asked: questions, ..Options::new(cluster) };
     let gate = if args.placements.authorize_debug {
         let (client, _) = options.cluster.connect().await.map_err(|problem| anyhow!(problem))?;
-        Some(Authorizer::new(Connection::new(client)))
+        Some(Authorizer::new(Connection::new(client).named(placement::COMPONENT)))
     } else {
         None
     };

@@ -98,9 +98,10 @@ impl<'a> Stage<'a> {
             text(self.root.path()),
             "--cgroup-root".into(),
             self.node.cgroup().into(),
-            "--state-dir".into(),
-            text(self.state.path()),
         ];
+        if !more.contains(&"--state-dir") {
+            args.extend(["--state-dir".into(), text(self.state.path())]);
+        }
         if !more.contains(&"--kubeconfig") {
             args.extend(["--kubeconfig".into(), self.kubeconfig.clone()]);
         }

@@ -42,7 +42,13 @@ pub struct Service {
 impl Service {
     /// Starts it with these arguments and waits until it listens.
     pub fn start<A: AsRef<OsStr>>(args: &[A]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// The same with these in its environment.
+    pub fn start_with<A: AsRef<OsStr>>(args: &[A], environment: &[(&str, &OsStr)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .envs(environment.iter().copied())
             .args(["--log-format", "json"])
             .args(args)
             .args(["--http-bind-address", "127.0.0.1:0"])

@@ -9,10 +9,12 @@ mod busy;
 mod calls;
 mod failure;
 mod media;
+mod record;
 
 pub use calls::{Call, Calls, Outcome, Verb};
 pub use failure::{Cause, Failure};
 pub use media::Media;
+pub use record::FOLDER as RECORD_FOLDER;
 
 use crate::cluster::Resource;
 use busy::Busy;
@@ -75,6 +77,8 @@ pub struct Connection {
     busy: Busy,
     /// Who asks, for whoever reads the server's audit log.
     agent: HeaderValue,
+    /// The component, if it is one.
+    component: Option<&'static str>,
     /// Can what is sent this way wait for others?
     yields: bool,
 }
@@ -96,14 +100,23 @@ impl Connection {
     pub fn counted(client: Client, calls: Calls) -> Self {
         let places = Arc::new(Semaphore::new(IN_FLIGHT));
         let agent = HeaderValue::from_static(concat!("loadline/", env!("CARGO_PKG_VERSION")));
-        Self { client, places, calls, busy: Busy::default(), agent, yields: false }
+        Self { client, places, calls, busy: Busy::default(), agent, component: None, yields: false }
     }
 
-    /// The same way, for a component of that name: so it is called in the server's audit log.
+    /// The same way, for a component of that name: so it is called in the server's audit log, and so its requests are
+    /// recorded (see [`RECORD_FOLDER`]).
     #[must_use]
-    pub fn named(self, component: &str) -> Self {
+    pub fn named(self, component: &'static str) -> Self {
         let agent = format!("{component}/{}", env!("CARGO_PKG_VERSION"));
-        Self { agent: HeaderValue::try_from(agent).unwrap_or(self.agent), ..self }
+        let agent = HeaderValue::try_from(agent).unwrap_or(self.agent);
+        Self { agent, component: Some(component), ..self }
+    }
+
+    /// For the same component, counted together, with limits of its own: what is sent this way waits behind nothing else.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let (agent, component) = (self.agent.clone(), self.component);
+        Self { agent, component, ..Self::counted(self.client.clone(), self.calls.clone()) }
     }
 
     /// The same way, for requests that others need not wait for; see [`Connection::is_busy`].
@@ -206,6 +219,9 @@ impl Connection {
     fn finish<T>(&self, call: Call, path: String, answer: Result<T, (Cause, String)>) -> Result<T, Failure> {
         let outcome = answer.as_ref().map_or_else(|(cause, _)| Outcome::from(*cause), |_| Outcome::Done);
         self.calls.count(call, outcome);
+        if let Some(component) = self.component {
+            record::note(component, call, &path);
+        }
         answer.map_err(|(cause, message)| Failure { call, path, cause, message })
     }
 }

@@ -60,7 +60,7 @@ pub async fn run(ctx: Ctx, options: Options, mut asked: Asked) -> Result<(), sup
     }
     let (client, _) = options.hub.connect().await.map_err(super::Error)?;
     let mut looks = Looks {
-        connection: Connection::new(client.clone()),
+        connection: Connection::new(client.clone()).named("loadline-dashboard"),
         hub: options.hub,
         client,
         found: None,

@@ -69,7 +69,8 @@ pub fn router(asker: Asker, happenings: Happenings, guard: Guard, beside: Beside
             Ok(most) => {
                 let (pod, most) = (Key::new(namespace, name), most.unwrap_or(USUAL_NODES).min(MOST_NODES));
                 if let Some(scheduler) = scheduler
-                    && let Ok(Some(told)) = scheduler.ask(explain::Subject { pod: pod.clone(), most }).await
+                    && let Ok(Some(told)) =
+                        scheduler.ask(explain::Subject::Pod { pod: pod.clone(), most }).await
                 {
                     return document(&told);
                 }

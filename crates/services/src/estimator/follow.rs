@@ -75,7 +75,7 @@ pub async fn run(
             };
             backoff = BACKOFF.0;
             state.reachable();
-            let connection = Connection::counted(client, options.calls.clone());
+            let connection = Connection::counted(client, options.calls.clone()).named("loadline-estimator");
             gather(connection, &mut state, &member, &options, (&access, &used)).await;
             tracing::info!(cluster = name, "kubeconfig changed, connecting again");
         }

@@ -43,7 +43,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use watched::{Bindings, Clusters, Decisions, Message, Placements, Scores, Sets};
 
-const COMPONENT: &str = "loadline-placement";
+/// What it is called.
+pub const COMPONENT: &str = "loadline-placement";
 /// The name OCM's controller reports under.
 const CONTROLLER: &str = "placement-controller";
 /// Placements being written at a time.

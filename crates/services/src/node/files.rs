@@ -1,5 +1,10 @@
-//! How are the kernel's files read and written? Whole, and none that is endless.
+//! How are the kernel's files read and written? Whole, none that is endless, and none that is not [listed](LISTED).
 
+mod listed;
+
+pub use listed::{How, LISTED, Listed};
+
+use listed::is_listed;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -24,13 +29,17 @@ impl Files {
     #[must_use]
     pub fn read(&self, file: &str) -> Option<String> {
         let mut text = String::new();
-        File::open(self.0.join(file)).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
+        self.open(file)?.take(LONGEST).read_to_string(&mut text).ok()?;
         Some(text)
     }
 
     /// The file, to be read now and later; none if it is not there, or may not be read.
     #[must_use]
     pub fn open(&self, file: &str) -> Option<File> {
+        if !is_listed(file, How::Read) {
+            tracing::error!(file, "not among the files an agent reads; not opened");
+            return None;
+        }
         File::open(self.0.join(file)).ok()
     }
 
@@ -44,6 +53,10 @@ impl Files {
     /// # Errors
     /// When it is not there, or the kernel refuses.
     pub fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        if !is_listed(file, How::Write) {
+            let why = format!("{file} is not among the files an agent writes");
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
         OpenOptions::new().write(true).truncate(true).open(self.0.join(file))?.write_all(text.as_bytes())
     }
 
@@ -87,4 +100,36 @@ pub(super) fn whole(file: &File, buffer: &mut Vec<u8>) -> io::Result<String> {
     }
     String::from_utf8(buffer[..length].to_vec())
         .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_listed_is_not_opened_though_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = "sys/fs/cgroup/kubepods/pod1";
+        for file in ["etc/shadow", "proc/1/environ", "proc/stat"] {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "text").unwrap();
+        }
+        std::fs::create_dir_all(folder.path().join(group)).unwrap();
+        for name in ["cpu.max", "cgroup.kill"] {
+            std::fs::write(folder.path().join(group).join(name), "text").unwrap();
+        }
+        let files = Files::at(folder.path());
+        assert_eq!(files.read("proc/stat").as_deref(), Some("text"));
+        for file in ["etc/shadow", "proc/1/environ", "proc/../etc/shadow"] {
+            assert_eq!(files.read(file), None, "{file}");
+            assert!(files.open(file).is_none(), "{file}");
+        }
+        files.write(&format!("{group}/cpu.max"), "max").unwrap();
+        for file in [&format!("{group}/cgroup.kill"), "proc/stat"] {
+            let refused = files.write(file, "1").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::PermissionDenied, "{file}");
+            assert_eq!(std::fs::read_to_string(folder.path().join(file)).unwrap(), "text", "{file}");
+        }
+    }
 }

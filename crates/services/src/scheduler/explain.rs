@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Decisions that are remembered.
-const REMEMBERED: usize = 4096;
+pub const REMEMBERED: usize = 4096;
 
 /// What a decision came to. Field names are a promise.
 #[derive(Clone, Debug, Serialize)]
@@ -83,19 +83,36 @@ impl Decisions {
     /// What was decided about a pod, the newest first.
     pub fn of(&self, pod: &Key) -> Vec<Remembered> {
         let about = self.0.iter().rev().filter(|(key, _)| key == pod);
-        about
-            .map(|(_, kept)| {
-                let refused = Filter::ALL.iter().zip(kept.refused).filter(|(_, count)| *count > 0);
-                Remembered {
-                    at: kept.at,
-                    scheduler: kept.scheduler.to_string(),
-                    node: kept.node.as_deref().map(str::to_owned),
-                    message: kept.message.clone(),
-                    feasible_nodes: kept.feasible,
-                    refused_nodes: refused.map(|(rule, count)| (name(*rule), count)).collect(),
-                }
-            })
-            .collect()
+        about.map(|(_, kept)| kept.document()).collect()
+    }
+
+    /// So many of all of them, the newest first, each with its pod.
+    pub fn newest(&self, most: usize) -> Value {
+        let about = self.0.iter().rev().take(most);
+        let all = about.map(|(pod, kept)| Dumped { pod: pod.to_string(), decision: kept.document() });
+        serde_json::to_value(all.collect::<Vec<_>>()).unwrap_or_default()
+    }
+}
+
+/// A decision that stands for itself. Field names are a promise.
+#[derive(Serialize)]
+struct Dumped {
+    pod: String,
+    #[serde(flatten)]
+    decision: Remembered,
+}
+
+impl Kept {
+    fn document(&self) -> Remembered {
+        let refused = Filter::ALL.iter().zip(self.refused).filter(|(_, count)| *count > 0);
+        Remembered {
+            at: self.at,
+            scheduler: self.scheduler.to_string(),
+            node: self.node.as_deref().map(str::to_owned),
+            message: self.message.clone(),
+            feasible_nodes: self.feasible,
+            refused_nodes: refused.map(|(rule, count)| (name(*rule), count)).collect(),
+        }
     }
 }
 
@@ -226,10 +243,11 @@ impl About {
 
 /// What somebody wants to know.
 #[derive(Clone, Debug)]
-pub struct Subject {
-    pub pod: Key,
-    /// How many nodes to show.
-    pub most: usize,
+pub enum Subject {
+    /// Why a pod is where it is; with how many nodes.
+    Pod { pod: Key, most: usize },
+    /// So many of the newest decisions, as a list.
+    Decisions { most: usize },
 }
 
 /// Where a running scheduler is asked; nothing is answered if there is no such pod.

@@ -326,6 +326,11 @@ impl State {
         [self.informers.nodes.count(), self.informers.pods.count(), self.cluster.assumed()]
     }
 
+    /// So many of the newest decisions.
+    pub fn decisions(&self, most: usize) -> Value {
+        self.decisions.newest(most)
+    }
+
     /// What there is to say about a pod, with so many nodes; nothing if there is no such pod.
     pub fn explain(&mut self, key: &Key, most: usize, now: Now) -> Option<Value> {
         self.tell_budgets();

@@ -81,7 +81,9 @@ fn of_two_objects_that_contradict_each_other_both_count_and_neither_more_than_it
     let mut looks_on = rule("p", "cpu_total_usage", 6000, "drop");
     looks_on.strategy = Strategy::Preview;
     let alone = plan(&of(&[strict()]), &now);
-    for objects in [[object("looks", looks_on.clone()), strict()], [strict(), object("looks", looks_on.clone())]] {
+    for objects in
+        [[object("looks", looks_on.clone()), strict()], [strict(), object("looks", looks_on.clone())]]
+    {
         let both = plan(&of(&objects), &now);
         assert_eq!((victims(&both), writes(&both)), (victims(&alone), writes(&alone)));
     }
@@ -89,10 +91,15 @@ fn of_two_objects_that_contradict_each_other_both_count_and_neither_more_than_it
     assert_eq!((victims(&preview), writes(&preview)), (vec![], vec![]), "alone it touches nobody");
 
     // Whether nodes that both are for exist is not known: it is said where it would matter.
-    let only = LabelSelector { match_labels: [("pool".into(), "batch".into())].into(), ..LabelSelector::default() };
+    let only =
+        LabelSelector { match_labels: [("pool".into(), "batch".into())].into(), ..LabelSelector::default() };
     let elsewhere = NodeQos { selector: Some(only), ..strict() };
     let policy = of(&[gentle(), elsewhere]);
-    assert!(policy.warnings()[0].ends_with("throttles at 7000, on nodes both are for"), "{:?}", policy.warnings());
+    assert!(
+        policy.warnings()[0].ends_with("throttles at 7000, on nodes both are for"),
+        "{:?}",
+        policy.warnings()
+    );
     assert_eq!(victims(&plan(&policy, &now)), Vec::<&str>::new(), "the node is not in that pool");
 }
 

@@ -90,7 +90,7 @@ impl Election {
         seed: u64,
         clock: Clock,
     ) -> (Self, Leadership) {
-        let connection = Connection::counted(connection.client().clone(), connection.calls().clone());
+        let connection = connection.apart();
         let Checked { settings, lock } = checked;
         let elector = Elector::new(settings, lock.identity.clone(), seed);
         let (leadership, published) = Leadership::elected(&lock.lease.name, clock);

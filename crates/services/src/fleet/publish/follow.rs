@@ -55,7 +55,8 @@ pub(super) async fn run(
             };
             backoff = BACKOFF.0;
             state.unreachable(None);
-            let connection = Connection::counted(client, options.calls.clone());
+            let connection =
+                Connection::counted(client, options.calls.clone()).named("loadline-publish-member");
             if gather(connection, &mut state, &options, &reports, (&access, &used)).await.is_err() {
                 return;
             }
