@@ -76,8 +76,9 @@ impl Rebalancing {
     fn new(placing: Placing, options: run::Options) -> Self {
         let run::Options { target, budget, look_ahead } = options;
         let usual = rebalance::Settings::default();
+        let line = Ratio::from_f64(target).map(|target| usual.line(Metered::Cpu, target));
         let settings = rebalance::Settings {
-            targets: Both { cpu: Ratio::from_f64(target), memory: None },
+            targets: Both { cpu: line, memory: None },
             // Whoever looks at load when placing is told what the plan expects.
             landing: match placing {
                 Placing::Requests => rebalance::Landing::Scheduled,

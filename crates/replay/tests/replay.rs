@@ -224,6 +224,19 @@ fn more_budget_never_makes_overload_worse_by_more_than_noise() {
 }
 
 #[test]
+fn looking_ahead_waits_for_load_that_is_known_to_pass() {
+    let plan = Plan { pods: 300, days: 3, ..Plan::default() };
+    let world = draw(&series("bitbrains"), &plan);
+    let world = World { nodes: vec![16_000; world.nodes_for(0.3, 16_000)], ..world };
+    let moves = |look_ahead| {
+        let options = Options { look_ahead, ..Options::default() };
+        run(&world, "line+rebalance".parse().unwrap(), options, |_| {}).figures.moves
+    };
+    let (without, with) = (moves(false), moves(true));
+    assert!(0 < with && with < without, "{with} {without}");
+}
+
+#[test]
 fn protection_slows_down_some_of_those_acting_on_all_would_and_changes_nothing_else() {
     let world = world("bitbrains", 3, 5);
     let (without, with) =

@@ -15,6 +15,7 @@ use loadline_api::rebalance::{MOVED, moved, settings};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
+use loadline_core::load::ratio::Ratio;
 use loadline_core::rebalance::{Closing, SWITCH, Settings};
 use loadline_services::Ctx;
 use loadline_services::cluster::{Access, lease};
@@ -85,6 +86,7 @@ impl World {
         let settings = Settings {
             over_for: SignedDuration::from_secs(2),
             warm_up: SignedDuration::ZERO,
+            slack: Ratio::ZERO,
             closing,
             ..Settings::default()
         };
@@ -505,7 +507,7 @@ async fn the_kill_switch_in_the_file_of_settings_works_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("settings.json");
     let write = |enabled: bool| {
-        let spec = json!({"enabled": enabled, "overFor": "2s", "warmUp": "0s"});
+        let spec = json!({"enabled": enabled, "slack": 0, "overFor": "2s", "warmUp": "0s"});
         let text = json!({"apiVersion": "loadline.dev/v1alpha1", "kind": "RebalanceSettings", "spec": spec});
         // In one go, so that nobody reads half of it.
         let aside = folder.path().join("next");
@@ -546,6 +548,7 @@ async fn of_two_one_leads_and_moves_and_the_other_takes_over_where_it_ends() {
         let settings = Settings {
             over_for: SignedDuration::from_secs(2),
             warm_up: SignedDuration::ZERO,
+            slack: Ratio::ZERO,
             ..Settings::default()
         };
         world.start_by(Mode::Act, Source::Fixed(Box::new(settings)), |options| options.lease = Some(checked))

@@ -12,6 +12,7 @@ use loadline_core::rebalance::{Closing, Landing, Level, Settings};
 const SPEC: &[&str] = &[
     "enabled",
     "targets",
+    "slack",
     "margin",
     "overFor",
     "highFor",
@@ -68,6 +69,7 @@ fn read(spec: &Fields<'_>) -> Settings {
     Settings {
         enabled: spec.flag("enabled").unwrap_or(usual.enabled),
         targets: targets(spec),
+        slack: spec.ratio("slack").unwrap_or(usual.slack),
         margin: spec.ratio("margin").unwrap_or(usual.margin),
         over_for: time("overFor", usual.over_for),
         high_for: time("highFor", usual.high_for),
