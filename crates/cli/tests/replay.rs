@@ -1,5 +1,7 @@
 //! `loadline replay` beside its table: the page for people who were not there, and what is told of doubtful input.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
