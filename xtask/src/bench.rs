@@ -86,6 +86,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline", "--bench", "load"],
     },
     Bench {
+        name: "replay",
+        about: "seconds to replay a week of 1 000 nodes and 20 000 pods, for one policy after another",
+        cargo: &["run", "--release", "--package", "loadline-replay", "--example", "week"],
+    },
+    Bench {
         name: "input",
         about: "seconds from text to a decision, by our YAML reader and by the complete parser",
         cargo: &["bench", "--package", "loadline-manifests", "--bench", "input"],

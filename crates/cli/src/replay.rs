@@ -51,7 +51,7 @@ pub fn run(args: &Replay) -> Result<()> {
             (None, None) => compare::Nodes::Density(args.density),
         },
         node_milli: milli(args.node_cores),
-        options: Options { target: args.target },
+        options: Options { target: args.target, budget: args.budget, ..Options::default() },
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let bar = progress::Bar::new(comparison.runs());
@@ -93,7 +93,7 @@ fn read(args: &Replay) -> Result<Input> {
     if args.files.is_empty() {
         return Ok(Input::drawn(args.data.name.to_owned(), args.data.series()));
     }
-    let (mut series, mut problems) = (Vec::new(), Vec::new());
+    let (mut series, mut problems, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.files {
         let shown = path.display().to_string();
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -104,14 +104,17 @@ fn read(args: &Replay) -> Result<Input> {
             None => Unit::guess(&file, args.machine_cores),
         };
         match bytes(path).map(|bytes| trace::read(&shown, &bytes, unit)) {
-            Ok(Ok(more)) => series.extend(more),
+            Ok(Ok(more)) => {
+                notes.extend(trace::doubt(&more, unit).map(|doubt| format!("{shown}: {doubt}")));
+                series.extend(more);
+            }
             Ok(Err(found)) => problems.extend(found.iter().map(ToString::to_string)),
             Err(error) => problems.push(format!("{shown}: {error}")),
         }
     }
     told(&problems)?;
     let names: Vec<_> = args.files.iter().map(|path| path.display().to_string()).collect();
-    Ok(Input::drawn(names.join(", "), series))
+    Ok(Input { notes, ..Input::drawn(names.join(", "), series) })
 }
 
 /// Tells all problems, if there are any.

@@ -22,7 +22,7 @@ const MOVED: &str = "loadline.dev/rebalanced";
 
 const SETTINGS: &str = "apiVersion: loadline.dev/v1alpha1
 kind: RebalanceSettings
-spec: {overFor: 3s, warmUp: 0s}
+spec: {slack: 0, overFor: 3s, warmUp: 0s}
 ";
 
 /// What pods use, in thousandths of a core, by app.
@@ -315,7 +315,7 @@ fn explained(plane: &ControlPlane, moved: &str, because: &str, scheduler: &str) 
 
 const TAINTING: &str = "apiVersion: loadline.dev/v1alpha1
 kind: RebalanceSettings
-spec: {overFor: 3s, warmUp: 0s, dwell: 10m, closing: Taint}
+spec: {slack: 0, overFor: 3s, warmUp: 0s, dwell: 10m, closing: Taint}
 ";
 const TAINT: &str = "loadline.dev/cooling";
 

@@ -6,9 +6,10 @@
 //! line with the most the pod was measured or learned to use.
 //!
 //! ```text
-//! gap                  = expected − allocatable × target              at the node it leaves, > 0
+//! line                 = the target of the settings, else that of the load rules + slack (CPU only)
+//! gap                  = expected − allocatable × line                at the node it leaves, > 0
 //! gap after            = gap − what the pod uses now
-//! at the node it goes  : expected + the most the pod uses  ≤  allocatable × (target − margin)
+//! at the node it goes  : expected + the most the pod uses  ≤  allocatable × (line − margin)
 //! ```
 //!
 //! Where a pod goes is not ours to say: its scheduler decides. So the same engine is asked ([`crate::cycle`]), on a copy of the

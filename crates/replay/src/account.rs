@@ -3,6 +3,7 @@
 use crate::forecast::{Forecast, Now};
 use crate::moves::Move;
 use crate::policy::{Moving, Placing, Policy};
+use crate::run;
 use crate::world::World;
 use crate::{HOUR, STEP_MINUTES};
 use jiff::{SignedDuration, Timestamp};
@@ -24,7 +25,7 @@ use loadline_core::requests::NonZero;
 use loadline_core::select::Selector;
 use loadline_core::select::label::Requirement;
 use loadline_core::view::siblings::Maker;
-use loadline_core::view::{NodeFacts, NodeId, Owner, Phase, PodFacts, Wants};
+use loadline_core::view::{NodeFacts, NodeId, Owner, Phase, PodFacts, PodView, Wants};
 use std::sync::Arc;
 
 /// Monday, midnight.
@@ -43,6 +44,18 @@ pub fn time(step: usize) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }
 
+/// The place in the world of a pod of that name.
+fn place(uid: &str) -> Option<usize> {
+    uid.strip_prefix('p')?.parse().ok()
+}
+
+/// The most a pod's workload was seen to use in the hour of the day that comes next; `None` before that hour was seen.
+fn soon(now: &Now<'_>, pod: &PodView) -> Option<Load> {
+    let workload = now.world.pods.get(place(&pod.uid)?)?.workload;
+    let peak = now.usage.workloads[workload].seen_peak((now.step + HOUR) / HOUR % 24)?;
+    Some(Load::new((peak * 1e6).round() as i64, 0))
+}
+
 /// What only policies that learn have.
 #[derive(Debug)]
 struct Learning {
@@ -56,20 +69,25 @@ struct Rebalancing {
     settings: rebalance::Settings,
     recent: Recent,
     moves: Moves,
+    look_ahead: bool,
 }
 
 impl Rebalancing {
-    fn new(placing: Placing, target: f64) -> Self {
+    fn new(placing: Placing, options: run::Options) -> Self {
+        let run::Options { target, budget, look_ahead } = options;
+        let usual = rebalance::Settings::default();
+        let line = Ratio::from_f64(target).map(|target| usual.line(Metered::Cpu, target));
         let settings = rebalance::Settings {
-            targets: Both { cpu: Ratio::from_f64(target), memory: None },
+            targets: Both { cpu: line, memory: None },
             // Whoever looks at load when placing is told what the plan expects.
             landing: match placing {
                 Placing::Requests => rebalance::Landing::Scheduled,
                 _ => rebalance::Landing::Planned,
             },
-            ..rebalance::Settings::default()
+            per_hour: budget.unwrap_or(usual.per_hour),
+            ..usual
         };
-        Self { recent: Recent::new(&settings), moves: Moves::default(), settings }
+        Self { recent: Recent::new(&settings), moves: Moves::default(), settings, look_ahead }
     }
 }
 
@@ -99,11 +117,11 @@ fn limits() -> policy::Policy {
 }
 
 impl Account {
-    pub fn new(world: &World, policy: Policy, target: f64) -> Self {
-        let Policy { placing, moving } = policy;
-        let targets = Both { cpu: Ratio::from_f64(target), memory: None };
+    pub fn new(world: &World, policy: Policy, options: run::Options) -> Self {
+        let Policy { placing, moving, .. } = policy;
+        let targets = Both { cpu: Ratio::from_f64(options.target), memory: None };
         let rules = Rules::new(limits(), Settings { targets, ..Settings::default() });
-        let rebalancing = (moving == Moving::Rebalance).then(|| Rebalancing::new(placing, target));
+        let rebalancing = (moving == Moving::Rebalance).then(|| Rebalancing::new(placing, options));
         // Those with a forecast place by it; where a moved pod may go is for load rules to say.
         let by_load = matches!(placing, Placing::Crane | Placing::Line | Placing::Learned)
             || (rebalancing.is_some() && placing != Placing::Requests);
@@ -226,15 +244,19 @@ impl Account {
     }
 
     /// Who is to be moved where now, by the plan of production.
-    pub fn rebalance(&mut self, step: usize) -> Vec<Move> {
-        let Some(Rebalancing { settings, recent, moves }) = &mut self.rebalancing else { return Vec::new() };
-        let at = time(step);
+    pub fn rebalance(&mut self, now: &Now<'_>) -> Vec<Move> {
+        let Some(Rebalancing { settings, recent, moves, look_ahead }) = &mut self.rebalancing else {
+            return Vec::new();
+        };
+        let at = time(now.step);
         moves.expire(at, settings.dwell);
-        let input = rebalance::Input { settings, recent, moves, off: &Off::default(), soon: None };
+        let soon = |pod: &PodView| soon(now, pod);
+        let soon: Option<rebalance::Soon<'_>> = if *look_ahead { Some(&soon) } else { None };
+        let input = rebalance::Input { settings, recent, moves, off: &Off::default(), soon };
         let plan = rebalance::plan(&mut self.cluster, &input);
         let mut out = Vec::with_capacity(plan.moves.len());
         for planned in plan.moves {
-            let pod = planned.uid.strip_prefix('p').and_then(|number| number.parse().ok());
+            let pod = place(&planned.uid);
             let to = self.names.iter().position(|name| **name == *planned.to);
             if let (Some(pod), Some(to)) = (pod, to) {
                 moves.note(planned.moved(at));
@@ -291,12 +313,7 @@ impl Account {
     }
 
     /// The best node by a board; where it closes all of them, the best of all.
-    fn by_board(
-        &mut self,
-        board: &Board,
-        weights: Weights,
-        view: &Arc<loadline_core::view::PodView>,
-    ) -> Option<NodeId> {
+    fn by_board(&mut self, board: &Board, weights: Weights, view: &Arc<PodView>) -> Option<NodeId> {
         let cluster = self.cluster.snapshot();
         let open = Input { cluster, board: Some(board), exempt: false, weights, changes: None };
         let first = cycle::decide(&open, view, &mut Memo::default()).node;

@@ -1,7 +1,7 @@
 //! How do policies compare, over several seeds? All runs, as many at a time as there are cores.
 
 use crate::fewest::{Enough, fewest};
-use crate::figures::Figures;
+use crate::figures::{Figures, Protection};
 use crate::policy::Policy;
 use crate::run::{Options, run};
 use crate::trace::Series;
@@ -135,5 +135,10 @@ pub fn mean<'f>(all: impl ExactSizeIterator<Item = Option<&'f Figures>>) -> Opti
         moves_per_pod_day: float(|f| f.moves_per_pod_day),
         pods_disturbed: whole(|f| f.pods_disturbed),
         pods: whole(|f| f.pods),
+        protection: all.iter().all(|f| f.protection.is_some()).then(|| Protection {
+            pods_slowed: whole(|f| f.protection.map_or(0, |p| p.pods_slowed)),
+            pods_slowed_by_all: whole(|f| f.protection.map_or(0, |p| p.pods_slowed_by_all)),
+            over_full: float(|f| f.protection.map_or(0.0, |p| p.over_full)),
+        }),
     })
 }

@@ -1,6 +1,7 @@
 //! How good was that? The figures of one run, over all nodes and the steps that count.
 
 use crate::books::Books;
+use crate::protect::Slowed;
 use crate::world::World;
 use crate::{DAY, HOUR};
 use serde::Serialize;
@@ -17,7 +18,7 @@ pub struct Figures {
     pub over_target: f64,
     /// The share of nodes' time in which more was wanted than there is.
     pub over_full: f64,
-    /// What was wanted above what there is, of all that was wanted.
+    /// What was wanted and not given, of all that was wanted: what is above what there is, and what agents withheld.
     pub not_served: f64,
     /// So much of a node is wanted, or less, in 99 % of nodes' time.
     pub p99_use: f64,
@@ -31,9 +32,25 @@ pub struct Figures {
     pub moves: usize,
     /// The same per pod that was there and day.
     pub moves_per_pod_day: f64,
-    /// Pods that were moved, or were on a node of which more was wanted than there is.
+    /// Pods that were moved, or were on a node of which more was wanted than there is; with protection, of which more was wanted
+    /// even so, or that were slowed down.
     pub pods_disturbed: usize,
     pub pods: usize,
+    /// With protection: what agents did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
+}
+
+/// What agents did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Protection {
+    /// Pods that were slowed down.
+    pub pods_slowed: usize,
+    /// Pods that acting on all would have slowed down.
+    pub pods_slowed_by_all: usize,
+    /// The share of nodes' time in which more was wanted than there is, even so.
+    pub over_full: f64,
 }
 
 /// What is counted besides what the books know.
@@ -65,7 +82,13 @@ pub fn percentile(values: &mut [i64], share: f64) -> Option<i64> {
     Some(*value)
 }
 
-pub(crate) fn of(world: &World, books: &Books, counts: &Counts, target: f64) -> Figures {
+pub(crate) fn of(
+    world: &World,
+    books: &Books,
+    counts: &Counts,
+    slowed: Option<&Slowed>,
+    target: f64,
+) -> Figures {
     let (mut over_target, mut over_full, mut not_served, mut wanted, mut there) =
         (0_usize, 0_usize, 0_i64, 0_i64, 0_i64);
     // In millionths of the node, so that nodes of different sizes compare.
@@ -86,6 +109,11 @@ pub(crate) fn of(world: &World, books: &Books, counts: &Counts, target: f64) -> 
     let peak = shares.iter().copied().max().unwrap_or(0);
     let p99 = percentile(&mut shares, 0.99).unwrap_or(0);
     let moves: usize = counts.moved.iter().sum();
+    // What is above what there is, is withheld as well.
+    let not_served = slowed.map_or(not_served, |slowed| slowed.withheld);
+    let crowded = slowed.map_or(&counts.crowded, |slowed| &slowed.crowded);
+    let is_slowed = |pod: usize| slowed.is_some_and(|slowed| slowed.exactly[pod]);
+    let count = |pods: &[bool]| pods.iter().filter(|pod| **pod).count();
     let lives: usize = world.pods.iter().map(|pod| pod.leaves - pod.arrives).sum();
     Figures {
         nodes: world.nodes.len(),
@@ -100,8 +128,13 @@ pub(crate) fn of(world: &World, books: &Books, counts: &Counts, target: f64) -> 
         moves,
         moves_per_pod_day: moves as f64 * DAY as f64 / lives.max(1) as f64,
         pods_disturbed: (0..world.pods.len())
-            .filter(|pod| counts.moved[*pod] > 0 || counts.crowded[*pod])
+            .filter(|pod| counts.moved[*pod] > 0 || crowded[*pod] || is_slowed(*pod))
             .count(),
         pods: world.pods.len(),
+        protection: slowed.map(|slowed| Protection {
+            pods_slowed: count(&slowed.exactly),
+            pods_slowed_by_all: count(&slowed.by_all),
+            over_full: slowed.over_full as f64 / all,
+        }),
     }
 }

@@ -10,6 +10,7 @@
 //! | [`world`] | who arrives when, asks for what, and uses what? |
 //! | [`recorded`] | what if that is known of a real cluster? |
 //! | [`policy`] | by which rules are they placed? |
+//! | [`protect`] | what would the agents of nodes do? |
 //! | [`mod@run`] | what happened then? |
 //! | [`figures`] | how good was that? |
 //! | [`fewest`] | with how few nodes would it have been good enough? |
@@ -31,6 +32,7 @@ pub mod fewest;
 pub mod figures;
 pub mod moves;
 pub mod policy;
+pub mod protect;
 pub mod recorded;
 pub mod run;
 pub mod trace;

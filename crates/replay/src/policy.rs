@@ -137,17 +137,31 @@ impl Moving {
     }
 }
 
-/// How pods are placed, and whether they are moved afterwards.
+/// How pods are placed, whether they are moved afterwards, and whether agents protect their nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Policy {
     pub placing: Placing,
     pub moving: Moving,
+    /// See [`crate::protect`].
+    pub protection: bool,
+}
+
+/// What stands behind the name of a policy with agents.
+const PROTECTION: &str = "+protection";
+
+impl Policy {
+    /// Who is placed so stays where it is.
+    #[must_use]
+    pub fn placing(placing: Placing) -> Self {
+        Self { placing, moving: Moving::Never, protection: false }
+    }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.placing.name())?;
-        f.write_str(self.moving.suffix())
+        f.write_str(self.moving.suffix())?;
+        f.write_str(if self.protection { PROTECTION } else { "" })
     }
 }
 
@@ -155,6 +169,7 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, protection) = text.strip_suffix(PROTECTION).map_or((text, false), |rest| (rest, true));
         // The last that fits: every name ends with nothing.
         let ending = Moving::ALL
             .into_iter()
@@ -162,9 +177,9 @@ impl FromStr for Policy {
             .find_map(|moving| Some((text.strip_suffix(moving.suffix())?, moving)));
         let (name, moving) = ending.unwrap_or((text, Moving::Never));
         let found = Placing::ALL.into_iter().find(|placing| placing.name() == name);
-        found.map(|placing| Self { placing, moving }).ok_or_else(|| {
+        found.map(|placing| Self { placing, moving, protection }).ok_or_else(|| {
             let all: Vec<_> = Placing::ALL.iter().map(|placing| placing.name()).collect();
-            format!("no policy {name:?}; there are {}, each also with +moves or +rebalance", all.join(", "))
+            format!("no policy {name:?}; there are {}, each also with +moves or +rebalance, and +protection behind that", all.join(", "))
         })
     }
 }

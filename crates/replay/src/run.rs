@@ -1,8 +1,8 @@
 //! What happened then? One world, one policy, step by step.
 //!
 //! A step of five minutes: nodes and pods are measured over the step before; those whose time is over leave; pods are moved,
-//! if the policy does that; those that wait and those that arrive are placed, one after the other. What is used in the step
-//! follows from where everybody is then.
+//! if the policy does that; those that wait and those that arrive are placed, one after the other. What is wanted in the step
+//! follows from where everybody is then; with protection, agents slow pods down where it is too much.
 
 use crate::account::Account;
 use crate::books::Books;
@@ -10,6 +10,7 @@ use crate::figures::{self, Counts, Figures};
 use crate::forecast::Now;
 use crate::moves;
 use crate::policy::{Moving, Policy};
+use crate::protect::Agents;
 use crate::usage::Usage;
 use crate::world::World;
 use std::collections::VecDeque;
@@ -19,11 +20,15 @@ use std::collections::VecDeque;
 pub struct Options {
     /// How full nodes are meant to be at most, from 0 to 1.
     pub target: f64,
+    /// How many pods `+rebalance` moves within an hour at most; without, as many as by default.
+    pub budget: Option<u32>,
+    /// Does `+rebalance` look at what pods were seen to use an hour later in the day?
+    pub look_ahead: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { target: 0.65 }
+        Self { target: 0.65, budget: None, look_ahead: false }
     }
 }
 
@@ -68,6 +73,7 @@ struct State<'w> {
     usage: Usage,
     counts: Counts,
     forecast: Option<Box<dyn crate::forecast::Forecast>>,
+    agents: Option<Agents>,
     /// Who leaves at which step.
     leaving: Vec<Vec<usize>>,
     waiting: VecDeque<usize>,
@@ -87,11 +93,12 @@ impl<'w> State<'w> {
             world,
             policy,
             options,
-            account: Account::new(world, policy, options.target),
+            account: Account::new(world, policy, options),
             books: Books::new(world),
             usage: Usage::new(world),
             counts: Counts::new(world),
             forecast: policy.placing.forecast(options.target),
+            agents: policy.protection.then(|| Agents::new(world)),
             leaving,
             waiting: VecDeque::new(),
             arriving: 0,
@@ -112,12 +119,16 @@ impl<'w> State<'w> {
             Moving::Never => {}
             Moving::Plain => self.move_plainly(step),
             Moving::Rebalance => {
-                for found in self.account.rebalance(step) {
+                let now = Now { world, books: &self.books, usage: &self.usage, step };
+                for found in self.account.rebalance(&now) {
                     self.carry_out(found, step);
                 }
             }
         }
         self.place(step);
+        if let Some(agents) = &mut self.agents {
+            agents.step(world, &self.books, step);
+        }
         self.count(step);
     }
 
@@ -126,6 +137,9 @@ impl<'w> State<'w> {
             self.visits.push(Visit { pod, node, from: self.since[pod], to: step });
             self.books.take(self.world, pod, step);
             self.account.take(self.world, pod);
+            if let Some(agents) = &mut self.agents {
+                agents.left(pod);
+            }
         }
         self.waiting.retain(|other| *other != pod);
     }
@@ -207,7 +221,13 @@ impl<'w> State<'w> {
         });
         Outcome {
             course: course.collect(),
-            figures: figures::of(self.world, &self.books, &self.counts, self.options.target),
+            figures: figures::of(
+                self.world,
+                &self.books,
+                &self.counts,
+                self.agents.as_ref().map(|agents| &agents.slowed),
+                self.options.target,
+            ),
             visits: self.visits,
         }
     }

@@ -4,12 +4,16 @@
 //! - **samples**: the header `time,name,cpu`, then one sample a line, the time in seconds or as RFC 3339.
 //!
 //! Numbers are [thousandths of a core, cores, or percent](Unit) of what a machine was given. What is wrong with a file is told
-//! all at once, and where.
+//! all at once, and where; what only [looks wrong](doubt) is told beside the answer.
 
 pub mod built_in;
 
+mod doubt;
+mod foreign;
 mod rows;
 mod samples;
+
+pub use doubt::doubt;
 
 use flate2::read::MultiGzDecoder;
 use std::fmt;
@@ -140,7 +144,12 @@ pub fn read(file: &str, bytes: &[u8], unit: Unit) -> Result<Vec<Series>, Vec<Pro
             return problems.or(Vec::new());
         }
     };
-    let is_samples = text.lines().next().is_some_and(|first| samples::is_header(first.trim()));
+    let first = text.lines().next().unwrap_or_default().trim();
+    if let Some(what) = foreign::told(first) {
+        problems.add(1, what);
+        return problems.or(Vec::new());
+    }
+    let is_samples = samples::is_header(first);
     let series = if is_samples {
         samples::read(&text, unit, &mut problems)
     } else {

@@ -97,6 +97,11 @@ impl Known {
         None
     }
 
+    /// The peak of an hour that was seen.
+    pub fn seen_peak(&self, hour: usize) -> Option<f64> {
+        (self.seen[hour] != usize::MAX).then(|| self.peaks[hour])
+    }
+
     /// The peak of an hour; of hours nobody has seen, the largest of all.
     pub fn peak(&self, hour: usize) -> Option<f64> {
         let known = |hour: &usize| self.seen[*hour] != usize::MAX;

@@ -3,9 +3,11 @@
 
 #![expect(clippy::cast_precision_loss, reason = "amounts of small worlds")]
 
+use loadline_core::rebalance::Settings;
+use loadline_replay::STEP_MINUTES;
 use loadline_replay::figures::Figures;
 use loadline_replay::policy::{Moving, Placing, Policy};
-use loadline_replay::run::{Options, Outcome, run};
+use loadline_replay::run::{Options, Outcome, Visit, run};
 use loadline_replay::trace::Series;
 use loadline_replay::trace::built_in::Data;
 use loadline_replay::world::{Plan, World, draw};
@@ -28,13 +30,11 @@ fn replay(world: &World, policy: Policy) -> Outcome {
 
 /// Every way to place, and every way to move after some of them.
 fn every_policy() -> impl Iterator<Item = Policy> {
-    let placed = Placing::ALL.into_iter().map(|placing| Policy { placing, moving: Moving::Never });
+    let placed = Placing::ALL.into_iter().map(Policy::placing);
     let moved = [Placing::Requests, Placing::Line, Placing::Learned, Placing::Day];
-    placed.chain(
-        moved
-            .into_iter()
-            .flat_map(|placing| [Moving::Plain, Moving::Rebalance].map(|moving| Policy { placing, moving })),
-    )
+    placed.chain(moved.into_iter().flat_map(|placing| {
+        [Moving::Plain, Moving::Rebalance].map(|moving| Policy { moving, ..Policy::placing(placing) })
+    }))
 }
 
 /// Cell by cell, from the visits alone.
@@ -93,6 +93,7 @@ fn slowly(world: &World, outcome: &Outcome) -> Figures {
         moves_per_pod_day: moves as f64 / (life as f64 / 288.0),
         pods_disturbed: disturbed.len(),
         pods: world.pods.len(),
+        protection: None,
     }
 }
 
@@ -165,6 +166,104 @@ fn use_that_never_changes_moves_nobody() {
             replay(&world, format!("{name}+rebalance").parse().unwrap()).figures;
         assert_eq!((over_target, moves), (0.0, 0), "{name}");
     }
+}
+
+/// Within the dwell time nobody goes back, and nobody else goes the other way.
+#[test]
+fn two_nodes_never_swap_pods_over_a_whole_replay() {
+    let dwell = usize::try_from(Settings::default().dwell.as_mins()).unwrap() / STEP_MINUTES;
+    let mut moves = 0;
+    for (data, seed) in [("bitbrains", 1), ("bitbrains", 4), ("google", 2)] {
+        let world = world(data, seed, 5);
+        for name in ["requests+rebalance", "crane+rebalance", "line+rebalance", "day-growth+rebalance"] {
+            let outcome = replay(&world, name.parse().unwrap());
+            // A visit that begins when another one of the same pod ends is a move: when, from where, to where.
+            let mut made: Vec<(usize, usize, usize)> = Vec::new();
+            for visit in &outcome.visits {
+                let next = |other: &&Visit| other.pod == visit.pod && other.from == visit.to;
+                made.extend(outcome.visits.iter().find(next).map(|next| (visit.to, visit.node, next.node)));
+            }
+            assert_eq!(made.len(), outcome.figures.moves, "{data} {seed} {name}");
+            moves += made.len();
+            for (at, from, to) in &made {
+                let back = |other: &&(usize, usize, usize)| {
+                    (other.1, other.2) == (*to, *from) && (*at..*at + dwell).contains(&other.0)
+                };
+                let back = made.iter().find(back);
+                assert_eq!(back, None, "{data} {seed} {name}: {from} to {to} at {at}, and back");
+            }
+        }
+    }
+    assert!(moves > 50, "{moves}: there is something to swap");
+}
+
+#[test]
+fn more_budget_never_makes_overload_worse_by_more_than_noise() {
+    let worlds: Vec<World> = (1..=3)
+        .map(|seed| {
+            let plan = Plan { pods: 300, days: 3, seed, ..Plan::default() };
+            let world = draw(&series("bitbrains"), &plan);
+            World { nodes: vec![16_000; world.nodes_for(0.25, 16_000)], ..world }
+        })
+        .collect();
+    let with = |budget: u32| {
+        let options = Options { budget: Some(budget), ..Options::default() };
+        let policy = "line+rebalance".parse().unwrap();
+        let all = worlds.iter().map(|world| run(world, policy, options, |_| {}).figures);
+        all.fold((0.0, 0), |(over, moves), f| (over + f.over_full / worlds.len() as f64, moves + f.moves))
+    };
+    let found: Vec<(f64, usize)> = [0, 1, 4, 16, 64].map(with).into();
+    assert_eq!(found[0].1, 0, "no budget, no moves");
+    assert!(found.is_sorted_by_key(|(_, moves)| *moves), "{found:?}: a larger budget is made use of");
+    for (at, (over, _)) in found.iter().enumerate() {
+        let best = found[..at].iter().map(|(over, _)| *over).fold(f64::MAX, f64::min);
+        // A tenth, and a quarter of a percent of nodes' time: moving one pod more or less changes everything after.
+        assert!(*over <= best * 1.1 + 0.0025, "{found:?}");
+    }
+    assert!(found[4].0 < found[0].0 / 2.0, "{found:?}: and it is worth it");
+}
+
+#[test]
+fn looking_ahead_waits_for_load_that_is_known_to_pass() {
+    let plan = Plan { pods: 300, days: 3, ..Plan::default() };
+    let world = draw(&series("bitbrains"), &plan);
+    let world = World { nodes: vec![16_000; world.nodes_for(0.3, 16_000)], ..world };
+    let moves = |look_ahead| {
+        let options = Options { look_ahead, ..Options::default() };
+        run(&world, "line+rebalance".parse().unwrap(), options, |_| {}).figures.moves
+    };
+    let (without, with) = (moves(false), moves(true));
+    assert!(0 < with && with < without, "{with} {without}");
+}
+
+#[test]
+fn protection_slows_down_some_of_those_acting_on_all_would_and_changes_nothing_else() {
+    let world = world("bitbrains", 3, 5);
+    let (without, with) =
+        (replay(&world, "line".parse().unwrap()), replay(&world, "line+protection".parse().unwrap()));
+    assert_eq!(with.visits, without.visits, "nobody is placed otherwise for it");
+    let (alone, figures) = (without.figures, with.figures);
+    let protection = figures.protection.unwrap();
+    assert!(alone.over_full > 0.0 && protection.over_full < alone.over_full, "{protection:?}");
+    assert!(
+        0 < protection.pods_slowed && protection.pods_slowed < protection.pods_slowed_by_all,
+        "{protection:?}"
+    );
+    assert!(
+        figures.pods_disturbed < alone.pods_disturbed,
+        "{} {}",
+        figures.pods_disturbed,
+        alone.pods_disturbed
+    );
+    assert!(figures.not_served >= alone.not_served, "agents withhold more than is missing");
+    assert_eq!(
+        (figures.over_full, figures.p99_use),
+        (alone.over_full, alone.p99_use),
+        "what is wanted is wanted"
+    );
+    let policy: Policy = "crane+rebalance+protection".parse().unwrap();
+    assert_eq!((policy.moving, policy.protection), (Moving::Rebalance, true));
+    assert_eq!(policy.to_string(), "crane+rebalance+protection");
 }
 
 #[test]

@@ -9,16 +9,19 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use loadline_api::json::{Skip, Tree};
 use loadline_api::node::COOLING;
-use loadline_api::rebalance::{MOVED, moved};
+use loadline_api::rebalance::{MOVED, moved, settings};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
+use loadline_core::load::ratio::Ratio;
 use loadline_core::rebalance::{Closing, SWITCH, Settings};
 use loadline_services::Ctx;
-use loadline_services::cluster::Access;
-use loadline_services::rebalance::{self, KEY, Last, Metrics, Mode, Options};
+use loadline_services::cluster::{Access, lease};
+use loadline_services::rebalance::{self, Because, KEY, Last, Metrics, Mode, Options};
 use loadline_services::reload::Source;
+use loadline_services::serve::probes::Status;
 use loadline_services::sources::metrics_api;
 use serde_json::{Value, from_value, json};
 use std::collections::BTreeMap;
@@ -80,24 +83,46 @@ impl World {
 
     /// Marks or taints nodes that gave up pods, for so long.
     fn start_with(&self, mode: Mode, closing: Closing, cooling: Duration) -> Running {
-        let rough = Client::new(self.faults.layer(self.server.clone()), "default");
         let settings = Settings {
             over_for: SignedDuration::from_secs(2),
             warm_up: SignedDuration::ZERO,
+            slack: Ratio::ZERO,
             closing,
             ..Settings::default()
         };
-        let options = Options {
-            settings: Source::Fixed(Box::new(settings)),
+        self.start_by(mode, Source::Fixed(Box::new(settings)), |options| options.cooling = cooling)
+    }
+
+    /// By these settings, and with options as they are changed.
+    fn start_by(&self, mode: Mode, settings: Source<Settings>, change: impl FnOnce(&mut Options)) -> Running {
+        let rough = Client::new(self.faults.layer(self.server.clone()), "default");
+        let mut options = Options {
+            settings,
             mode,
-            cooling,
             measure: metrics_api::Options { every: OFTEN, ..metrics_api::Options::default() },
             ..Options::new(Access::Client(rough))
         };
+        change(&mut options);
         let (last, metrics, stop) = (options.last.clone(), options.metrics.clone(), CancellationToken::new());
+        let status = options.status.clone();
         let ctx = Ctx::new("test", stop.clone());
         let task = tokio::spawn(async move { rebalance::run(ctx, options).await.unwrap() });
-        Running { last, metrics, stop, task }
+        Running { last, metrics, status, stop, task }
+    }
+
+    /// One more pod of a workload that is there.
+    async fn more(&self, name: &str, node: &str, cpu: i64) {
+        let app = name.split('-').next().unwrap_or(name);
+        let sets: Api<ReplicaSet> = Api::default_namespaced(self.client.clone());
+        let set = sets.get(app).await.unwrap().metadata.uid.unwrap();
+        pod(&self.client, name, node, cpu, app, &set).await;
+    }
+
+    /// Who of these is not there any more.
+    async fn gone(&self, all: &[(&str, &str, i64)]) -> Vec<String> {
+        let left = self.pods().await;
+        let names = all.iter().map(|(name, ..)| (*name).to_owned());
+        names.filter(|name| !left.contains(name)).collect()
     }
 
     async fn pods(&self) -> Vec<String> {
@@ -147,6 +172,7 @@ impl World {
 struct Running {
     last: Last,
     metrics: Metrics,
+    status: Status,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -288,7 +314,7 @@ async fn a_node_over_its_line_gives_up_one_pod_and_is_left_alone_for_a_while() {
     };
     world.until("both are told", told).await;
     let relief = async || {
-        let of = loadline_services::rebalance::Because { resource: "cpu" };
+        let of = Because { resource: "cpu" };
         running.metrics.measured.get_or_create(&of).get()
     };
     world.until("what that took off was measured", || async { (relief().await - 1.6).abs() < 1e-6 }).await;
@@ -437,4 +463,119 @@ async fn taints_are_taken_off_at_the_end_and_after_a_crash_by_the_next_one() {
     world.until("the next one takes it off", || async { world.taints("n1").await == [THEIRS] }).await;
     third.end().await;
     assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"]);
+}
+
+/// 9.5 cores on n1, of which 6.5 may be used. What closes a gap of 3 alone does not fit on n2, so two have to go: 1.6 first, the
+/// largest, then 1.5, which closes the 1.4 that are left.
+const VERY_HOT: &[(&str, &str, i64)] =
+    &[("a-1", "n1", 1500), ("b-1", "n1", 1600), ("c-1", "n1", 6400), ("d-1", "n2", 2000)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_between_two_evictions_of_one_plan_the_next_one_does_what_is_left_and_no_more() {
+    let steps = [
+        ("before the second arrives", Action::DropRequest),
+        ("after the second, before it is answered", Action::DropAnswer),
+    ];
+    for (when, action) in steps {
+        let rule = Rule::new(action).verb("create").path(EVICTIONS).nth(2);
+        let world = World::new(&["n1", "n2"], VERY_HOT, Faults::seeded(1).with(rule)).await;
+        let first = world.start(Mode::Act);
+        world.until(when, || async { world.injected() == 1 }).await;
+        first.kill().await;
+        let gone = world.gone(VERY_HOT).await;
+        assert!(gone.contains(&"b-1".to_owned()), "{when}: the first of two had gone: {gone:?}");
+        world.faults.clear();
+        let second = world.start(Mode::Act);
+        let cooled = |plan: &Value| plan["nodes"].as_array().is_some_and(Vec::is_empty);
+        world.until("it is done in the end", || async { world.gone(VERY_HOT).await.len() == 2 }).await;
+        second.planned("the node has cooled", cooled).await;
+        second.plans(5).await;
+        assert_eq!(world.gone(VERY_HOT).await, ["a-1", "b-1"], "{when}: both, each once, and nobody else");
+        second.end().await;
+    }
+}
+
+/// Settings of a file, as the program reads them but for YAML.
+fn parse(text: &str) -> Result<Settings, String> {
+    let tree = Tree::parse(text.as_bytes(), Skip::NOTHING).map_err(|error| error.to_string())?;
+    settings(&tree).map_err(|problems| format!("{problems:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kill_switch_in_the_file_of_settings_works_while_it_runs() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    let write = |enabled: bool| {
+        let spec = json!({"enabled": enabled, "slack": 0, "overFor": "2s", "warmUp": "0s"});
+        let text = json!({"apiVersion": "loadline.dev/v1alpha1", "kind": "RebalanceSettings", "spec": spec});
+        // In one go, so that nobody reads half of it.
+        let aside = folder.path().join("next");
+        std::fs::write(&aside, text.to_string()).unwrap();
+        std::fs::rename(aside, &path).unwrap();
+    };
+    write(false);
+    let running = world.start_by(Mode::Act, Source::File(path.clone(), parse), |_| {});
+    let is_off = |plan: &Value| plan["pause"]["reason"] == "off";
+    running.planned("it is off from the beginning", is_off).await;
+    running.plans(5).await;
+    assert_eq!(world.pods().await.len(), HOT.len());
+
+    write(true);
+    world
+        .until("switched on, a pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) })
+        .await;
+
+    write(false);
+    running.planned("it is off again", is_off).await;
+    world.more("b-2", "n1", 2500).await;
+    // Longer than a node has to be over its line.
+    running.plans(20).await;
+    assert!(running.last.get().is_some_and(|plan| is_off(&plan)));
+    assert_eq!(world.pods().await, ["b-1", "b-2", "c-1", "d-1"], "8.9 of 10 cores, and nobody is moved");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_one_leads_and_moves_and_the_other_takes_over_where_it_ends() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let start = |name: &str| {
+        let mut lease = lease::Options::new("default", "loadline-rebalance");
+        lease.settings.lease_duration = Duration::from_secs(3);
+        lease.settings.renew_deadline = Duration::from_secs(2);
+        lease.settings.retry_period = Duration::from_millis(300);
+        let checked = lease.check(&lease.lock(name)).unwrap();
+        let settings = Settings {
+            over_for: SignedDuration::from_secs(2),
+            warm_up: SignedDuration::ZERO,
+            slack: Ratio::ZERO,
+            ..Settings::default()
+        };
+        world.start_by(Mode::Act, Source::Fixed(Box::new(settings)), |options| options.lease = Some(checked))
+    };
+    let said = |one: &Running| one.status.readiness().progress.lines().next().unwrap_or_default().to_owned();
+    let first = start("first");
+    world.until("the first leads", || async { said(&first) == "active" }).await;
+    let second = start("second");
+    world.until("the second stands by", || async { said(&second) == "standing by: another one leads" }).await;
+    world.until("a pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    let calm = |plan: &Value| plan["nodes"].as_array().is_some_and(Vec::is_empty);
+    first.planned("the node has cooled", calm).await;
+    second.planned("which both see", calm).await;
+    assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"], "one was enough, and one asked for it");
+    let moved = |one: &Running| one.metrics.moves.get_or_create(&Because { resource: "cpu" }).get();
+    assert_eq!((moved(&first), moved(&second)), (1, 0), "who stands by moves nothing");
+
+    first.end().await;
+    world.until("the second takes over", || async { said(&second) == "active" }).await;
+    world.more("b-2", "n1", 1700).await;
+    world.until("it moves pods", || async { world.pods().await.len() == 3 }).await;
+    second.planned("the node has cooled again", calm).await;
+    second.plans(3).await;
+    assert_eq!(
+        world.pods().await,
+        ["b-1", "c-1", "d-1"],
+        "8.1 of 10 cores: 1.7 is nearest to the gap of 1.6"
+    );
+    second.end().await;
 }

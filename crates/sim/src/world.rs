@@ -200,6 +200,8 @@ impl Options {
 /// Time passes faster here, so a minute is long.
 fn moving() -> Settings {
     Settings {
+        // So small a world has no load to spare: every node over its line is to be seen to give up pods.
+        slack: loadline_core::load::ratio::Ratio::ZERO,
         over_for: SignedDuration::from_secs(10),
         high_for: SignedDuration::from_mins(5),
         dwell: SignedDuration::from_mins(5),

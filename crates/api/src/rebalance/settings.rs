@@ -12,6 +12,7 @@ use loadline_core::rebalance::{Closing, Landing, Level, Settings};
 const SPEC: &[&str] = &[
     "enabled",
     "targets",
+    "slack",
     "margin",
     "overFor",
     "highFor",
@@ -68,6 +69,7 @@ fn read(spec: &Fields<'_>) -> Settings {
     Settings {
         enabled: spec.flag("enabled").unwrap_or(usual.enabled),
         targets: targets(spec),
+        slack: spec.ratio("slack").unwrap_or(usual.slack),
         margin: spec.ratio("margin").unwrap_or(usual.margin),
         over_for: time("overFor", usual.over_for),
         high_for: time("highFor", usual.high_for),
@@ -103,11 +105,11 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_by_default() {
         assert_eq!(read_of(&json!({})), Ok(Settings::default()));
-        let given = json!({"enabled": false, "margin": 0.1, "overFor": "10m", "perHour": 5, "targets": {"cpu": 0.5},
+        let given = json!({"enabled": false, "slack": 0, "margin": 0.1, "overFor": "10m", "perHour": 5, "targets": {"cpu": 0.5},
             "exempt": {"namespaces": ["db"]}, "landing": "Planned"});
         let read = read_of(&given).unwrap();
         assert!(!read.enabled);
-        assert_eq!(read.margin, Ratio::from_f64(0.1).unwrap());
+        assert_eq!((read.slack, read.margin), (Ratio::ZERO, Ratio::from_f64(0.1).unwrap()));
         assert_eq!(read.over_for, SignedDuration::from_mins(10));
         assert_eq!((read.per_hour, read.per_node), (5, Settings::default().per_node));
         assert_eq!(read.exempt.namespaces, ["db"]);

@@ -4,7 +4,7 @@ use crate::out::Output;
 use crate::prometheus::{Credentials, matcher};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
-use loadline_replay::policy::{Moving, Placing, Policy};
+use loadline_replay::policy::{Placing, Policy};
 use loadline_replay::trace::built_in;
 use loadline_services::sources::prometheus::Target;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What is told after the options.
 pub fn after_help() -> String {
-    let mut text = "Policies, each also with +rebalance behind its name, which moves pods away from nodes that turned\nout too full as `loadline rebalance` plans it, or with +moves, by a plain rule:\n".to_owned();
+    let mut text = "Policies, each also with +rebalance behind its name, which moves pods away from nodes that turned\nout too full as `loadline rebalance` plans it, or with +moves, by a plain rule; and with +protection\nbehind that, which slows pods down on nodes that want more than 90 % as `loadline agent` plans it:\n".to_owned();
     for placing in Placing::ALL {
         let _ = writeln!(text, "  {:<18}{}", placing.name(), placing.about());
     }
@@ -85,6 +85,9 @@ pub struct Replay {
     /// How full nodes are meant to be at most
     #[arg(long, value_name = "SHARE", default_value = "65%", value_parser = share)]
     pub target: f64,
+    /// How many pods +rebalance moves within an hour at most; without, as many as `loadline rebalance` does
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub budget: Option<u32>,
     /// How many pods come
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub pods: u32,
@@ -157,7 +160,7 @@ pub enum Nodes {
 
 fn usual() -> Vec<Policy> {
     let placing = [Placing::Requests, Placing::Crane, Placing::Line, Placing::Learned, Placing::Oracle];
-    placing.into_iter().map(|placing| Policy { placing, moving: Moving::Never }).collect()
+    placing.into_iter().map(Policy::placing).collect()
 }
 
 fn data(text: &str) -> Result<built_in::Data, String> {

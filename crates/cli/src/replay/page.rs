@@ -36,6 +36,9 @@ pub fn render(answer: &Answer, rows: &[Row]) -> String {
         answer.seeds,
         if answer.left_out == 24 { "day".to_owned() } else { format!("part of {} h", answer.left_out) }
     );
+    for note in &answer.notes {
+        let _ = writeln!(page, "<p>{}</p>", escape(note));
+    }
     page += &figures(answer);
     page += "<h2>Nodes' time over 100 %</h2>\n";
     page += &bars(answer);

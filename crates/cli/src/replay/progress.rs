@@ -39,24 +39,29 @@ impl Bar {
     }
 
     /// So many runs are done, or parts of them.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a few runs"
-    )]
     pub fn tell(&self, done: f64) {
         let Some(Ok(mut last)) = self.last.as_ref().map(Mutex::lock) else { return };
         if last.elapsed() < PACE {
             return;
         }
         *last = Instant::now();
+        let mut err = std::io::stderr().lock();
+        let _ = write!(err, "\r{}", self.line(done));
+        let _ = err.flush();
+    }
+
+    /// What it says then.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a few runs"
+    )]
+    fn line(&self, done: f64) -> String {
         let share = (done / self.runs.max(1) as f64).clamp(0.0, 1.0);
         let full = (share * WIDTH as f64) as usize;
         let bar = "#".repeat(full) + &".".repeat(WIDTH - full);
-        let mut err = std::io::stderr().lock();
-        let _ = write!(err, "\r{} [{bar}] {:3.0} %{} ", self.what, share * 100.0, self.of);
-        let _ = err.flush();
+        format!("{} [{bar}] {:3.0} %{} ", self.what, share * 100.0, self.of)
     }
 
     /// It is over: the line goes.
@@ -66,5 +71,24 @@ impl Bar {
             let _ = write!(err, "\r{:70}\r", "");
             let _ = err.flush();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_grows_with_what_is_done_and_is_always_as_wide() {
+        let bar = Bar::new(4);
+        assert_eq!(bar.line(0.0), "replaying [..............................]   0 % of 4 runs ");
+        assert_eq!(bar.line(1.0), "replaying [#######.......................]  25 % of 4 runs ");
+        assert_eq!(bar.line(9.0), "replaying [##############################] 100 % of 4 runs ");
+        let widths: Vec<usize> = (0..=40_u32).map(|tenth| bar.line(f64::from(tenth) / 10.0).len()).collect();
+        assert!(
+            widths.iter().all(|width| *width == widths[0]),
+            "what is written over is covered: {widths:?}"
+        );
+        assert!(widths[0] < 70, "and goes when it is over");
     }
 }

@@ -79,6 +79,11 @@ impl fmt::Display for Said<'_> {
             ("MOVED", Align::Right),
             ("DISTURBED", Align::Right),
         ];
+        let protection = |one: &PolicyAnswer| one.mean.as_ref().and_then(|mean| mean.protection);
+        let is_protected = policies.iter().any(|one| protection(one).is_some());
+        if is_protected {
+            columns.extend([("SLOWED", Align::Right), ("BY ALL", Align::Right)]);
+        }
         if violations.is_some() {
             columns.push(("CAPACITY GAINED", Align::Right));
         }
@@ -100,6 +105,12 @@ impl fmt::Display for Said<'_> {
                 ]),
                 None => cells.extend(std::iter::repeat_n("-".to_owned(), 7)),
             }
+            if is_protected {
+                let (slowed, by_all) = protection(one)
+                    .map(|p| (p.pods_slowed.to_string(), p.pods_slowed_by_all.to_string()))
+                    .unzip();
+                cells.extend([slowed, by_all].map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
+            }
             if violations.is_some() {
                 let gained = one.capacity_gained.map(|gained| format!("{:+.0} %", gained * 100.0));
                 cells.push(gained.unwrap_or_else(|| "-".to_owned()));
@@ -116,7 +127,8 @@ impl fmt::Display for Said<'_> {
         };
         writeln!(f, "{}", dim(&format!("Shares of nodes' time, {first} left out; {worlds}.")))?;
         for note in &self.answer.notes {
-            writeln!(f, "{}", dim(&format!("{note}.")))?;
+            let end = if note.ends_with('?') { "" } else { "." };
+            writeln!(f, "{}", dim(&format!("{note}{end}")))?;
         }
         Ok(())
     }

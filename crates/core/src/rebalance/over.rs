@@ -61,7 +61,8 @@ impl Lines {
         let [cpu, memory] = cluster.node(id).allocatable_load;
         let mut targets = cluster.load(id).map(|load| load.rules.targets).unwrap_or_default();
         for (resource, has) in Metered::ALL.into_iter().zip([cpu, memory]) {
-            let target = settings.targets.get(resource).or(targets.get(resource));
+            let by_rules = targets.get(resource).map(|target| settings.line(resource, target));
+            let target = settings.targets.get(resource).or(by_rules);
             targets.set(resource, target.filter(|_| has.is_some_and(|has| has > 0)));
         }
         Self { allocatable: Both { cpu: cpu.unwrap_or(0), memory: memory.unwrap_or(0) }, targets }

@@ -1,8 +1,8 @@
 //! How much may be moved, how sure must one be, and who is left alone?
 
-use crate::load::Both;
 use crate::load::ratio::Ratio;
 use crate::load::settings::Exempt;
+use crate::load::{Both, Metered};
 use jiff::SignedDuration;
 use thiserror::Error;
 
@@ -43,6 +43,10 @@ pub struct Settings {
     pub enabled: bool,
     /// How full nodes may be, in place of what the load rules say; `None` leaves it to them.
     pub targets: Both<Option<Ratio>>,
+    /// How far above the line of the load rules the CPU of a node may be, as a share of what it has. Pods are placed up to that line, so
+    /// nodes are often a little over it; sending pods away for that stirs much and gains nothing (`docs/quality.md`). Memory has none: a
+    /// node that runs out of it kills.
+    pub slack: Ratio,
     /// How far below its line a node must stay with what it is sent, as a share of what it has.
     pub margin: Ratio,
     /// How long a node must have been over its line, without a break.
@@ -73,6 +77,7 @@ impl Default for Settings {
         Self {
             enabled: true,
             targets: Both::default(),
+            slack: Ratio::from_nano(100_000_000),
             margin: Ratio::from_nano(50_000_000),
             over_for: SignedDuration::from_mins(5),
             high_for: SignedDuration::from_hours(2),
@@ -106,6 +111,18 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 const MOST: u32 = 100_000;
 
 impl Settings {
+    /// How full a node may be before it gives up pods, where load rules let it be filled that far.
+    #[must_use]
+    pub fn line(&self, resource: Metered, target: Ratio) -> Ratio {
+        match resource {
+            Metered::Cpu => {
+                let most = target.max(Ratio::ONE);
+                Ratio::from_nano(target.nano().saturating_add(self.slack.nano())).min(most)
+            }
+            Metered::Memory => target,
+        }
+    }
+
     /// Everything about them that cannot be meant.
     #[must_use]
     pub fn check(&self) -> Vec<Absurd> {
@@ -118,6 +135,9 @@ impl Settings {
         }
         if self.margin < Ratio::ZERO || self.margin >= Ratio::ONE {
             wrong("margin", format!("{} is not from 0 to below 1", self.margin));
+        }
+        if self.slack < Ratio::ZERO || self.slack >= Ratio::ONE {
+            wrong("slack", format!("{} is not from 0 to below 1", self.slack));
         }
         if self.worth < Ratio::ZERO || self.worth > Ratio::ONE {
             wrong("worth", format!("{} is not from 0 to 1", self.worth));
@@ -153,6 +173,7 @@ mod tests {
         let absurd = Settings {
             targets: Both { cpu: Some(Ratio::from_nano(1_500_000_000)), memory: Some(Ratio::ZERO) },
             margin: Ratio::ONE,
+            slack: Ratio::ONE,
             worth: Ratio::from_nano(-1),
             over_for: SignedDuration::ZERO,
             high_for: SignedDuration::from_hours(1000),
@@ -161,10 +182,19 @@ mod tests {
             ..Settings::default()
         };
         let fields: Vec<_> = absurd.check().into_iter().map(|one| one.field).collect();
-        let want =
-            ["targets.cpu", "targets.memory", "margin", "worth", "overFor", "highFor", "dwell", "perHour"];
+        let want = [
+            "targets.cpu",
+            "targets.memory",
+            "margin",
+            "slack",
+            "worth",
+            "overFor",
+            "highFor",
+            "dwell",
+            "perHour",
+        ];
         assert_eq!(fields, want);
         assert_eq!(absurd.check()[0].to_string(), "targets.cpu: 1.5 is not above 0 and at most 1");
-        assert_eq!(absurd.check()[4].to_string(), "overFor: 0s is not from 1s to 24h");
+        assert_eq!(absurd.check()[5].to_string(), "overFor: 0s is not from 1s to 24h");
     }
 }

@@ -87,6 +87,66 @@ fn a_unit_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_unit_that_looks_wrong_is_told() {
+    let told = |text: &str, unit| doubt(&read("f", text.as_bytes(), unit).unwrap(), unit);
+    let (percent, cores, milli) = ("a,12,97\nb,3,0", "a,0.25,0.9\nb,0,0.1", "a,250,1800\nb,0,90");
+    for (text, unit, expected) in [
+        (percent, Unit::Percent(2.0), None),
+        (percent, Unit::Cores, Some("a workload uses 97 cores: are the numbers percent, and not cores?")),
+        (
+            percent,
+            Unit::Millicores,
+            Some(
+                "no workload ever uses more than 97 millicores: are the numbers percent or cores, and not millicores?",
+            ),
+        ),
+        (cores, Unit::Cores, None),
+        (
+            cores,
+            Unit::Percent(2.0),
+            Some("no number is above 1 %: are they cores, or shares of 1, and not percent?"),
+        ),
+        (
+            "a,0.25,0.4",
+            Unit::Millicores,
+            Some("nobody uses as much as a millicore: are the numbers in another unit?"),
+        ),
+        (milli, Unit::Millicores, None),
+        (milli, Unit::Cores, Some("a workload uses 1800 cores: are the numbers millicores, and not cores?")),
+    ] {
+        assert_eq!(told(text, unit).as_deref(), expected, "{text:?} as {unit:?}");
+    }
+    for data in built_in::ALL {
+        for (unit, name) in [(Unit::Millicores, "bitbrains"), (Unit::Percent(built_in::CORES), "google")] {
+            if data.name == name {
+                assert_eq!(doubt(&data.series(), unit), None, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_well_known_and_no_series_is_refused_by_its_name() {
+    for (header, name) in [
+        ("sn,cpu_milli,memory_mib,gpu,model", "openb-2023"),
+        ("name,cpu_milli,memory_mib,num_gpu,gpu_milli", "openb-2023"),
+        ("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase", "openb-2023"),
+        ("machine,gpu_type,cap_cpu,cap_mem_gb,cap_gpu", "pai-machines-2020"),
+        ("vm,cores,cpu_mhz,mem_mib,cpu_mean_milli", "bitbrains-rnd-2013"),
+        (
+            "cpu_util_percent,mem_util_percent,net_in,net_out,disk_io_percent",
+            "cluster-series of Alibaba 2018",
+        ),
+        ("avg_cpu,avg_mem,avg_assigned_mem,avg_cycles_per_instruction", "cluster-series of Google 2019"),
+        ("timestamp,cpu_usage,assigned_mem", "cluster-series of Azure 2019"),
+    ] {
+        let problems = told(&format!("{header}\n1,2,3,4,5\n"), Unit::Cores);
+        assert_eq!(problems.len(), 1, "{header}");
+        assert!(problems[0].starts_with("f:1: this is ") && problems[0].contains(name), "{}", problems[0]);
+    }
+}
+
+#[test]
 fn problems_are_bounded_and_nothing_is_one() {
     let rows: Vec<String> = (0..30).map(|row| format!("r{row},x")).collect();
     let text = rows.join("\n");

@@ -139,3 +139,28 @@ fn a_move_is_remembered_once_and_as_long_as_it_matters() {
     world.moves.expire(at(3611), SignedDuration::from_secs(1));
     assert_eq!(names(&world.moves), [""; 0], "an hour is the least");
 }
+
+#[test]
+fn a_node_a_little_over_the_line_up_to_which_pods_are_placed_gives_up_nothing() {
+    // 6.5 of ten cores by the rules, and a core of slack.
+    for (used, gap) in [(6400, None), (7000, None), (7500, None), (7600, Some(100)), (9000, Some(1500))] {
+        let mut world = World::new().node("n1", used).node("n2", 0).pod("a-1", "n1", 2000);
+        world.settings.slack = Settings::default().slack;
+        let plan = world.plan();
+        assert_eq!(plan.moves.first().map(|one| one.gap.cpu_nano / 1_000_000), gap, "{used}");
+    }
+    let mut memory = World::new().node("n1", 1000).node("n2", 0).pod("a-1", "n1", 1000);
+    memory.settings.slack = Settings::default().slack;
+    let (id, settings) = (memory.id("n1"), memory.settings.clone());
+    let lines = super::super::over::Lines::of(&mut memory.cluster, &settings, id);
+    assert_eq!(lines.targets.memory, Ratio::from_f64(0.9), "memory has no slack");
+}
+
+#[test]
+fn slack_never_takes_a_line_past_all_a_node_has() {
+    let settings = Settings { slack: Ratio::from_nano(300_000_000), ..Settings::default() };
+    let of = |percent: i64| settings.line(Metered::Cpu, Ratio::from_nano(percent * 10_000_000));
+    assert_eq!([of(65), of(80), of(100)].map(|line| line.nano() / 10_000_000), [95, 100, 100]);
+    // Where rules let nodes be filled further, it is as they say.
+    assert_eq!(of(120).nano(), 1_200_000_000);
+}
