@@ -70,7 +70,11 @@ pub fn decisions(asker: Asker) -> Router {
             match asker.ask(Subject::Decisions { most }).await {
                 Ok(answer) => {
                     let all = answer.as_ref().and_then(Value::as_array).into_iter().flatten();
-                    let lines: String = all.map(|one| format!("{one}\n")).collect();
+                    let mut lines = String::new();
+                    for one in all {
+                        lines.push_str(&one.to_string());
+                        lines.push('\n');
+                    }
                     ([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response()
                 }
                 Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),

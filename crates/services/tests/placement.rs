@@ -323,26 +323,25 @@ async fn whatever_is_wrong_with_a_placement_is_refused_or_told_and_others_go_on(
     ];
     let mut told = 0;
     for (name, spec) in &cases {
-        match hub.try_placement(name, spec).await {
+        if let Err(refusal) = hub.try_placement(name, spec).await {
             // By the definition already, with where and what was expected.
-            Err(refusal) => assert!(refusal.contains("spec."), "{name}: {refusal}"),
-            Ok(()) => {
-                told += 1;
-                let placement = hub
-                    .until(&format!("a condition of {name}"), async || {
-                        let placement = hub.get(PLACEMENTS, "team", name).await?;
-                        placement["status"]["conditions"].as_array()?;
-                        Some(placement)
-                    })
-                    .await;
-                let wrong = condition(&placement, "PlacementMisconfigured");
-                assert_eq!(wrong["status"], "True", "{name}: {placement}");
-                assert_ne!(wrong["message"], "", "{name}: {placement}");
-                let decision = hub.get(PLACEMENT_DECISIONS, "team", &format!("{name}-decision-1")).await;
-                let selected = decision.as_ref().map(clusters_of).unwrap_or_default();
-                assert_eq!(selected, Vec::<String>::new(), "{name}");
-            }
+            assert!(refusal.contains("spec."), "{name}: {refusal}");
+            continue;
         }
+        told += 1;
+        let placement = hub
+            .until(&format!("a condition of {name}"), async || {
+                let placement = hub.get(PLACEMENTS, "team", name).await?;
+                placement["status"]["conditions"].as_array()?;
+                Some(placement)
+            })
+            .await;
+        let wrong = condition(&placement, "PlacementMisconfigured");
+        assert_eq!(wrong["status"], "True", "{name}: {placement}");
+        assert_ne!(wrong["message"], "", "{name}: {placement}");
+        let decision = hub.get(PLACEMENT_DECISIONS, "team", &format!("{name}-decision-1")).await;
+        let selected = decision.as_ref().map(clusters_of).unwrap_or_default();
+        assert_eq!(selected, Vec::<String>::new(), "{name}");
     }
     assert!(told >= 3, "some get past the definition: {told}");
     hub.quiet().await;

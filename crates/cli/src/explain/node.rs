@@ -12,9 +12,9 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use clap::ValueEnum as _;
-use loadline_core::qos::Level;
 use loadline_core::qos::audit::{Act, Audit};
 use loadline_core::qos::metric::Resource;
+use loadline_core::qos::{CpuQuota, Level};
 use loadline_services::agent::Looked;
 use loadline_services::agent::explain::Look;
 use serde::Serialize;
@@ -103,7 +103,7 @@ fn rows<'a>(act: &'a Act, measured: Option<&'a BTreeMap<Resource, Level>>) -> im
         act: act.kind.as_str(),
         pod: act.pod.to_string(),
         container: act.container.as_deref().map(str::to_owned),
-        quota_us: act.quota.and_then(|quota| quota.us()),
+        quota_us: act.quota.and_then(CpuQuota::us),
         rule: act.rule.to_string(),
         resource: resource.0,
         predicted: predicted.to_f64(),
