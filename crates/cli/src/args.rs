@@ -524,7 +524,7 @@ Settings, with their defaults:
   kind: RebalanceSettings
   spec:
     enabled: true
-    slack: 0.1        # of a node's CPU, over the line up to which pods are placed, before any leaves
+    slack: 0.1        # of a node's CPU, over its line, before any pod leaves
     margin: 0.05      # of a node, to be left under its line
     overFor: 5m       # so long must a node have been over its line
     highFor: 2h       # so far back the highest use of a pod is looked for

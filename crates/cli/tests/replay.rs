@@ -43,8 +43,8 @@ fn the_page_is_one_file_that_needs_nothing_else_and_has_every_policy() {
     assert_eq!(page.matches("<circle").count(), 2 * policies.len(), "a dot for each seed");
     let table = String::from_utf8(output.stdout).unwrap();
     let row = table.lines().find(|line| line.trim_start().starts_with("requests ")).unwrap();
-    let over: Vec<&str> = row.split_whitespace().collect();
-    assert!(page.contains(&format!("<td>{} %", over[2])), "the figures of the table, {}: {page}", over[2]);
+    let over = row.split_whitespace().find(|word| word.contains('.')).unwrap();
+    assert!(page.contains(&format!("<td>{over} %")), "the figures of the table, {over}: {page}");
 }
 
 fn csv(folder: &Path, text: &str) -> String {
@@ -83,7 +83,7 @@ fn a_unit_that_looks_wrong_is_told_beside_the_answer() {
 #[test]
 fn a_budget_of_nothing_moves_nobody() {
     let moved = |budget: &[&str]| {
-        let output = small(&[&["--policy", "line+rebalance", "-o", "json"], budget].concat());
+        let output = small(&[&["--policy", "line+rebalance", "--seed", "2", "-o", "json"], budget].concat());
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         answer["policies"][0]["mean"]["moves"].as_u64().unwrap()
     };
