@@ -50,8 +50,11 @@ pub fn set(text: &str) -> Result<(), Vec<String>> {
 
 /// Stricter than the filter itself, which takes a misspelled level for a target.
 fn parse(text: &str) -> Result<EnvFilter, Vec<String>> {
-    let is_level =
-        |word: &str| word.parse::<LevelFilter>().is_ok() && !word.bytes().any(|b| b.is_ascii_digit());
+    // Nothing at all reads as a level, and so do numbers.
+    let is_level = |word: &str| {
+        let is_word = !word.is_empty() && !word.bytes().any(|b| b.is_ascii_digit());
+        is_word && word.parse::<LevelFilter>().is_ok()
+    };
     let problem = |part: &str| {
         let good = match part.split_once('=') {
             None => is_level(part),
