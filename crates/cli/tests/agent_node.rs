@@ -228,6 +228,70 @@ fn an_agent_killed_while_it_gives_back_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_agent_killed_while_it_evicts_sends_nobody_away_twice_and_nobody_instead() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::setup().audited().start_or_skip() else { return };
+    let Some(node) = RealNode::start_or_skip(&plane) else { return };
+    let stage = Stage::new(&plane, &node);
+    stage.action("evict", &json!({"coolDownSeconds": 5, "eviction": {"terminationGracePeriodSeconds": 1}}));
+    stage.scope(&["evict"]);
+    for arrives in [false, true] {
+        let names = [format!("large-{arrives}"), format!("small-{arrives}")];
+        stage.run(&names[0], "650", true);
+        stage.run(&names[1], "450", true);
+        let line = Line::to(plane.port()).unwrap();
+        let kubeconfig = stage.kubeconfig_through(&line);
+        let agent = stage.agent(&["--act", "--kubeconfig", kubeconfig.path().to_str().unwrap()]);
+        // Pods are read once there is a rule, also one that is far away.
+        stage.rule("full", 1900, "evict");
+        until("it looks", || (agent.sum("loadline_agent_cycles_total") >= 2.0).then_some(()));
+        until("both of them run", || (stage.used_milli() > 1000.0).then_some(()));
+        // It hears everything, and nobody hears it. 1.1 × (1100 − 800) = 330: the large one is enough.
+        line.hold();
+        stage.rule("full", 800, "evict");
+        until("it is written down who is to go", || {
+            let journal = stage.journal();
+            journal["state"]["evictions"].as_array()?.first().map(|_| ())
+        });
+        agent.signal("KILL");
+        drop(agent);
+        if !arrives {
+            line.cut();
+        }
+        line.let_go();
+        // The rule is still there.
+        let next = stage.agent(&["--act"]);
+        until("one of them is gone", || stage.pod(&names[0]).is_null().then_some(()));
+        let looks = next.sum("loadline_agent_cycles_total");
+        until("it has looked some times", || {
+            (next.sum("loadline_agent_cycles_total") >= looks + 5.0).then_some(())
+        });
+        let small = stage.pod(&names[1]);
+        let stays = small["metadata"]["deletionTimestamp"].is_null() && small["status"]["phase"] == "Running";
+        assert!(stays, "{small}");
+        let log = plane.audit().unwrap();
+        let granted = |name: &str| {
+            let is_it = |entry: &&Value| {
+                let object = &entry["objectRef"];
+                object["subresource"] == "eviction"
+                    && object["name"] == name
+                    && entry["responseStatus"]["code"] == 201
+            };
+            log.iter().filter(is_it).count()
+        };
+        assert_eq!((granted(&names[0]), granted(&names[1])), (1, 0), "each is asked to go once");
+        stage.forget_rule("full");
+        until("the node is open, and bears no mark", || {
+            (stage.marks() == (false, false, false)).then_some(())
+        });
+        assert!(next.ends());
+        stage.delete(&names[1]);
+        until("it is gone", || stage.pod(&names[1]).is_null().then_some(()));
+        let _ = std::fs::remove_file(stage.state.path().join("journal.json"));
+    }
+}
+
+#[test]
 fn on_a_full_disk_or_with_a_strange_journal_nothing_is_done_that_is_not_written_down() {
     let _alone = alone();
     let Some(plane) = ControlPlane::start_or_skip() else { return };
@@ -431,12 +495,14 @@ fn without_the_api_server_throttling_goes_on_and_evictions_wait() {
         socket.to_str().unwrap(),
     ]);
     stage.action("evict", &json!({"coolDownSeconds": 600, "eviction": {"terminationGracePeriodSeconds": 1}}));
-    agent.until("rules: there are none");
+    // Pods are read once there is a rule, also one that is far away.
+    stage.throttle_above(1900, 10);
+    until("it looks", || (agent.sum("loadline_agent_cycles_total") >= 2.0).then_some(()));
     until("both of them run", || (stage.used_milli() > 900.0).then_some(()));
     // From here on it hears of everything, and nobody hears it: who has to go is known, and cannot be told.
     line.hold();
     gate.hold(Hold::Questions);
-    stage.throttle_above(400, 10);
+    stage.rule("busy", 400, "slow-down");
     stage.rule("full", 300, "evict");
     until("it begins", || gate.is_holding().then_some(()));
     gate.hold(Hold::Nothing);
