@@ -239,6 +239,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
                         let pause = tries.pause(Instant::now());
                         let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
                         tokio::select! {
+                            biased;
                             () = reflector.events.closed() => return,
                             () = tokio::time::sleep(pause.max(asked)) => {}
                         }
@@ -318,6 +319,7 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
         let (began, mut brought, mut revision) = (Instant::now(), false, from);
         loop {
             let frame = tokio::select! {
+                biased;
                 () = self.events.closed() => return Err(End::Closed),
                 frame = timeout(IDLE, frames.next()) => frame,
             };
