@@ -15,10 +15,16 @@ pub(crate) const CORES: u64 = 4;
 pub(crate) fn definitions() -> &'static [Value] {
     static READ: OnceLock<Vec<Value>> = OnceLock::new();
     READ.get_or_init(|| {
-        let texts = loadline_api::qos::DEFINITIONS
-            .iter()
-            .chain(&loadline_api::ocm::DEFINITIONS)
-            .chain([&loadline_api::recommendation::DEFINITION]);
+        let texts = loadline_api::qos::DEFINITIONS.iter().chain([&loadline_api::recommendation::DEFINITION]);
+        texts.filter_map(|text| serde_saphyr::from_str(text).ok()).collect()
+    })
+}
+
+/// Those of the fleet.
+fn fleet_definitions() -> &'static [Value] {
+    static READ: OnceLock<Vec<Value>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let texts = loadline_api::ocm::DEFINITIONS.iter();
         let mut all: Vec<Value> = texts.filter_map(|text| serde_saphyr::from_str(text).ok()).collect();
         all.extend([
             karmada("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", "Cluster"),
@@ -61,6 +67,9 @@ pub(crate) async fn run(front: Front, fleet: Fleet) {
         return;
     }
     let hands = Hands::new(&front, "fleet");
+    for definition in fleet_definitions() {
+        hands.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    }
     let object = |version: &str, kind: &str, name: &str, spec: Value| {
         json!({"apiVersion": format!("cluster.open-cluster-management.io/{version}"), "kind": kind,
             "metadata": {"name": name}, "spec": spec})

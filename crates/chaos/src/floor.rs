@@ -5,6 +5,7 @@ use http::{Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What every node has, in thousandths of a core and MiB.
 pub(crate) const CPU: u64 = 4000;
@@ -79,7 +80,7 @@ impl Floor {
     }
 
     /// What is used on a node.
-    pub(crate) fn used(&self, node: &str, pods: &[(String, Value)]) -> Use {
+    pub(crate) fn used(&self, node: &str, pods: &[(String, Arc<Value>)]) -> Use {
         let mut sum = Use { cpu_milli: SYSTEM.0, memory_mib: SYSTEM.1 };
         for (_, pod) in pods.iter().filter(|(_, pod)| pod["spec"]["nodeName"].as_str() == Some(node)) {
             let one = self.uses(pod);
@@ -104,7 +105,7 @@ impl Floor {
     }
 
     /// A second has passed: what was used in it counts, and now and then there is a new sample.
-    pub(crate) fn tick(&mut self, now: u64, nodes: &[String], pods: &[(String, Value)]) {
+    pub(crate) fn tick(&mut self, now: u64, nodes: &[String], pods: &[(String, Arc<Value>)]) {
         for node in nodes {
             let used = self.used(node, pods);
             let sum = self.running.nodes.entry(node.clone()).or_default();

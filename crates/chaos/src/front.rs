@@ -3,6 +3,7 @@
 
 use crate::floor::Floor;
 use crate::history::Entry;
+use crate::plan::Flaw;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -26,13 +27,16 @@ pub(crate) struct Front {
     noted: Arc<Mutex<Noted>>,
     pub floor: Arc<Mutex<Floor>>,
     pub start: Instant,
+    flaws: Arc<[Flaw]>,
+    /// A server nobody else sees.
+    aside: ApiServer,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
     history: Vec<Entry>,
     /// Everything that was ever written and is there, by path.
-    objects: BTreeMap<String, Value>,
+    objects: BTreeMap<String, Arc<Value>>,
 }
 
 /// Is a component alive?
@@ -84,8 +88,11 @@ impl Life {
 }
 
 impl Front {
-    pub(crate) fn new(server: ApiServer, floor: Floor, start: Instant) -> Self {
-        Self { server, noted: Arc::default(), floor: Arc::new(Mutex::new(floor)), start }
+    pub(crate) fn new((server, aside): (ApiServer, ApiServer), flaws: &[Flaw], start: Instant) -> Self {
+        let mut floor = Floor::default();
+        floor.lie = flaws.contains(&Flaw::MeasuredIdle).then_some(0);
+        let (noted, floor) = (Arc::default(), Arc::new(Mutex::new(floor)));
+        Self { server, noted, floor, start, flaws: flaws.into(), aside }
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
@@ -111,13 +118,13 @@ impl Front {
         if entry.after.is_null() {
             noted.objects.remove(&entry.path);
         } else {
-            noted.objects.insert(entry.path.clone(), entry.after.clone());
+            noted.objects.insert(entry.path.clone(), Arc::new(entry.after.clone()));
         }
         noted.history.push(entry);
     }
 
     /// What there is of one kind, such as `pods`, by path.
-    pub(crate) fn all(&self, plural: &str) -> Vec<(String, Value)> {
+    pub(crate) fn all(&self, plural: &str) -> Vec<(String, Arc<Value>)> {
         let of = |path: &str| path.rsplit('/').nth(1) == Some(plural);
         let noted = self.noted();
         noted
@@ -130,6 +137,11 @@ impl Front {
 
     pub(crate) fn history(&self) -> Vec<Entry> {
         std::mem::take(&mut self.noted().history)
+    }
+
+    /// What was last written there.
+    fn known(&self, path: &str) -> Value {
+        self.noted().objects.get(path).map(|object| (**object).clone()).unwrap_or_default()
     }
 
     async fn read(&self, path: &str) -> Value {
@@ -153,6 +165,19 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    fn has(&self, flaw: Flaw) -> bool {
+        self.front.flaws.contains(&flaw)
+    }
+
+    /// Is this answered as if it were done, and not done?
+    fn swallows(&self, path: &str) -> bool {
+        let of = |who: &str, part: &str| self.who.starts_with(who) && path.contains(part);
+        let marked = |node: &Value| !node["metadata"]["annotations"]["loadline.dev/cooling-until"].is_null();
+        (self.has(Flaw::MarksStay) && of("agent/", "/nodes/") && marked(&self.front.known(path)))
+            || (self.has(Flaw::WaitUnsaid) && of("scheduler/", "/pods/") && path.ends_with("/status"))
+            || (self.has(Flaw::PlacementUnsaid) && of("placement/", "/placements/"))
+    }
+
     async fn pass(self, request: Request<kube::client::Body>) -> Response<Body> {
         if self.life.is_dead() {
             return std::future::pending().await;
@@ -160,6 +185,10 @@ impl Door {
         let path = request.uri().path().to_owned();
         if path.starts_with("/apis/metrics.k8s.io/") {
             return self.front.floor().measured(&path);
+        }
+        if self.has(Flaw::TwoLeaders) && &*self.who == "scheduler/1" && path.contains("/leases") {
+            let Ok(response) = self.front.aside.clone().oneshot(request).await;
+            return response;
         }
         let verb = match *request.method() {
             Method::POST => "create",
@@ -171,20 +200,24 @@ impl Door {
                 return response;
             }
         };
+        if verb == "patch" && self.swallows(&path) {
+            let (item, _) = split(&path);
+            let known = item.map(|item| self.front.known(&item)).unwrap_or_default();
+            return Response::new(Body::from(known.to_string()));
+        }
         if self.life.ends_at(false) {
             return std::future::pending().await;
         }
         let (item, subresource) = split(&path);
-        let before = match &item {
-            Some(item) => self.front.read(item).await,
-            None => Value::Null,
-        };
+        let before = item.as_deref().map(|item| self.front.known(item)).unwrap_or_default();
         let Ok(response) = self.front.server.clone().oneshot(request).await;
         let (head, body) = response.into_parts();
         let (bytes, answer) = read(body).await;
         if head.status.is_success() {
             let (path, after) = if let Some(item) = item {
-                let after = self.front.read(&item).await;
+                // The answer to the others is the object itself.
+                let asks = verb == "delete" || matches!(subresource.as_str(), "binding" | "eviction");
+                let after = if asks { self.front.read(&item).await } else { answer };
                 (item, after)
             } else {
                 let name = answer["metadata"]["name"].as_str().unwrap_or_default();

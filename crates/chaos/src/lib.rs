@@ -25,12 +25,36 @@ pub mod world;
 use check::{Violation, check};
 use history::Entry;
 use plan::Plan;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What came of one plan.
 #[derive(Debug)]
 pub struct Outcome {
     pub history: Vec<Entry>,
     pub violations: Vec<Violation>,
+}
+
+/// Runs the plans of many seeds, on several threads, and hands over what came of each, in no order. Ends early when told so.
+pub fn judge_all(
+    seeds: std::ops::Range<u64>,
+    threads: usize,
+    tell: impl Fn(&Plan, Result<Outcome, world::Error>) -> bool + Sync,
+) {
+    let next = AtomicU64::new(seeds.start);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let plan = Plan::of(seed);
+                    if seed >= seeds.end || !tell(&plan, judge(&plan)) {
+                        next.store(seeds.end, Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+        }
+    });
 }
 
 /// Runs a plan and looks whether everything promised was kept.

@@ -6,6 +6,7 @@ use crate::hands::Hands;
 use crate::plan::Plan;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -109,7 +110,7 @@ impl Cluster {
     }
 
     /// What is due and not there is made.
-    async fn arrive(&mut self, now: u64, pods: &[(String, Value)]) {
+    async fn arrive(&mut self, now: u64, pods: &[(String, Arc<Value>)]) {
         for place in 0..self.plan.pods.len() {
             let arrival = self.plan.pods[place].clone();
             let name = format!("p{place}-{}", self.generations[place]);

@@ -6,9 +6,9 @@ use crate::dice::Dice;
 use std::time::Duration;
 
 /// Faults begin and end within this time.
-pub const TROUBLE: Duration = Duration::from_secs(150);
+pub const TROUBLE: Duration = Duration::from_secs(90);
 /// Then everything works again, and this is how long it may take until nothing is left to do.
-pub const QUIET: Duration = Duration::from_mins(4);
+pub const QUIET: Duration = Duration::from_mins(3);
 
 /// Who can be in trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +105,23 @@ pub struct Plan {
     /// By how much clocks differ from the server's, in milliseconds: schedulers, then agents.
     pub skews: Vec<i64>,
     pub fleet: Fleet,
+    /// What is wrong all the time; no seed has any.
+    pub flaws: Vec<Flaw>,
+}
+
+/// Something between the components and the server that breaks a promise, for the checker's own test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The second scheduler has a lease of its own, so both lead.
+    TwoLeaders,
+    /// Nodes are always measured as idle.
+    MeasuredIdle,
+    /// Nodes keep the marks that agents take away.
+    MarksStay,
+    /// Why pods wait is not kept.
+    WaitUnsaid,
+    /// How many clusters a placement selects is not kept.
+    PlacementUnsaid,
 }
 
 /// Clusters, and what is placed on them.
@@ -152,7 +169,7 @@ impl Plan {
             })
             .collect();
         troubles.sort_by_key(|trouble| trouble.at);
-        Self { seed, nodes, pods, troubles, skews, fleet }
+        Self { seed, nodes, pods, troubles, skews, fleet, flaws: Vec::new() }
     }
 
     /// What of the conditions of promises is given.

@@ -3,7 +3,7 @@
 //! Everything runs on one thread in tokio's stopped time, so the same plan has the same history, byte for byte.
 
 use crate::fleet;
-use crate::floor::{Floor, time};
+use crate::floor::time;
 use crate::front::{Front, Life};
 use crate::hands::Hands;
 use crate::history::Entry;
@@ -77,8 +77,8 @@ impl World {
         let start = Instant::now();
         let clock = move || time(u64::try_from(start.elapsed().as_millis()).unwrap_or(0));
         let server =
-            ApiServer::new(Config { clock: Arc::new(clock), seed: Some(plan.seed), ..Config::default() });
-        let front = Front::new(server, Floor::default(), start);
+            || ApiServer::new(Config { clock: Arc::new(clock), seed: Some(plan.seed), ..Config::default() });
+        let front = Front::new((server(), server()), &plan.flaws, start);
         let mut all: Vec<Who> = (0..2).map(Who::Scheduler).chain((0..plan.nodes).map(Who::Agent)).collect();
         if plan.fleet.clusters > 0 {
             all.extend((0..2).map(Who::Placement).chain((0..2).map(Who::Binding)));
@@ -334,7 +334,7 @@ fn protection() -> [(&'static str, Value); 4] {
             "metricRule": {"name": "cpu_total_utilization", "value": percent}})
     };
     let slow =
-        json!({"coolDownSeconds": 10, "throttle": {"cpuThrottle": {"stepCPURatio": 20, "minCPURatio": 50}}});
+        json!({"coolDownSeconds": 10, "throttle": {"cpuThrottle": {"stepCPURatio": 60, "minCPURatio": 30}}});
     let evict = json!({"coolDownSeconds": 30, "eviction": {"terminationGracePeriodSeconds": 1}});
     let batch = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": ["slow-down", "evict"]});
     let lines = json!({
