@@ -234,7 +234,7 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// folder of the journal cannot be had.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client).named(COMPONENT);
+    let connection = Connection::new(client).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);

@@ -160,7 +160,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 /// As [`run`].
 pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client).named(COMPONENT);
+    let connection = Connection::new(client).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (_watches, mut messages) = watches(&connection, &options);

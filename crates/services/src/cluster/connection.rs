@@ -15,6 +15,7 @@ pub use failure::{Cause, Failure};
 pub use media::Media;
 
 use crate::cluster::Resource;
+use crate::cluster::backoff::by_chance;
 use busy::Busy;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -77,6 +78,8 @@ pub struct Connection {
     agent: HeaderValue,
     /// Can what is sent this way wait for others?
     yields: bool,
+    /// What pauses between tries are spread by.
+    seed: u64,
 }
 
 impl fmt::Debug for Connection {
@@ -96,7 +99,7 @@ impl Connection {
     pub fn counted(client: Client, calls: Calls) -> Self {
         let places = Arc::new(Semaphore::new(IN_FLIGHT));
         let agent = HeaderValue::from_static(concat!("loadline/", env!("CARGO_PKG_VERSION")));
-        Self { client, places, calls, busy: Busy::default(), agent, yields: false }
+        Self { client, places, calls, busy: Busy::default(), agent, yields: false, seed: by_chance() }
     }
 
     /// The same way, for a component of that name: so it is called in the server's audit log.
@@ -104,6 +107,18 @@ impl Connection {
     pub fn named(self, component: &str) -> Self {
         let agent = format!("{component}/{}", env!("CARGO_PKG_VERSION"));
         Self { agent: HeaderValue::try_from(agent).unwrap_or(self.agent), ..self }
+    }
+
+    /// The same way, with pauses between tries that follow from a seed.
+    #[must_use]
+    pub fn spread(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// What pauses of one of several kinds of tries are spread by.
+    #[must_use]
+    pub fn seed(&self, of: &str) -> u64 {
+        of.bytes().fold(self.seed, |seed, byte| (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
     /// The same way, for requests that others need not wait for; see [`Connection::is_busy`].

@@ -215,7 +215,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
 ) {
     let fields = fields.or_else(|| W::FIELDS.map(str::to_owned));
     let reflector = Reflector::<W, M> { connection, events, wrap, fields };
-    let mut tries = Backoff::default();
+    let mut tries = Backoff::new(reflector.connection.seed(W::RESOURCE.plural));
     let mut next = Next::List;
     loop {
         let end = match next {

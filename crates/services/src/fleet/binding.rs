@@ -122,7 +122,7 @@ pub struct Error(String);
 /// When the hub cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::counted(client, options.calls);
+    let connection = Connection::counted(client, options.calls).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = watches(&connection);
