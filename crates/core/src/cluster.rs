@@ -12,6 +12,7 @@ mod counterfactual;
 mod decided;
 mod least_bad;
 mod loads;
+mod needs;
 mod profile;
 mod report;
 mod rooms;
@@ -67,6 +68,8 @@ pub struct Cluster {
     live: Live,
     ledger: Ledger,
     advice: recommend::Index,
+    /// When in the day pods use how much: one copy for all that use the same.
+    days: needs::Shared,
     bindings: Bindings<Uid>,
     /// When they were last looked through.
     pruned: Timestamp,
@@ -114,6 +117,7 @@ impl Cluster {
             live: Live::new(),
             ledger,
             advice: recommend::Index::default(),
+            days: needs::Shared::default(),
             bindings: Bindings::new(),
             pruned: now,
             told_bindings: false,
@@ -197,8 +201,7 @@ impl Cluster {
 
     /// What a pod looks like to decisions; it is not counted anywhere.
     pub fn view(&mut self, facts: &PodFacts) -> Arc<PodView> {
-        let expected = self.estimate(facts).load;
-        Arc::new(self.live.view(facts, expected))
+        Arc::new(self.look_at(facts))
     }
 
     /// What a pod is expected to use, and why.
@@ -210,8 +213,7 @@ impl Cluster {
 
     /// A pod is there, as its object says now; gives what it looks like to decisions. Repeating it changes nothing.
     pub fn set_pod(&mut self, facts: &PodFacts) -> Arc<PodView> {
-        let expected = self.estimate(facts).load;
-        let view = self.live.view(facts, expected);
+        let view = self.look_at(facts);
         let node = facts.node.as_deref().filter(|n| !n.is_empty());
         // We placed it, and this news is older than that.
         if node.is_none() && !view.phase.is_over() && self.assumed.contains_key(&view.uid) {
@@ -331,6 +333,7 @@ impl Cluster {
     /// A recommendation is gone, by its name; takes effect like a new one.
     pub fn forget_recommendation(&mut self, name: &str) {
         self.advice.remove(name);
+        self.days.forget(name);
     }
 
     /// Who controls a workload; recommendations are found up that chain.
@@ -375,8 +378,9 @@ impl Cluster {
         for (node, pod) in self.live.placed() {
             let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
             let new = estimate(&pod.asks, found, Load::ZERO).load;
-            if new != pod.estimate {
-                changed.push((node, PodView { estimate: new, ..PodView::clone(pod) }));
+            let day = self.days.of(&pod.asks, found);
+            if new != pod.estimate || day != pod.day {
+                changed.push((node, PodView { estimate: new, day, ..PodView::clone(pod) }));
             }
         }
         changed.sort_by(|(_, a), (_, b)| a.uid.cmp(&b.uid));
@@ -412,11 +416,13 @@ impl Cluster {
         let Self { judges, live, changes, ledger, budgets, .. } = self;
         let judge = &mut judges[profile];
         let exempt = judge.is_exempt(pod);
+        let cluster = live.snapshot();
         let input = Input {
-            cluster: live.snapshot(),
+            cluster,
             board: judge.profile.rules.is_some().then_some(&judge.board),
             exempt,
             weights: judge.profile.weights,
+            need: judge.scores_need(cluster, pod),
             changes: Some(&*changes),
         };
         Asked { input, memo: &mut judge.memo, ledger, budgets }

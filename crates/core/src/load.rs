@@ -14,6 +14,7 @@ pub mod estimate;
 pub mod filter;
 pub mod hot;
 pub mod join;
+pub mod need;
 pub mod policy;
 pub mod publish;
 pub mod ratio;

@@ -15,7 +15,7 @@ use loadline_core::load::estimate::{Asks, ContainerAsk};
 use loadline_core::load::policy::{self, Derivable, Rules};
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::recommend::WorkloadRef;
-use loadline_core::load::settings::Settings;
+use loadline_core::load::settings::{Scored, Settings};
 use loadline_core::load::{Both, Load, Metered};
 use loadline_core::object::Key;
 use loadline_core::quantity::Quantity;
@@ -102,10 +102,11 @@ impl Account {
     pub fn new(world: &World, policy: Policy, target: f64) -> Self {
         let Policy { placing, moving } = policy;
         let targets = Both { cpu: Ratio::from_f64(target), memory: None };
-        let rules = Rules::new(limits(), Settings { targets, ..Settings::default() });
+        let need = if placing == Placing::Ours { Scored::Yes } else { Scored::No };
+        let rules = Rules::new(limits(), Settings { targets, need, ..Settings::default() });
         let rebalancing = (moving == Moving::Rebalance).then(|| Rebalancing::new(placing, target));
         // Those with a forecast place by it; where a moved pod may go is for load rules to say.
-        let by_load = matches!(placing, Placing::Crane | Placing::Line | Placing::Learned)
+        let by_load = matches!(placing, Placing::Crane | Placing::Line | Placing::Learned | Placing::Ours)
             || (rebalancing.is_some() && placing != Placing::Requests);
         let measures = by_load || rebalancing.is_some();
         let rules = rules.ok().map(|(rules, _)| rules).filter(|_| by_load);
@@ -139,7 +140,7 @@ impl Account {
             let selector = Selector::all(vec![Requirement::equals("app".into(), workload.name.to_string())]);
             cluster.set_workload(Maker::ReplicaSet, &Key::new(NAMESPACE, workload.name.clone()), selector);
         }
-        let learning = (placing == Placing::Learned).then(|| Learning {
+        let learning = matches!(placing, Placing::Learned | Placing::Ours).then(|| Learning {
             learner: Learner::new(&learn::Options::default()),
             workloads: owners.iter().map(|owner| WorkloadRef::of(&NAMESPACE.into(), owner)).collect(),
         });
@@ -298,7 +299,7 @@ impl Account {
         view: &Arc<loadline_core::view::PodView>,
     ) -> Option<NodeId> {
         let cluster = self.cluster.snapshot();
-        let open = Input { cluster, board: Some(board), exempt: false, weights, changes: None };
+        let open = Input { cluster, board: Some(board), exempt: false, weights, need: false, changes: None };
         let first = cycle::decide(&open, view, &mut Memo::default()).node;
         first.or_else(|| cycle::decide(&Input { exempt: true, ..open }, view, &mut Memo::default()).node)
     }

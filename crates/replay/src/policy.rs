@@ -22,6 +22,7 @@ pub enum Placing {
     Larger,
     Line,
     Learned,
+    Ours,
     Percentiles,
     Day,
     DayGrowth,
@@ -31,7 +32,7 @@ pub enum Placing {
 
 impl Placing {
     /// All, in the order they are told.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Requests,
         Self::Crane,
         Self::Packing,
@@ -42,6 +43,7 @@ impl Placing {
         Self::Larger,
         Self::Line,
         Self::Learned,
+        Self::Ours,
         Self::Percentiles,
         Self::Day,
         Self::DayGrowth,
@@ -62,6 +64,7 @@ impl Placing {
             Self::Larger => "max-peak",
             Self::Line => "line",
             Self::Learned => "learned",
+            Self::Ours => "ours",
             Self::Percentiles => "percentiles",
             Self::Day => "day",
             Self::DayGrowth => "day-growth",
@@ -84,6 +87,7 @@ impl Placing {
             Self::Larger => "the larger of the last two (Bashir et al., EuroSys 2021)",
             Self::Line => "measured + arriving + incoming stays under the target; crane's score",
             Self::Learned => "the same, pods charged what their workload was learned to use",
+            Self::Ours => "the same, and what nodes are expected to need: Loadline as it is shipped",
             Self::Percentiles => "smallest sum of the 95th percentiles its pods are known by",
             Self::Day => "smallest peak of the summed day: hourly maxima of its pods, hour by hour",
             Self::DayGrowth => "the same, by how much the fuller hours of that day grow",
@@ -95,7 +99,7 @@ impl Placing {
     pub(crate) fn forecast(self, target: f64) -> Option<Box<dyn Forecast>> {
         let deviations = || Deviations { count: 5.0, need: Vec::new() };
         Some(match self {
-            Self::Requests | Self::Crane | Self::Line | Self::Learned => return None,
+            Self::Requests | Self::Crane | Self::Line | Self::Learned | Self::Ours => return None,
             Self::Packing => Box::new(Packing { target, coming: Vec::new() }),
             Self::Risk => Box::new(Risk::default()),
             Self::Limits => Box::new(Limits { share: 0.9 }),

@@ -17,6 +17,8 @@ pub struct Input<'a> {
     pub exempt: bool,
     /// How much each score weighs.
     pub weights: Weights,
+    /// Is the need of nodes scored? See [`crate::load::need`].
+    pub need: bool,
     /// Which nodes changed, for a memo that lives from decision to decision.
     pub changes: Option<&'a Changes>,
 }
@@ -25,7 +27,7 @@ impl<'a> Input<'a> {
     /// Without load rules.
     #[must_use]
     pub fn new(cluster: &'a Snapshot) -> Self {
-        Self { cluster, board: None, exempt: false, weights: Weights::default(), changes: None }
+        Self { cluster, board: None, exempt: false, weights: Weights::default(), need: false, changes: None }
     }
 }
 
@@ -116,7 +118,8 @@ fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> Option<(i
 
 /// Brings the answers every node gives alone up to date; says where in the memo they are.
 pub(super) fn answers(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> usize {
-    let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load: input.board.is_some() };
+    let (with_load, need) = (input.board.is_some(), input.need);
+    let look = Look { cluster: input.cluster, pod, exempt: input.exempt, with_load, need };
     let present = input.cluster.labels().present();
     let at = match memo.find(&look, input.changes) {
         Known::Changed(at, changed) => {
@@ -156,6 +159,7 @@ fn ask(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: usize) -> (Opti
 pub(super) fn alone(input: &Input<'_>, pod: &PodView, node: usize) -> Parts {
     Parts {
         load: input.board.map(|b| b.score[node]),
+        need: score::need(input, pod, node),
         least: score::least(input, pod, node),
         balanced: score::balanced(input, pod, node),
         ..Parts::default()

@@ -81,6 +81,7 @@ pub(super) struct Shape {
     pod: Arc<PodView>,
     exempt: bool,
     with_load: bool,
+    need: bool,
     /// What the answers rest on beside the nodes in the list of changes.
     statics: (u64, u64, u64, usize),
     pub seen: u64,
@@ -149,6 +150,7 @@ impl Memo {
             pod: of.pod.clone(),
             exempt: of.exempt,
             with_load: of.with_load,
+            need: of.need,
             statics: statics(of.cluster),
             seen,
             used: self.clock,
@@ -167,6 +169,7 @@ pub(super) struct Look<'a> {
     pub pod: &'a Arc<PodView>,
     pub exempt: bool,
     pub with_load: bool,
+    pub need: bool,
 }
 
 fn statics(at: &Snapshot) -> (u64, u64, u64, usize) {
@@ -185,8 +188,10 @@ impl Shape {
         let (a, b) = (&*self.pod, &**of.pod);
         self.exempt == of.exempt
             && self.with_load == of.with_load
+            && self.need == of.need
             && a.key.namespace == b.key.namespace
             && a.estimate == b.estimate
+            && a.day == b.day
             && a.nonzero == b.nonzero
             && a.requests == b.requests
             && (of.cluster.nominated().is_empty() || (a.priority == b.priority && !self.is_promised(of)))

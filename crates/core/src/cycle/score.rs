@@ -2,13 +2,15 @@
 
 use super::decide::Input;
 use crate::resources::Resource;
-use crate::view::PodView;
+use crate::view::{NodeId, PodView};
 
 /// How much each score weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// The load score.
     pub load: i64,
+    /// What the node is expected to need.
+    pub need: i64,
     /// Least allocated.
     pub least: i64,
     /// Balanced allocation.
@@ -27,7 +29,17 @@ pub struct Weights {
 
 impl Default for Weights {
     fn default() -> Self {
-        Self { load: 3, least: 1, balanced: 1, taints: 3, liking: 2, affinity: 2, spread: 2, images: 1 }
+        Self {
+            load: 3,
+            need: 10,
+            least: 1,
+            balanced: 1,
+            taints: 3,
+            liking: 2,
+            affinity: 2,
+            spread: 2,
+            images: 1,
+        }
     }
 }
 
@@ -36,6 +48,8 @@ impl Default for Weights {
 pub struct Parts {
     /// The load score.
     pub load: Option<i64>,
+    /// What the node is expected to need with the pod; `None` where no day is known.
+    pub need: Option<i64>,
     /// Least allocated.
     pub least: i64,
     /// Balanced allocation.
@@ -53,9 +67,10 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn weighed(&self, w: &Weights) -> [(Option<i64>, i64); 8] {
+    fn weighed(&self, w: &Weights) -> [(Option<i64>, i64); 9] {
         [
             (self.load, w.load),
+            (self.need, w.need),
             (Some(self.least), w.least),
             (self.balanced, w.balanced),
             (self.taints, w.taints),
@@ -79,6 +94,13 @@ impl Parts {
             self.weighed(weights).iter().filter(|(part, _)| part.is_some()).map(|(_, weight)| weight).sum();
         if of == 0 { 0 } else { self.total(weights) / of }
     }
+}
+
+/// How good it is for what the node is expected to need: see [`crate::load::need`].
+pub(super) fn need(input: &Input<'_>, pod: &PodView, node: usize) -> Option<i64> {
+    input.need.then_some(())?;
+    let node = &input.cluster[NodeId::at(node)];
+    Some(node.needs.score(&pod.need(), node.allocatable_load[0]))
 }
 
 /// 100 × free ÷ allocatable after the pod came, the mean of CPU and memory, each cut to a whole number. Pods

@@ -2,6 +2,7 @@
 
 use super::Day;
 use crate::load::Both;
+use crate::load::need;
 use crate::load::ratio::Ratio;
 use crate::load::recommend::{Advice, Form, Recommendation, WorkloadRef};
 use jiff::{SignedDuration, Timestamp};
@@ -113,12 +114,23 @@ impl Learned {
         Recommendation {
             target: self.workload.clone(),
             containers: self.advice(),
+            days: self.days(),
             success: true,
             message: None,
             updated: Some(self.updated),
             name: name.into(),
             shape: Form::default(),
         }
+    }
+
+    /// When in the day it uses how much CPU, by container.
+    #[must_use]
+    pub fn days(&self) -> BTreeMap<Arc<str>, need::Day> {
+        let day = |(name, learned): (&Arc<str>, &LearnedContainer)| {
+            let hours = learned.day.hours().map(|(hour, load)| (hour, load.cpu_nano));
+            Some((name.clone(), need::Day::new(hours)?))
+        };
+        self.containers.iter().filter_map(day).collect()
     }
 
     /// What to ask for, by container.

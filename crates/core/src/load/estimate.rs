@@ -10,7 +10,7 @@
 //! was recommended for any container, the effective request of the whole pod counts instead: there, init
 //! containers and requests of the pod as a whole have their say, too.
 
-use super::recommend::Recommendation;
+use super::recommend::{Advice, Recommendation};
 use super::{Load, Metered};
 use crate::quantity::Quantity;
 use crate::requests::{self, Container, Options, Pod};
@@ -133,6 +133,18 @@ pub struct Estimate {
     pub sources: Vec<Sources>,
 }
 
+/// What one container is expected to use of a resource, and who says so.
+pub(super) fn expected(
+    ask: &ContainerAsk,
+    recommended: Option<&Advice>,
+    resource: Metered,
+    floor: Load,
+) -> (i64, Source) {
+    let first = recommended.and_then(|r| r.get(resource)).map(|amount| (amount, Source::Recommendation));
+    let second = || ask.get(resource).map(|amount| (amount, Source::Request));
+    first.or_else(second).unwrap_or((floor.get(resource), Source::None))
+}
+
 /// What a pod is expected to use. The floor is per container that says nothing, [`Load::ZERO`] unless configured.
 #[must_use]
 pub fn estimate(asks: &Asks, recommended: Option<&Recommendation>, floor: Load) -> Estimate {
@@ -141,11 +153,7 @@ pub fn estimate(asks: &Asks, recommended: Option<&Recommendation>, floor: Load) 
     let mut sources = Vec::with_capacity(asks.containers.len());
     for ask in &asks.containers {
         let target = recommended.and_then(|r| r.containers.get(&ask.name));
-        let pick = |resource: Metered| {
-            let first = target.and_then(|t| t.get(resource)).map(|amount| (amount, Source::Recommendation));
-            let second = || ask.get(resource).map(|amount| (amount, Source::Request));
-            first.or_else(second).unwrap_or((floor.get(resource), Source::None))
-        };
+        let pick = |resource: Metered| expected(ask, target, resource, floor);
         let ((cpu, from_cpu), (memory, from_memory)) = (pick(Metered::Cpu), pick(Metered::Memory));
         total = total.plus(Load::new(cpu, memory));
         any |= from_cpu == Source::Recommendation || from_memory == Source::Recommendation;

@@ -4,6 +4,7 @@
 //! nearest one something was recommended for counts. Everything is answered from memory.
 
 use super::Metered;
+use super::need::Day;
 use crate::object::Key;
 use crate::select::Lookup;
 use crate::view::Owner;
@@ -94,6 +95,8 @@ pub struct Recommendation {
     pub target: WorkloadRef,
     /// For which container what.
     pub containers: BTreeMap<Arc<str>, Advice>,
+    /// Which container uses how much CPU at which hour of the day, as far as that is known.
+    pub days: BTreeMap<Arc<str>, Day>,
     /// Does it say that the last attempt to renew it succeeded? If not, the figures may be those of an earlier one.
     pub success: bool,
     /// What it says about that, if anything.

@@ -31,6 +31,14 @@ pub enum Missing {
     Deny,
 }
 
+/// Does something count in the score?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scored {
+    #[default]
+    Yes,
+    No,
+}
+
 /// What holds for some nodes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRule {
@@ -74,6 +82,8 @@ pub struct Settings {
     pub missing: Missing,
     /// How long after its start a pod's load is taken to be still on its way.
     pub settle: SignedDuration,
+    /// Is the [need](super::need) of nodes scored, where days are known? Never in upstream mode.
+    pub need: Scored,
     /// Who is let through.
     pub exempt: Exempt,
 }

@@ -5,6 +5,7 @@ use super::snapshot::{NodeView, PodView, Snapshot};
 use super::volumes::Storage;
 use super::{Labels, NamespaceFacts, NodeFacts, NodeId, Phase, PodFacts, Texts};
 use crate::load::Load;
+use crate::load::need::Needs;
 use crate::object::Key;
 use crate::quantity::Quantity;
 use crate::requests::NonZero;
@@ -166,6 +167,7 @@ impl Live {
             nonzero: facts.nonzero,
             asks: facts.asks.clone(),
             estimate,
+            day: None,
             priority: facts.priority,
             preempts: facts.preempts,
             owner: facts.owner.clone(),
@@ -386,6 +388,7 @@ impl NodeView {
             nonzero: NonZero::default(),
             attach_limits: Arc::default(),
             pods: Vec::new(),
+            needs: Needs::default(),
         }
     }
 }

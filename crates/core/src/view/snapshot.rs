@@ -8,6 +8,7 @@ use super::volumes::Storage;
 use super::{HostPort, Labels, NodeId, Owner, Phase, Wants};
 use crate::load::Load;
 use crate::load::estimate::Asks;
+use crate::load::need::{Day, Needs};
 use crate::object::Key;
 use crate::requests::NonZero;
 use crate::resources::{Amounts, Names, Resource};
@@ -42,6 +43,8 @@ pub struct NodeView {
     pub attach_limits: Arc<BTreeMap<String, i64>>,
     /// Its pods that are not over, by arrival.
     pub pods: Vec<Arc<PodView>>,
+    /// What they are expected to need together, but for those that leave.
+    pub needs: Needs,
 }
 
 impl NodeView {
@@ -72,6 +75,8 @@ pub struct PodView {
     pub asks: Arc<Asks>,
     /// What it is expected to use.
     pub estimate: Load,
+    /// When in the day it is expected to use how much; `None` if all that is known is the estimate.
+    pub day: Option<Arc<Day>>,
     /// Larger goes first, and stays longest.
     pub priority: i32,
     /// May lower ones be evicted for it?
@@ -94,6 +99,14 @@ pub struct PodView {
     pub nominated: Option<Arc<str>>,
     /// What it wants of its node.
     pub wants: Arc<Wants>,
+}
+
+impl PodView {
+    /// What it is expected to use by the hour; all day the same if all that is known is the estimate.
+    #[must_use]
+    pub fn need(&self) -> Day {
+        self.day.as_deref().copied().unwrap_or_else(|| Day::flat(self.estimate.cpu_nano))
+    }
 }
 
 /// One number per node, side by side: what a scan over all nodes reads.
@@ -151,6 +164,8 @@ pub struct Snapshot {
     pub(super) nominated: Arc<Vec<(NodeId, Arc<PodView>)>>,
     pub(super) nominations: u64,
     pub(super) exclusive: Arc<BTreeMap<Arc<str>, u32>>,
+    /// Of how many pods on nodes a day is known.
+    pub(super) days: u64,
     pub(super) storage: Arc<Storage>,
 }
 
@@ -247,6 +262,12 @@ impl Snapshot {
         self.exclusive.get(claim).copied().unwrap_or(0)
     }
 
+    /// Of how many pods on nodes is known when in the day they use how much?
+    #[must_use]
+    pub fn days(&self) -> u64 {
+        self.days
+    }
+
     /// What claims without a volume can get.
     #[must_use]
     pub fn storage(&self) -> &Storage {
@@ -270,6 +291,10 @@ impl Snapshot {
         node.pods.push(pod.clone());
         node.requested.add(&pod.requests);
         node.nonzero = node.nonzero.plus(pod.nonzero);
+        if !pod.terminating {
+            node.needs.add(pod.day.as_deref(), pod.estimate);
+            self.days += u64::from(pod.day.is_some());
+        }
         for claim in &pod.wants.exclusive {
             *Arc::make_mut(&mut self.exclusive).entry(claim.clone()).or_default() += 1;
         }
@@ -283,6 +308,10 @@ impl Snapshot {
         node.pods.remove(at);
         node.requested.sub(&pod.requests);
         node.nonzero = node.nonzero.minus(pod.nonzero);
+        if !pod.terminating {
+            node.needs.remove(pod.day.as_deref(), pod.estimate);
+            self.days -= u64::from(pod.day.is_some());
+        }
         for claim in &pod.wants.exclusive {
             let users = Arc::make_mut(&mut self.exclusive);
             if let Some(count) = users.get_mut(claim) {
