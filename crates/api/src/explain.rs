@@ -8,6 +8,7 @@ use loadline_core::explain::Reason;
 use loadline_core::load::Metered;
 use loadline_core::load::admit::Basis;
 use loadline_core::load::estimate::{self, Estimate};
+use loadline_core::load::need::Need;
 use loadline_core::load::policy::Figure;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::recommend::Recommendation;
@@ -44,6 +45,7 @@ pub struct NodeResult<'a> {
 #[serde(rename_all = "camelCase")]
 struct Scores {
     load: Option<LoadScore>,
+    need: Option<NeedResult>,
     least_allocated: i64,
     balanced_allocation: Option<i64>,
     taint_toleration: Option<i64>,
@@ -51,6 +53,20 @@ struct Scores {
     inter_pod_affinity: Option<i64>,
     pod_topology_spread: Option<i64>,
     image_locality: Option<i64>,
+}
+
+/// What the node is expected to need with the pod, in the hour of the day in which that is most. CPU only.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NeedResult {
+    score: i64,
+    /// From 0 to 23, in UTC.
+    hour: usize,
+    /// Without the pod, and with it.
+    before: String,
+    after: String,
+    /// What the node has for pods.
+    capacity: Option<String>,
 }
 
 /// What is known of one metric of the policy.
@@ -148,6 +164,7 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
         score: node.score,
         scores: Scores {
             load: node.load_score,
+            need: node.need.map(need_result),
             least_allocated: node.parts.least,
             balanced_allocation: node.parts.balanced,
             taint_toleration: node.parts.taints,
@@ -161,6 +178,17 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
         load,
         counterfactual: node.counterfactual.as_ref().map(ToString::to_string),
         warnings: &node.warnings,
+    }
+}
+
+fn need_result(need: Need) -> NeedResult {
+    let cores = |nano: i64| Quantity::from_nano(nano).to_string();
+    NeedResult {
+        score: need.score,
+        hour: need.hour,
+        before: cores(need.before),
+        after: cores(need.after),
+        capacity: need.capacity.map(cores),
     }
 }
 

@@ -7,6 +7,8 @@
 //! | [`Form::Typed`] | `status.resourceRequest` | the fields themselves: `containers[]` as in the first |
 //! | [`Form::Annotation`] | an annotation of the workload | a text in YAML: `containers[]` as in the first |
 //!
+//! What was learned by us also says when in the day a container uses how much, in the annotation [`DAY`].
+//!
 //! They are tried in this order. A text that does not read is passed over with a warning; so is the amount of one
 //! resource of one container.
 
@@ -14,13 +16,14 @@
 pub mod types;
 mod write;
 
-pub use write::{CHECKPOINT, CONFIDENCE, Learned, MANAGED_BY, change, key, object};
+pub use write::{CHECKPOINT, CONFIDENCE, DAY, Learned, MANAGED_BY, change, key, object};
 
 use crate::context::namespace;
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, group, tolerant};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use loadline_core::load::estimate::nanocores;
+use loadline_core::load::need::{Day, HOURS};
 use loadline_core::load::recommend::{Advice, Form, Recommendation, WorkloadRef};
 use loadline_core::object::Key;
 use std::collections::BTreeMap;
@@ -33,6 +36,9 @@ pub const MESSAGE: &str = "analysis.crane.io/message";
 
 /// The definition of the kind, for clusters without crane.
 pub const DEFINITION: &str = include_str!("../../../deploy/crds/recommendations.yaml");
+
+/// In billionths of a core.
+const MILLICORE: i64 = 1_000_000;
 
 type Containers = BTreeMap<Arc<str>, Advice>;
 
@@ -59,6 +65,7 @@ pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), 
                 key: Key::new(target.get("namespace").text().unwrap_or(&here), target.get("name").needed()),
             },
             containers,
+            days: days(&metadata),
             success: message == Some("Success"),
             message: message.map(Into::into),
             updated: status.get("lastUpdateTime").time(),
@@ -66,6 +73,36 @@ pub fn read(value: &Tree<'_>) -> Result<(Option<Recommendation>, Vec<Warning>), 
             shape,
         })
     })
+}
+
+/// When in the day containers use how much CPU: by container, 24 whole millicores from midnight in UTC, `null` for an hour
+/// nobody has seen. What does not read is left out with a warning: it is of use, and nothing depends on it.
+fn days(metadata: &At<'_, '_>) -> BTreeMap<Arc<str>, Day> {
+    let annotations = metadata.get("annotations");
+    let at = annotations.get(DAY);
+    let Some(parsed) = json(&at) else { return BTreeMap::new() };
+    let read = |at: &At<'_, '_>| {
+        let one = |(name, hours): (&str, At<'_, '_>)| Some((name.into(), day(&hours)?));
+        at.entries().filter_map(one).collect()
+    };
+    at.attempt(&parsed, read).unwrap_or_default()
+}
+
+fn day(at: &At<'_, '_>) -> Option<Day> {
+    let hours: Vec<_> = at.items().collect();
+    if hours.len() != HOURS {
+        at.fail(format!("expected {HOURS} hours, found {}", hours.len()));
+        return None;
+    }
+    let known = hours.iter().enumerate().filter(|(_, at)| at.is_set());
+    let milli = |(hour, at): (usize, &At<'_, '_>)| {
+        let milli = at.int()?;
+        if milli < 0 {
+            at.fail(format!("expected 0 or more millicores, found {milli}"));
+        }
+        Some((hour, milli.saturating_mul(MILLICORE)))
+    };
+    Day::new(known.filter_map(milli))
 }
 
 /// What an object of ours was made from, for learning on; `None` if it is not ours, or was damaged.

@@ -37,8 +37,9 @@ const ROOT: &[&str] = &["apiVersion", "kind", "metadata", "profiles", "parallelW
 const PROFILE: &[&str] =
     &["schedulerName", "loadAware", "policy", "settings", "weights", "whenOverloaded", "leastBadAfter"];
 /// The scores by the names their plugins have in kube-scheduler, and ours.
-const WEIGHTS: [&str; 8] = [
+const WEIGHTS: [&str; 9] = [
     "Load",
+    "Need",
     "NodeResourcesFit",
     "NodeResourcesBalancedAllocation",
     "TaintToleration",
@@ -197,9 +198,9 @@ fn weights(item: &Fields<'_>) -> Weights {
 }
 
 /// The weights in the order of their names.
-fn parts(weights: &mut Weights) -> [&mut i64; 8] {
-    let Weights { load, least, balanced, taints, liking, affinity, spread, images } = weights;
-    [load, least, balanced, taints, liking, affinity, spread, images]
+fn parts(weights: &mut Weights) -> [&mut i64; 9] {
+    let Weights { load, need, least, balanced, taints, liking, affinity, spread, images } = weights;
+    [load, need, least, balanced, taints, liking, affinity, spread, images]
 }
 
 /// The same problem, where it is in the whole document.

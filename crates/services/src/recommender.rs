@@ -28,7 +28,8 @@ use crate::serve::probes::{Readiness, Status};
 use crate::sources::metrics_api;
 use jiff::Timestamp;
 use loadline_api::recommendation::{self, Learned as Write};
-use loadline_core::learn::{self, Learned};
+use loadline_core::learn::{self, Learned, LearnedContainer};
+use loadline_core::load::need::HOURS;
 use loadline_core::object::Key;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -231,10 +232,15 @@ fn form<'a>(learned: &'a Learned, checkpoint: &'a [u8], at: Timestamp) -> Write<
     Write {
         target: &learned.workload,
         containers: learned.advice(),
+        days: learned.containers.iter().map(|(name, one)| (name.clone(), day(one))).collect(),
         confidence: format!("{:.3}", confidence.to_f64()),
         checkpoint,
         at,
     }
+}
+
+fn day(learned: &LearnedContainer) -> [Option<i64>; HOURS] {
+    std::array::from_fn(|hour| learned.day.hour(hour).map(|load| load.cpu_nano))
 }
 
 fn tell(metrics: &Metrics, written: &Written) {

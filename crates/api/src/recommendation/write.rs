@@ -1,8 +1,9 @@
 //! How is what was learned written? As a Recommendation that crane's readers understand, with what it was learned from.
 
-use super::MESSAGE;
+use super::{MESSAGE, MILLICORE};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::Timestamp;
+use loadline_core::load::need::HOURS;
 use loadline_core::load::recommend::{Advice, WorkloadRef};
 use loadline_core::object::Key;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub const CHECKPOINT: &str = "loadline.dev/profile";
 /// The annotation that says how much to believe it, from 0 to 1.
 pub const CONFIDENCE: &str = "loadline.dev/confidence";
+/// The annotation that says when in the day its containers use how much CPU.
+pub const DAY: &str = "loadline.dev/day";
 /// The label by which our objects are known, and its value.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline");
 
@@ -21,6 +24,9 @@ pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "loadline"
 pub struct Learned<'a> {
     pub target: &'a WorkloadRef,
     pub containers: BTreeMap<Arc<str>, Advice>,
+    /// By container: the CPU used at most in each hour of the day, in UTC, in billionths of a core; `None` of hours nobody has
+    /// seen.
+    pub days: BTreeMap<Arc<str>, [Option<i64>; HOURS]>,
     /// The least of its containers', as text.
     pub confidence: String,
     pub checkpoint: &'a [u8],
@@ -111,6 +117,7 @@ pub fn change(learned: &Learned<'_>) -> Value {
         "metadata": {"annotations": {
             MESSAGE: "Success",
             CONFIDENCE: learned.confidence,
+            DAY: days(learned),
             CHECKPOINT: BASE64_STANDARD.encode(learned.checkpoint),
         }},
         "status": {
@@ -120,6 +127,16 @@ pub fn change(learned: &Learned<'_>) -> Value {
             "lastUpdateTime": crate::time::text(learned.at),
         },
     })
+}
+
+/// Millicores, rounded up: little is not nothing. Without any, the annotation goes.
+fn days(learned: &Learned<'_>) -> Value {
+    let milli =
+        |nano: &Option<i64>| nano.map(|nano| nano.div_euclid(MILLICORE) + i64::from(nano % MILLICORE > 0));
+    let known = learned.days.iter().filter(|(_, hours)| hours.iter().any(Option::is_some));
+    let all: BTreeMap<&str, Vec<Option<i64>>> =
+        known.map(|(name, hours)| (&**name, hours.iter().map(milli).collect())).collect();
+    if all.is_empty() { Value::Null } else { json!(json!(all).to_string()) }
 }
 
 /// The version that a group has had for years; readers go by the group.
@@ -148,9 +165,13 @@ mod tests {
         ]
         .into();
         let at = "2026-01-05T10:00:00Z".parse().expect("a time");
+        let mut hours = [None; HOURS];
+        (hours[9], hours[10]) = (Some(250_000_000), Some(1_400_000_000));
+        hours[11] = Some(100_000);
         let learned = Learned {
             target: &target,
             containers: containers.clone(),
+            days: [("app".into(), hours)].into(),
             confidence: "0.5".into(),
             checkpoint: b"\x01\xff",
             at,
@@ -164,6 +185,14 @@ mod tests {
             (target.clone(), containers, true, Some(at))
         );
         assert!(warnings.is_empty());
+        let mut day = [1_400_000_000; HOURS];
+        (day[9], day[11]) = (250_000_000, 1_000_000);
+        assert_eq!(read.days.len(), 1, "of the other nothing is known");
+        assert_eq!(
+            read.days["app"].cpu_nano(),
+            day,
+            "unseen hours as the largest, little as a whole millicore"
+        );
         assert_eq!(recommendation::checkpoint(&tree), Some(vec![1, 255]));
     }
 

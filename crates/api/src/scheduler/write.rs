@@ -4,7 +4,7 @@ use super::{CONFIGURATION, Configuration, SchedulerProfile, WEIGHTS, WhenOverloa
 use crate::duration::write as duration;
 use loadline_core::load::policy::Policy;
 use loadline_core::load::ratio::Ratio;
-use loadline_core::load::settings::{Missing, Mode, Settings};
+use loadline_core::load::settings::{Missing, Mode, Scored, Settings};
 use loadline_core::load::{Both, Metered};
 use loadline_core::select::Selector;
 use loadline_core::select::label::Op;
@@ -106,6 +106,7 @@ struct SettingsDocument<'a> {
     nodes: Vec<NodeDocument<'a>>,
     missing_data: &'static str,
     settle: String,
+    need: &'static str,
     exempt: ExemptDocument<'a>,
 }
 
@@ -172,7 +173,7 @@ fn policy(policy: &Policy) -> PolicyDocument<'_> {
 }
 
 fn settings(settings: &Settings) -> SettingsDocument<'_> {
-    let Settings { mode, time_zone, targets: given, nodes, missing, settle, exempt } = settings;
+    let Settings { mode, time_zone, targets: given, nodes, missing, settle, need, exempt } = settings;
     SettingsDocument {
         mode: match mode {
             Mode::Default => "default",
@@ -194,6 +195,10 @@ fn settings(settings: &Settings) -> SettingsDocument<'_> {
             Missing::Deny => "Deny",
         },
         settle: duration(*settle),
+        need: match need {
+            Scored::Yes => "Score",
+            Scored::No => "Ignore",
+        },
         exempt: ExemptDocument {
             namespaces: &exempt.namespaces,
             pod_selector: exempt.pod_selector.as_ref().map(selector),

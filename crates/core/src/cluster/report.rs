@@ -9,6 +9,7 @@ use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::admit::{Basis, Line};
 use crate::load::annotation::HOT_VALUE;
+use crate::load::need::Need;
 use crate::load::score::{Hot, LoadScore};
 use crate::load::settings::Mode;
 use crate::load::term::{Term, Unknown};
@@ -52,6 +53,8 @@ pub struct NodeReport {
     pub total: i64,
     /// The scores.
     pub parts: Parts,
+    /// What it is expected to need with the pod; `None` where no day is known, or that does not count.
+    pub need: Option<Need>,
     /// The load score and its parts; `None` when load is left out.
     pub load_score: Option<LoadScore>,
     /// The hot value; `None` when load is left out, or when one is written there that cannot be used.
@@ -101,6 +104,7 @@ impl Cluster {
             score: found.parts.mean(&weights),
             total: found.total,
             parts: found.parts,
+            need: None,
             load_score: None,
             hot: None,
             terms: Vec::new(),
@@ -116,6 +120,8 @@ impl Cluster {
             && let Some(load) = judge.loads.get(found.node.index())
         {
             out.load_score = Some(load.score);
+            let node = &at[found.node];
+            out.need = found.parts.need.map(|_| node.needs.with(&pod.need(), node.allocatable_load[0]));
             out.hot = load.hot;
             out.terms.clone_from(&load.terms.terms);
             out.warnings.clone_from(&load.warnings);

@@ -13,7 +13,7 @@
 use super::decide::Input;
 use super::local;
 use super::prepare::promised;
-use super::{Filter, message};
+use super::{Filter, message, score};
 use crate::load::Load;
 use crate::view::{NodeId, PodView};
 
@@ -39,9 +39,10 @@ impl<'a> Rules<'a> {
         local::check_load(self.input, self.pod, promised.unwrap_or(Load::ZERO), released, node.index())
     }
 
-    /// What nodes are compared by, more is better; all are equal when load is left out.
+    /// What nodes are compared by, from 0 to 100, more is better: their load, and what they are expected to need. All are equal
+    /// when load is left out.
     pub fn score(&self, node: NodeId) -> i64 {
-        self.input.board.map_or(0, |board| board.score[node.index()])
+        score::by_load(self.input, self.pod, node.index())
     }
 }
 

@@ -103,6 +103,16 @@ pub(super) fn need(input: &Input<'_>, pod: &PodView, node: usize) -> Option<i64>
     Some(node.needs.score(&pod.need(), node.allocatable_load[0]))
 }
 
+/// The weighted mean of what load says of a node, from 0 to 100; 0 when it is left out.
+pub(super) fn by_load(input: &Input<'_>, pod: &PodView, node: usize) -> i64 {
+    let load = input.board.map_or(0, |board| board.score[node]);
+    let Weights { load: weight, need: more, .. } = input.weights;
+    match need(input, pod, node) {
+        Some(need) if weight + more > 0 => (load * weight + need * more) / (weight + more),
+        _ => load,
+    }
+}
+
 /// 100 × free ÷ allocatable after the pod came, the mean of CPU and memory, each cut to a whole number. Pods
 /// that ask for nothing count a little.
 pub(super) fn least(input: &Input<'_>, pod: &PodView, node: usize) -> i64 {

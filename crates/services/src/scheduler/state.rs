@@ -880,7 +880,7 @@ fn avoided(decided: &mut Decided<'_>, quiet_until: &mut Option<Instant>, now: No
     }
     *quiet_until = Some(now.at + WORDS_EVERY);
     let report = decided.report();
-    let by_requests = |parts: &Parts| Parts { load: None, ..*parts }.total(&Weights::default());
+    let by_requests = |parts: &Parts| Parts { load: None, need: None, ..*parts }.total(&Weights::default());
     let taken = report.nodes.iter().find(|n| Some(n.node) == report.decision.node)?;
     let better = report
         .nodes

@@ -6,6 +6,7 @@ use crate::table::{Align, Table};
 use loadline_api::explain::finite;
 use loadline_core::cluster::{NodeReport, ResourceReport};
 use loadline_core::load::admit::Basis;
+use loadline_core::load::need::Need;
 use loadline_core::load::policy::Figure;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::term::{Term, Unknown};
@@ -70,6 +71,11 @@ fn nodes(nodes: &[NodeReport], detail: Detail) -> String {
         ("CPU%", Right),
         ("MEM%", Right),
     ];
+    // Where no day is known nobody has a need.
+    let needs = nodes.iter().any(|node| node.need.is_some());
+    if needs {
+        columns.push(("NEED", Right));
+    }
     if wide {
         columns.push(("HOT", Right));
     }
@@ -85,6 +91,9 @@ fn nodes(nodes: &[NodeReport], detail: Detail) -> String {
             share(node.lines.map(|lines| lines.cpu)),
             share(node.lines.map(|lines| lines.memory)),
         ];
+        if needs {
+            cells.push(node.need.map_or_else(|| "-".to_owned(), need));
+        }
         if wide {
             cells.push(node.hot.map_or_else(|| "-".to_owned(), |hot| hot.to_string()));
         }
@@ -94,6 +103,14 @@ fn nodes(nodes: &[NodeReport], detail: Detail) -> String {
         table.row(cells);
     }
     table.render(2)
+}
+
+/// The hour in which most is expected, what share of the node that is without the pod and with it, and the score.
+fn need(need: Need) -> String {
+    let share = |part: i64| need.capacity.and_then(|whole| percent(part, whole));
+    let shares = share(need.before).zip(share(need.after));
+    let shares = shares.map_or_else(|| "-".to_owned(), |(before, after)| format!("{before}→{after}%"));
+    format!("{} ({shares} at {:02}h)", need.score, need.hour)
 }
 
 /// What is expected to be used with the pod, in percent of what is allocatable; a tilde where it rests on less than a
