@@ -9,7 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use loadline_core::cluster::{Cluster, Options};
 use loadline_core::cycle::Filter;
 use loadline_core::ledger::Sample;
+use loadline_core::load::estimate::ContainerAsk;
+use loadline_core::load::need::Day;
 use loadline_core::load::policy::{Policy, Rules};
+use loadline_core::load::recommend::{Advice, Recommendation, WorkloadRef};
 use loadline_core::load::settings::Settings;
 use loadline_core::load::{Both, Load, ratio::Ratio};
 use loadline_core::object::Key;
@@ -31,6 +34,8 @@ const HOST: &str = "kubernetes.io/hostname";
 const NODES: usize = 5;
 const PODS: usize = 24;
 const KINDS: usize = 9;
+/// The workloads something is learned of.
+const OWNERS: [&str; 2] = ["w", "v"];
 /// So many kinds of pods are asked about at each step, in turns.
 const ASKED: usize = 4;
 
@@ -83,6 +88,8 @@ enum Event {
     Workload(usize, bool),
     Namespace(bool),
     Sample(usize, i64),
+    /// What was learned of the pods of a workload: when they are busy; or nothing any more.
+    Advice(usize, Option<usize>),
     Wait(i64),
 }
 
@@ -107,6 +114,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..KINDS, any::<bool>()).prop_map(|(kind, there)| Event::Workload(kind, there)),
         1 => any::<bool>().prop_map(Event::Namespace),
         3 => (0..NODES, 0..100_i64).prop_map(|(number, percent)| Event::Sample(number, percent)),
+        2 => (0..OWNERS.len(), proptest::option::weighted(0.8, 0..24_usize))
+            .prop_map(|(owner, hour)| Event::Advice(owner, hour)),
         2 => (1..200_i64).prop_map(Event::Wait),
     ]
 }
@@ -152,6 +161,7 @@ fn pod_facts(name: &str, kind: usize) -> PodFacts {
         topology_key: key.into(),
     };
     let asking = match kind {
+        0 | 3 => asking.owner("ReplicaSet", "v"),
         1 => asking.selects(&[("zone", "a")]),
         5 => asking.asks("example.com/gpu", "1"),
         6 => asking.images(&["i0:1"]).owner("ReplicaSet", "w"),
@@ -159,6 +169,12 @@ fn pod_facts(name: &str, kind: usize) -> PodFacts {
         _ => asking,
     };
     let mut facts = asking.facts();
+    let asks = Arc::make_mut(&mut facts.asks);
+    asks.containers = vec![ContainerAsk {
+        name: "main".into(),
+        cpu_nano: Some(asks.effective.cpu_nano),
+        memory_bytes: None,
+    }];
     let wants = Arc::make_mut(&mut facts.wants);
     match kind {
         2 => wants.spread.extend([("zone", true), (HOST, false)].map(|(key, hard)| Spread {
@@ -188,6 +204,27 @@ fn pod_facts(name: &str, kind: usize) -> PodFacts {
     facts
 }
 
+/// A workload uses that many tenths of a core at most in each hour of the day, and is expected to use half a core.
+fn busy(hour: usize) -> [i64; 24] {
+    std::array::from_fn(|at| if at == hour { 9 } else { 1 + i64::try_from(at % 3).unwrap_or(0) })
+}
+
+fn advice(owner: usize, hour: usize) -> Recommendation {
+    let target = WorkloadRef::of(
+        &"default".into(),
+        &pod("any").owner("ReplicaSet", OWNERS[owner]).facts().owner.unwrap(),
+    );
+    let hours = busy(hour).map(|tenths| tenths * 100_000_000);
+    Recommendation {
+        target,
+        containers: [("main".into(), Advice { cpu_nano: Some(500_000_000), memory_bytes: None })].into(),
+        days: [("main".into(), Day::new(hours.into_iter().enumerate()).expect("all hours are known"))].into(),
+        success: true,
+        name: OWNERS[owner].into(),
+        ..Recommendation::default()
+    }
+}
+
 /// What there is, as objects tell it, and what was measured of nodes since they are there.
 #[derive(Default)]
 struct Facts {
@@ -197,6 +234,8 @@ struct Facts {
     workloads: BTreeSet<usize>,
     labelled: bool,
     samples: BTreeMap<String, Vec<Sample>>,
+    /// By workload, when it is busy.
+    advice: BTreeMap<usize, usize>,
     now: i64,
 }
 
@@ -218,6 +257,7 @@ impl Facts {
     fn cluster(&self) -> Cluster {
         let mut cluster = empty(self.now);
         cluster.set_namespace(namespace(self.labelled));
+        self.advice.iter().for_each(|(owner, hour)| cluster.recommend(advice(*owner, *hour)));
         for facts in self.pods.values().rev() {
             cluster.set_pod(facts);
         }
@@ -236,6 +276,22 @@ impl Facts {
             }
         }
         cluster
+    }
+
+    /// What the pods of a node need in each hour of the day, in billionths of a core, added up from the facts.
+    fn needs(&self, node: &str) -> [i64; 24] {
+        let mut sum = [0; 24];
+        let there = |pod: &&PodFacts| {
+            pod.node.as_deref() == Some(node) && pod.phase != Phase::Succeeded && !pod.terminating
+        };
+        for pod in self.pods.values().filter(there) {
+            let owner = pod.owner.as_ref().and_then(|by| OWNERS.iter().position(|name| **name == *by.name));
+            let hour = owner.and_then(|owner| self.advice.get(&owner));
+            let flat = || [pod.asks.effective.cpu_nano; 24];
+            let hours = hour.map_or_else(flat, |hour| busy(*hour).map(|tenths| tenths * 100_000_000));
+            sum.iter_mut().zip(hours).for_each(|(sum, more)| *sum += more);
+        }
+        sum
     }
 
     /// Lives through an event, in the cluster and in the facts.
@@ -322,6 +378,19 @@ impl Facts {
                     self.samples.entry(name).or_default().push(sample);
                 }
             }
+            Event::Advice(owner, hour) => {
+                match hour {
+                    Some(hour) => {
+                        cluster.recommend(advice(*owner, *hour));
+                        self.advice.insert(*owner, *hour);
+                    }
+                    None => {
+                        cluster.forget_recommendation(OWNERS[*owner]);
+                        self.advice.remove(owner);
+                    }
+                }
+                cluster.reestimate();
+            }
             Event::Wait(seconds) => {
                 self.now += seconds;
                 cluster.advance(at(self.now));
@@ -336,6 +405,8 @@ struct Tally {
     nodes: usize,
     placed: usize,
     preempted: usize,
+    /// How often a node had pods of which a day is known.
+    days: usize,
     /// How often a rule was the first a node failed.
     rules: BTreeMap<usize, usize>,
 }
@@ -380,6 +451,11 @@ fn a_cluster_told_event_by_event_is_one_told_the_end_alone() {
         for (step, event) in history.iter().enumerate() {
             facts.live(&mut cluster, event);
             let mut fresh = facts.cluster();
+            for node in cluster.snapshot().nodes() {
+                let (kept, added) = (node.needs.cpu_nano(), facts.needs(&node.name));
+                prop_assert_eq!(kept, added, "step {}, {:?}: {} needs", step, event, node.name);
+                tally.borrow_mut().days += usize::from(node.needs.days() > 0);
+            }
             for kind in (0..ASKED).map(|at| (step * ASKED + at) % KINDS) {
                 let ours = said(&mut cluster, kind, &mut tally.borrow_mut());
                 let theirs = said(&mut fresh, kind, &mut Tally::default());
@@ -394,9 +470,10 @@ fn a_cluster_told_event_by_event_is_one_told_the_end_alone() {
         Ok(())
     });
     lived.unwrap_or_else(|why| panic!("{why}"));
-    let Tally { nodes, placed, preempted, rules } = tally.into_inner();
+    let Tally { nodes, placed, preempted, days, rules } = tally.into_inner();
     println!("{nodes} nodes looked at, {placed} pods placed, {preempted} by eviction; refused by {rules:?}");
     assert!(nodes > 10_000 && placed > 1_000 && preempted > 5, "{nodes}, {placed}, {preempted} only");
+    assert!(days > 500, "{days} nodes with days only");
     // Every rule whose memory is at stake refused somebody.
     for rule in [
         Filter::Cordon,

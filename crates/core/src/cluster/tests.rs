@@ -1,3 +1,4 @@
+mod needs;
 mod written;
 
 use super::*;
@@ -368,6 +369,7 @@ fn a_recommendation_that_comes_later_changes_what_is_pending_and_goes_with_it() 
     cluster.recommend(Recommendation {
         target: WorkloadRef::of(&facts.key.namespace, facts.owner.as_ref().unwrap()),
         containers: [("main".into(), Advice { cpu_nano: Some(1_500_000_000), memory_bytes: None })].into(),
+        days: BTreeMap::new(),
         success: true,
         message: None,
         updated: None,
