@@ -158,3 +158,36 @@ fn a_recommendation_for_nothing_is_an_error() {
         "{error}"
     );
 }
+
+#[test]
+fn the_day_of_a_container_is_read_and_a_bad_one_takes_nothing_else_away() {
+    let hours = |hour: serde_json::Value| -> serde_json::Value {
+        (0..24).map(|at| if at == 9 { hour.clone() } else { json!(200) }).collect::<Vec<_>>().into()
+    };
+    let short = json!({"main": [1, 2]}).to_string();
+    for (text, want, warning) in [
+        (json!({"main": hours(json!(1500))}).to_string(), Some(1_500_000_000_i64), None),
+        (json!({"main": hours(json!(null))}).to_string(), Some(200_000_000), None),
+        (json!({"main": hours(json!("1"))}).to_string(), None, Some("main[9]: ")),
+        (
+            json!({"main": hours(json!(-1))}).to_string(),
+            None,
+            Some("main[9]: expected 0 or more millicores, found -1"),
+        ),
+        (short, None, Some("main: expected 24 hours, found 2")),
+        ("{".to_owned(), None, Some("")),
+        ("{}".to_owned(), None, None),
+    ] {
+        let mut value = with(&json!({"recommendedValue": yaml()}));
+        value["metadata"]["annotations"]["loadline.dev/day"] = json!(text);
+        let (found, warnings) = read(&value);
+        let found = found.unwrap();
+        assert_eq!(found.days.get("main").map(|day| day.cpu_nano()[9]), want, "{text}");
+        assert_eq!(figures(&found).len(), 2, "what is recommended stays: {text}");
+        assert_eq!(warnings.len(), usize::from(warning.is_some()), "{warnings:?}");
+        if let (Some(part), Some(told)) = (warning, warnings.first()) {
+            let at = "metadata.annotations.loadline.dev/day";
+            assert!(told.contains(at) && told.contains(part), "{told}");
+        }
+    }
+}

@@ -13,7 +13,8 @@
 //! # Scores
 //!
 //! Each is 0 to 100, computed as kube-scheduler computes it, and weighs as much as it does there: taints 3, node
-//! affinity 2, spread 2, pod affinity 2, least allocated 1, balanced allocation 1, images 1. The load score weighs 3.
+//! affinity 2, spread 2, pod affinity 2, least allocated 1, balanced allocation 1, images 1. The load score weighs 3,
+//! and [what the node is expected to need](crate::load::need) 30, where that is known: it decides then.
 //! The best total wins; among equals the first name.
 //!
 //! A pod that says nothing of spreading is spread all the same, softly, with those that belong with it ([`siblings`]):

@@ -212,7 +212,7 @@ fn busy(hour: usize) -> [i64; 24] {
 fn advice(owner: usize, hour: usize) -> Recommendation {
     let target = WorkloadRef::of(
         &"default".into(),
-        &pod("any").owner("ReplicaSet", OWNERS[owner]).facts().owner.unwrap(),
+        &pod("any").owner("ReplicaSet", OWNERS[owner]).facts().owner.expect("it has one"),
     );
     let hours = busy(hour).map(|tenths| tenths * 100_000_000);
     Recommendation {
@@ -379,15 +379,12 @@ impl Facts {
                 }
             }
             Event::Advice(owner, hour) => {
-                match hour {
-                    Some(hour) => {
-                        cluster.recommend(advice(*owner, *hour));
-                        self.advice.insert(*owner, *hour);
-                    }
-                    None => {
-                        cluster.forget_recommendation(OWNERS[*owner]);
-                        self.advice.remove(owner);
-                    }
+                if let Some(hour) = hour {
+                    cluster.recommend(advice(*owner, *hour));
+                    self.advice.insert(*owner, *hour);
+                } else {
+                    cluster.forget_recommendation(OWNERS[*owner]);
+                    self.advice.remove(owner);
                 }
                 cluster.reestimate();
             }

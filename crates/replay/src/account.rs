@@ -208,7 +208,8 @@ impl Account {
             }
             self.cluster.pod_sample(&Key::new(NAMESPACE, uid), sample(milli));
         }
-        if now.step.is_multiple_of(HOUR) {
+        // What is new is published as soon as it was measured; to see what recommendations alone are worth, every hour is enough.
+        if self.placing == Placing::Ours || now.step.is_multiple_of(HOUR) {
             self.publish(at);
         }
     }

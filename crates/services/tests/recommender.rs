@@ -92,10 +92,13 @@ impl World {
     }
 
     fn uses(&self, pod: &str, cpu: &str, memory: &str, at: Timestamp) {
+        self.used(pod, cpu, memory, Sample { at, window: Duration::from_secs(15) });
+    }
+
+    fn used(&self, pod: &str, cpu: &str, memory: &str, sample: Sample) {
         let usage =
             BTreeMap::from([("cpu".to_owned(), cpu.to_owned()), ("memory".to_owned(), memory.to_owned())]);
         let containers = BTreeMap::from([("app".to_owned(), usage)]);
-        let sample = Sample { at, window: Duration::from_secs(15) };
         self.server.set_pod_metrics("default", pod, &containers, sample);
     }
 
@@ -150,6 +153,24 @@ async fn a_replica_is_recommended_what_its_sibling_uses_and_a_restart_forgets_no
     assert_ne!(object.metadata.resource_version, first);
     let text = object.data["status"]["recommendedValue"].as_str().unwrap();
     assert!(text.contains("\"cpu\":\"268m\""), "half of all time it was 200m: {text}");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_in_the_day_it_is_busy_is_told_with_what_is_recommended() {
+    let world = World::new(true).await;
+    let running = Running::start(&world.client, false);
+    world.pod("web-1-a").await;
+    let now = Timestamp::now();
+    // Over five minutes it is a mean by itself.
+    world.used("web-1-a", "200m", "300Mi", Sample { at: now, window: Duration::from_mins(5) });
+    let object = world.recommended(&running, |cpu, _| cpu == 268).await;
+    let text = object.metadata.annotations.unwrap_or_default()["loadline.dev/day"].clone();
+    let day: Value = serde_json::from_str(&text).unwrap();
+    let hours = day["app"].as_array().unwrap();
+    let hour = usize::try_from(now.as_second() / 3600 % 24).unwrap();
+    assert_eq!((hours.len(), &hours[hour]), (24, &json!(200)), "{text}");
+    assert_eq!(hours.iter().filter(|hour| hour.is_null()).count(), 23, "the others were not seen: {text}");
     running.end().await;
 }
 

@@ -24,7 +24,7 @@ fn nothing_said_is_the_default() {
 fn profiles_have_rules_weights_and_patience_of_their_own() {
     let read = read_value(&document(&json!([
         {"schedulerName": "a", "settings": {"targets": {"cpu": 0.9}}, "whenOverloaded": "LeastBad"},
-        {"schedulerName": "b", "loadAware": false, "weights": {"NodeResourcesFit": 7}},
+        {"schedulerName": "b", "loadAware": false, "weights": {"NodeResourcesFit": 7, "Need": 0}},
         {"schedulerName": "c", "whenOverloaded": "LeastBad", "leastBadAfter": "5s"},
     ])))
     .unwrap();
@@ -32,7 +32,7 @@ fn profiles_have_rules_weights_and_patience_of_their_own() {
     let target = a.profile.rules.as_ref().unwrap().settings().targets.cpu;
     assert_eq!(target, loadline_core::load::ratio::Ratio::from_f64(0.9));
     assert_eq!(a.when_overloaded, WhenOverloaded::LeastBad { after: SignedDuration::from_mins(1) });
-    let weights = Weights { least: 7, ..Weights::default() };
+    let weights = Weights { least: 7, need: 0, ..Weights::default() };
     assert_eq!(b.profile, Profile { rules: None, weights });
     assert_eq!(c.when_overloaded, WhenOverloaded::LeastBad { after: SignedDuration::from_secs(5) });
 }
@@ -80,7 +80,7 @@ fn what_is_written_reads_back_as_the_same() {
     let full = document(&json!([
         {"schedulerName": "a", "whenOverloaded": "LeastBad", "leastBadAfter": "1m30s",
          "settings": {
-            "mode": "default", "timeZone": "Asia/Shanghai", "targets": {"cpu": 0.7}, "missingData": "Deny", "settle": "30s",
+            "mode": "default", "timeZone": "Asia/Shanghai", "targets": {"cpu": 0.7}, "missingData": "Deny", "settle": "30s", "need": "Ignore",
             "nodes": [{"selector": {"matchLabels": {"pool": "gold"}, "matchExpressions": [
                 {"key": "zone", "operator": "NotIn", "values": ["x", "y"]}, {"key": "spot", "operator": "DoesNotExist"}]},
                 "targets": {"memory": 0.9}, "thresholds": {"cpu_usage_avg_5m": 0.5}}],

@@ -31,7 +31,7 @@ impl Default for Weights {
     fn default() -> Self {
         Self {
             load: 3,
-            need: 10,
+            need: 30,
             least: 1,
             balanced: 1,
             taints: 3,

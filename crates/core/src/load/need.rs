@@ -30,7 +30,7 @@ use super::{Load, Metered};
 /// A ten-thousandth of a core, in billionths.
 const UNIT: i64 = 100_000;
 
-/// No machine has as many ten-thousandths of a core, and sums of their fourth powers still fit.
+/// No machine has as many ten-thousandths of a core (26 843 cores), and sums of their fourth powers still fit.
 const MOST: u64 = 1 << 28;
 
 /// How many hours a day has.
@@ -150,30 +150,31 @@ impl Needs {
 
     /// How much the fourth powers of all hours grow together, in ten-thousandths of a core to the fourth.
     ///
-    /// `a⁴ − b⁴ = (a − b)(a + b)(a² + b²)`, of which each half fits into 64 bits.
-    fn growth(&self, more: &Day) -> u128 {
+    /// `a⁴ − b⁴ = (a − b)(a + b)(a² + b²)`, of which each half fits into 64 bits. `None` beyond what any machine has.
+    fn growth(&self, more: &Day) -> Option<u128> {
         let hour = |hour: usize| {
-            let before = self.hour(hour).min(MOST);
-            let after = (before + u64::from(more.0[hour])).min(MOST);
-            let (up, down) = ((after - before) * (after + before), after * after + before * before);
-            u128::from(up) * u128::from(down)
+            let before = self.hour(hour);
+            let after = before.checked_add(more.0[hour].into()).filter(|after| *after <= MOST)?;
+            let (up, squares) = ((after - before) * (after + before), after * after + before * before);
+            Some(u128::from(up) * u128::from(squares))
         };
         (0..HOURS).map(hour).sum()
     }
 
-    /// The growth as a share of what the node has: see the [module](self).
+    /// The growth as a share of what the node has: see the [module](self). Infinite beyond what any machine has.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "for people and replays; decisions compare scores")]
     pub fn grown(&self, more: &Day, capacity_nano: i64) -> f64 {
         let capacity = f64::from(units(capacity_nano)).max(1.0);
-        self.growth(more) as f64 / capacity.powi(4)
+        self.growth(more).map_or(f64::INFINITY, |growth| growth as f64) / capacity.powi(4)
     }
 
     /// How good it is to have a pod with that day there, from 0 to 100, on a node that has so much CPU for pods.
     #[must_use]
     pub fn score(&self, more: &Day, capacity_nano: Option<i64>) -> i64 {
         let Some(capacity) = capacity_nano.map(units).filter(|units| *units > 0) else { return NEUTRAL };
-        let root = (self.growth(more) / HOURS as u128).isqrt().isqrt();
+        let Some(growth) = self.growth(more) else { return 0 };
+        let root = (growth / HOURS as u128).isqrt().isqrt();
         let share = (root * 100).div_ceil(capacity.into());
         BEST - i64::try_from(share).unwrap_or(BEST).min(BEST)
     }

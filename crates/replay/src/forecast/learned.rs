@@ -1,7 +1,12 @@
 //! By what the pods that are there are known to use: their own past, else that of their siblings, else what they ask for.
 
 use super::{Forecast, Now};
+use loadline_core::load::Load;
+use loadline_core::load::need::{Day, Needs};
 use rustc_hash::FxHashMap;
+
+/// A thousandth of a core, in billionths.
+const MILLI: i64 = 1_000_000;
 
 /// The sum of what each uses 95 % of its time.
 #[derive(Debug, Default)]
@@ -52,14 +57,18 @@ fn day(now: &Now<'_>, pod: usize) -> [Hour; 24] {
     })
 }
 
+/// The same in the unit of production.
+fn whole(milli: &[f64; 24]) -> Option<Day> {
+    Day::new(milli.iter().map(|milli| (milli * MILLI as f64) as i64).enumerate())
+}
+
 /// How sums of hours are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Worst {
     /// By the largest hour.
     #[default]
     Peak,
-    /// By how much the fourth powers of all hours grow: an hour that is nearly full weighs far more than one that is half full,
-    /// and an empty one next to nothing.
+    /// By how much the fourth powers of all hours grow, as in [`loadline_core::load::need`].
     Growth,
 }
 
@@ -100,10 +109,11 @@ impl Forecast for Days {
         match self.worst {
             Worst::Peak => hours.map(|(_, after)| after).fold(0.0, f64::max),
             Worst::Growth => {
-                let capacity = (now.world.nodes[node] as f64).max(1.0);
-                let grown =
-                    |(before, after): (f64, f64)| (after / capacity).powi(4) - (before / capacity).powi(4);
-                capacity * hours.map(grown).sum::<f64>()
+                let capacity = now.world.nodes[node].max(1);
+                let mut needs = Needs::default();
+                needs.add(whole(&self.need[node]).as_ref(), Load::ZERO);
+                let coming = whole(&self.coming.map(Hour::peak)).unwrap_or(Day::flat(0));
+                capacity as f64 * needs.grown(&coming, capacity * MILLI)
             }
         }
     }
