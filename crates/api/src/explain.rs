@@ -35,6 +35,9 @@ pub struct NodeResult<'a> {
     hot_value: Option<Hot>,
     terms: Vec<TermResult<'a>>,
     load: Option<Loads>,
+    /// What its need score rests on, where days are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    need: Option<NeedResult>,
     /// What would have to be different for the pod to fit.
     counterfactual: Option<String>,
     warnings: &'a [String],
@@ -45,7 +48,7 @@ pub struct NodeResult<'a> {
 #[serde(rename_all = "camelCase")]
 struct Scores {
     load: Option<LoadScore>,
-    need: Option<NeedResult>,
+    need: Option<i64>,
     least_allocated: i64,
     balanced_allocation: Option<i64>,
     taint_toleration: Option<i64>,
@@ -59,7 +62,6 @@ struct Scores {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NeedResult {
-    score: i64,
     /// From 0 to 23, in UTC.
     hour: usize,
     /// Without the pod, and with it.
@@ -164,7 +166,7 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
         score: node.score,
         scores: Scores {
             load: node.load_score,
-            need: node.need.map(need_result),
+            need: node.need.map(|need| need.score),
             least_allocated: node.parts.least,
             balanced_allocation: node.parts.balanced,
             taint_toleration: node.parts.taints,
@@ -176,6 +178,7 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
         hot_value: node.hot,
         terms: node.terms.iter().map(term_result).collect(),
         load,
+        need: node.need.map(need_result),
         counterfactual: node.counterfactual.as_ref().map(ToString::to_string),
         warnings: &node.warnings,
     }
@@ -184,7 +187,6 @@ pub fn node<'a>(node: &'a NodeReport, estimate: &Estimate) -> NodeResult<'a> {
 fn need_result(need: Need) -> NeedResult {
     let cores = |nano: i64| Quantity::from_nano(nano).to_string();
     NeedResult {
-        score: need.score,
         hour: need.hour,
         before: cores(need.before),
         after: cores(need.after),

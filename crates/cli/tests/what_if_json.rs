@@ -73,6 +73,57 @@ fn a_recommendation_says_how_its_last_run_went_and_how_old_it_is() {
     assert_eq!(ask(&none, &[])["pods"][0]["recommendation"], Value::Null);
 }
 
+#[test]
+fn what_a_node_is_expected_to_need_is_told_with_the_hour_in_which_that_is_most() {
+    let owned = |name: &str, of: &str, more: &str| {
+        pod(name, "2025-01-01T00:00:00Z", more).replace(
+            "creationTimestamp",
+            &format!(
+                "ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: {of}, uid: {of}, controller: true}}], creationTimestamp"
+            ),
+        )
+    };
+    // A core all day, and so many at one hour.
+    let learned = |of: &str, hour: usize, milli: i64| {
+        let hours: Vec<i64> = (0..24).map(|at| if at == hour { milli } else { 1000 }).collect();
+        format!(
+            "---\napiVersion: analysis.crane.io/v1alpha1\nkind: Recommendation\nmetadata: {{name: {of}, annotations: {{loadline.dev/day: '{}'}}}}\n\
+             spec: {{type: Resource, targetRef: {{apiVersion: apps/v1, kind: ReplicaSet, name: {of}}}}}\n\
+             status: {{recommendedValue: '{}'}}\n",
+            json!({"main": hours}),
+            json!({"resourceRequest": {"containers": [{"containerName": "main", "target": {"cpu": "1"}}]}}),
+        )
+    };
+    let input = [
+        node("n1"),
+        node("n2"),
+        measured("n1", NOW, "2"),
+        measured("n2", NOW, "2100m"),
+        owned("morning", "morning", ", nodeName: n1"),
+        owned("evening", "evening", ", nodeName: n2"),
+        owned("web", "web", ""),
+        learned("morning", 9, 6000),
+        learned("evening", 21, 6000),
+        learned("web", 9, 3000),
+    ]
+    .concat();
+    let answer = ask(&input, &[]);
+    let pod = &answer["pods"][0];
+    assert_eq!(pod["node"], "n2", "though n1 uses less now");
+    let found = |name: &str| {
+        let nodes = pod["nodes"].as_array().unwrap();
+        let node = nodes.iter().find(|node| node["node"] == name).unwrap();
+        (node["scores"]["need"].clone(), node["need"].clone())
+    };
+    let need = |hour: i64, before: &str, after: &str| json!({"hour": hour, "before": before, "after": after, "capacity": "10"});
+    assert_eq!(found("n1"), (json!(60), need(9, "6", "9")));
+    assert_eq!(found("n2"), (json!(71), need(21, "6", "7")));
+    let ignored = "---\napiVersion: loadline.dev/v1alpha1\nkind: LoadSettings\nspec: {need: Ignore}\n";
+    let answer = ask(&format!("{input}{ignored}"), &[]);
+    let first = &answer["pods"][0];
+    assert_eq!((&first["node"], &first["nodes"][0]["need"]), (&json!("n1"), &Value::Null));
+}
+
 // The cases that read as cold, or as nothing at all.
 #[test]
 fn in_upstream_mode_what_is_no_number_is_told_as_such() {

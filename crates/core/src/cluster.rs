@@ -423,6 +423,7 @@ impl Cluster {
             exempt,
             weights: judge.profile.weights,
             need: judge.scores_need(cluster, pod),
+            unlined: judge.is_unlined(cluster, pod),
             changes: Some(&*changes),
         };
         Asked { input, memo: &mut judge.memo, ledger, budgets }

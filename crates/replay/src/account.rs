@@ -300,7 +300,15 @@ impl Account {
         view: &Arc<loadline_core::view::PodView>,
     ) -> Option<NodeId> {
         let cluster = self.cluster.snapshot();
-        let open = Input { cluster, board: Some(board), exempt: false, weights, need: false, changes: None };
+        let open = Input {
+            cluster,
+            board: Some(board),
+            exempt: false,
+            weights,
+            need: false,
+            unlined: false,
+            changes: None,
+        };
         let first = cycle::decide(&open, view, &mut Memo::default()).node;
         first.or_else(|| cycle::decide(&Input { exempt: true, ..open }, view, &mut Memo::default()).node)
     }

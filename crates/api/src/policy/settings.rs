@@ -6,12 +6,13 @@ use crate::json::Tree;
 use jiff::tz::TimeZone;
 use loadline_core::load::policy::Origin;
 use loadline_core::load::ratio::Ratio;
-use loadline_core::load::settings::{Exempt, Missing, Mode, NodeRule, Scored, Settings};
+use loadline_core::load::settings::{Exempt, Line, Missing, Mode, NodeRule, Scored, Settings};
 use loadline_core::load::{Both, Metered};
 use loadline_core::select::Selector;
 use loadline_core::select::label::{Expression, LabelSelector};
 
-const SPEC: &[&str] = &["mode", "timeZone", "targets", "nodes", "missingData", "settle", "need", "exempt"];
+const SPEC: &[&str] =
+    &["mode", "timeZone", "targets", "nodes", "missingData", "settle", "need", "line", "exempt"];
 
 pub(super) fn read(document: &Tree<'_>) -> Read<Settings> {
     let notes = Notes::new(Origin::Settings);
@@ -33,6 +34,7 @@ fn read_spec(spec: &Fields<'_>) -> Settings {
     let modes = [("default", Mode::Default), ("upstream", Mode::Upstream)];
     let missing = [("Estimate", Missing::Estimate), ("Allow", Missing::Allow), ("Deny", Missing::Deny)];
     let need = [("Score", Scored::Yes), ("Ignore", Scored::No)];
+    let line = [("Unlearned", Line::Unlearned), ("Always", Line::Always)];
     Settings {
         mode: spec.choice("mode", &modes).unwrap_or_default(),
         time_zone: zone(spec),
@@ -41,6 +43,7 @@ fn read_spec(spec: &Fields<'_>) -> Settings {
         missing: spec.choice("missingData", &missing).unwrap_or_default(),
         settle: spec.duration("settle"),
         need: spec.choice("need", &need).unwrap_or_default(),
+        line: spec.choice("line", &line).unwrap_or_default(),
         exempt: exempt(spec),
     }
 }

@@ -132,7 +132,7 @@ fn settings_are_read_in_full() {
             "selector": {"matchLabels": {"pool": "big"}, "matchExpressions": [{"key": "spot", "operator": "DoesNotExist"}]},
             "targets": {"cpu": 0.7}, "thresholds": {"cpu_usage_avg_5m": 0.7},
         }],
-        "missingData": "Deny", "settle": "60s", "need": "Ignore",
+        "missingData": "Deny", "settle": "60s", "need": "Ignore", "line": "Always",
         "exempt": {"namespaces": ["kube-system"], "podSelector": {"matchLabels": {"tier": "infra"}}},
     }));
     let read = settings(&Tree::from(&document)).unwrap();
@@ -145,6 +145,7 @@ fn settings_are_read_in_full() {
     assert_eq!(read.missing, loadline_core::load::settings::Missing::Deny);
     assert_eq!(read.settle.as_secs(), 60);
     assert_eq!(read.need, loadline_core::load::settings::Scored::No);
+    assert_eq!(read.line, loadline_core::load::settings::Line::Always);
     assert_eq!(read.exempt.namespaces, ["kube-system"]);
     assert_eq!(read.exempt.pod_selector.as_ref().map(ToString::to_string).as_deref(), Some("tier=infra"));
     assert_eq!(settings(&Tree::from(&settings_of(&Value::Null))).unwrap(), Settings::default());
@@ -155,12 +156,12 @@ fn what_is_wrong_with_settings_is_told_at_once() {
     let document = settings_of(&json!({
         "mode": "Upstream", "timeZone": "Mars/Olympus", "targets": {"cpu": "80%", "gpu": 0.5},
         "nodes": [{"targets": {"memory": 80}}, {"selector": {"matchLabels": {"a b": "c"}}}],
-        "missingData": "allow", "settle": 60, "need": true, "exempt": {"namespaces": ["a", 1]}, "exempts": {},
+        "missingData": "allow", "settle": 60, "need": true, "line": "never", "exempt": {"namespaces": ["a", 1]}, "exempts": {},
     }));
     assert_eq!(
         told(&rules(None, Some(&Tree::from(&document))).unwrap_err()),
         [
-            "Settings spec.exempts: unknown field, expected mode, timeZone, targets, nodes, missingData, settle, need, exempt",
+            "Settings spec.exempts: unknown field, expected mode, timeZone, targets, nodes, missingData, settle, need, line, exempt",
             "Settings spec.mode: expected default or upstream, found \"Upstream\"",
             "Settings spec.timeZone: unknown time zone \"Mars/Olympus\", expected a name such as Asia/Shanghai",
             "Settings spec.targets.gpu: unknown field, expected cpu, memory",
@@ -170,6 +171,7 @@ fn what_is_wrong_with_settings_is_told_at_once() {
             "Settings spec.missingData: expected Estimate or Allow or Deny, found \"allow\"",
             "Settings spec.settle: expected a time such as \"3m\" or \"1h30m\", found 60",
             "Settings spec.need: expected Score or Ignore, found true",
+            "Settings spec.line: expected Unlearned or Always, found \"never\"",
             "Settings spec.exempt.namespaces[1]: expected a string, found 1",
             "Settings spec.nodes[0].targets.memory: 80 is not a ratio 0..1: did you mean 0.8?",
         ]

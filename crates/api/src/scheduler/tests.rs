@@ -80,7 +80,7 @@ fn what_is_written_reads_back_as_the_same() {
     let full = document(&json!([
         {"schedulerName": "a", "whenOverloaded": "LeastBad", "leastBadAfter": "1m30s",
          "settings": {
-            "mode": "default", "timeZone": "Asia/Shanghai", "targets": {"cpu": 0.7}, "missingData": "Deny", "settle": "30s", "need": "Ignore",
+            "mode": "default", "timeZone": "Asia/Shanghai", "targets": {"cpu": 0.7}, "missingData": "Deny", "settle": "30s", "need": "Ignore", "line": "Always",
             "nodes": [{"selector": {"matchLabels": {"pool": "gold"}, "matchExpressions": [
                 {"key": "zone", "operator": "NotIn", "values": ["x", "y"]}, {"key": "spot", "operator": "DoesNotExist"}]},
                 "targets": {"memory": 0.9}, "thresholds": {"cpu_usage_avg_5m": 0.5}}],

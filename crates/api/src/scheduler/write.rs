@@ -4,7 +4,7 @@ use super::{CONFIGURATION, Configuration, SchedulerProfile, WEIGHTS, WhenOverloa
 use crate::duration::write as duration;
 use loadline_core::load::policy::Policy;
 use loadline_core::load::ratio::Ratio;
-use loadline_core::load::settings::{Missing, Mode, Scored, Settings};
+use loadline_core::load::settings::{Line, Missing, Mode, Scored, Settings};
 use loadline_core::load::{Both, Metered};
 use loadline_core::select::Selector;
 use loadline_core::select::label::Op;
@@ -107,6 +107,7 @@ struct SettingsDocument<'a> {
     missing_data: &'static str,
     settle: String,
     need: &'static str,
+    line: &'static str,
     exempt: ExemptDocument<'a>,
 }
 
@@ -173,7 +174,7 @@ fn policy(policy: &Policy) -> PolicyDocument<'_> {
 }
 
 fn settings(settings: &Settings) -> SettingsDocument<'_> {
-    let Settings { mode, time_zone, targets: given, nodes, missing, settle, need, exempt } = settings;
+    let Settings { mode, time_zone, targets: given, nodes, missing, settle, need, line, exempt } = settings;
     SettingsDocument {
         mode: match mode {
             Mode::Default => "default",
@@ -198,6 +199,10 @@ fn settings(settings: &Settings) -> SettingsDocument<'_> {
         need: match need {
             Scored::Yes => "Score",
             Scored::No => "Ignore",
+        },
+        line: match line {
+            Line::Unlearned => "Unlearned",
+            Line::Always => "Always",
         },
         exempt: ExemptDocument {
             namespaces: &exempt.namespaces,

@@ -6,7 +6,7 @@ use crate::load::Load;
 use crate::load::estimate::{Asks, estimate};
 use crate::load::need::Day;
 use crate::load::recommend::Recommendation;
-use crate::load::settings::{Mode, Scored};
+use crate::load::settings::{Line, Mode, Scored};
 use crate::view::{PodFacts, PodView, Snapshot};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -52,5 +52,10 @@ impl Judge {
             && settings.mode == Mode::Default
             && settings.need == Scored::Yes
             && (pod.day.is_some() || at.days() > 0)
+    }
+
+    /// Is the CPU line no rule for this pod, because its day is known and counts?
+    pub fn is_unlined(&self, at: &Snapshot, pod: &PodView) -> bool {
+        pod.day.is_some() && self.rules.settings().line == Line::Unlearned && self.scores_need(at, pod)
     }
 }

@@ -135,7 +135,7 @@ impl Cluster {
                 out.pending = self.pending(at, found.node);
             }
             if !judge.is_exempt(pod) {
-                others = judge.load_reasons(&mut out, load, found.promised);
+                others = judge.load_reasons(&mut out, load, found.promised, judge.is_unlined(at, pod));
             }
         }
         out.counterfactual = counterfactual(&out, others);
@@ -159,7 +159,7 @@ impl Cluster {
 impl Judge {
     /// Everything load has against a node. So much is promised there to pods that go first; gives what counts per
     /// resource beside the line and the pod: that, and what may be about to arrive by another scheduler's choice.
-    fn load_reasons(&self, out: &mut NodeReport, load: &NodeLoad, promised: Load) -> [i64; 2] {
+    fn load_reasons(&self, out: &mut NodeReport, load: &NodeLoad, promised: Load, unlined: bool) -> [i64; 2] {
         out.reasons.extend(load.filtered.reasons.iter().cloned());
         if let Some(until) = load.cooling_until {
             out.reasons.push(Reason::Cooling { until });
@@ -168,7 +168,7 @@ impl Judge {
         if load.unknown {
             out.reasons.push(Reason::UnknownLoad);
         }
-        for (i, resource) in Metered::ALL.into_iter().enumerate() {
+        for (i, resource) in Metered::ALL.into_iter().enumerate().skip(usize::from(unlined)) {
             let Some(Resource { line, incoming }) = out.lines.map(|l| l.get(resource)) else { continue };
             let promised = promised.get(resource);
             let free = self.board.head[i][out.node.index()];

@@ -19,6 +19,8 @@ pub struct Input<'a> {
     pub weights: Weights,
     /// Is the need of nodes scored? See [`crate::load::need`].
     pub need: bool,
+    /// Is the line left out for CPU? It is a rule for pods of which no day is known.
+    pub unlined: bool,
     /// Which nodes changed, for a memo that lives from decision to decision.
     pub changes: Option<&'a Changes>,
 }
@@ -27,7 +29,15 @@ impl<'a> Input<'a> {
     /// Without load rules.
     #[must_use]
     pub fn new(cluster: &'a Snapshot) -> Self {
-        Self { cluster, board: None, exempt: false, weights: Weights::default(), need: false, changes: None }
+        Self {
+            cluster,
+            board: None,
+            exempt: false,
+            weights: Weights::default(),
+            need: false,
+            unlined: false,
+            changes: None,
+        }
     }
 }
 

@@ -56,7 +56,8 @@ pub(super) fn check_load(
         Closed::Unknown => return Some(Filter::UnknownLoad),
         Closed::Cooling => return Some(Filter::Cooling),
     }
-    let over = Metered::ALL.into_iter().zip(&board.head).any(|(resource, head)| {
+    let lines = Metered::ALL.into_iter().zip(&board.head);
+    let over = lines.skip(usize::from(input.unlined)).any(|(resource, head)| {
         let come = pod.estimate.get(resource).saturating_add(before.get(resource));
         come > head[node].saturating_add(released.get(resource))
     });

@@ -39,6 +39,17 @@ pub enum Scored {
     No,
 }
 
+/// For which pods does the line hold for CPU? For memory it always does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// For those of which no day is known. Those of which it is are placed by what nodes are expected to need, and what a node
+    /// happens to use now would only be in the way of that; limits of the policy hold for them, too.
+    #[default]
+    Unlearned,
+    /// For all.
+    Always,
+}
+
 /// What holds for some nodes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRule {
@@ -84,6 +95,8 @@ pub struct Settings {
     pub settle: SignedDuration,
     /// Is the [need](super::need) of nodes scored, where days are known? Never in upstream mode.
     pub need: Scored,
+    /// For which pods the CPU line holds.
+    pub line: Line,
     /// Who is let through.
     pub exempt: Exempt,
 }

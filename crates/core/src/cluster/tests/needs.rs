@@ -4,7 +4,7 @@ use super::*;
 use crate::load::estimate::{Asks, ContainerAsk};
 use crate::load::need::{Day, Need};
 use crate::load::recommend::Advice;
-use crate::load::settings::{Mode, Scored};
+use crate::load::settings::{Line, Mode, Scored};
 use crate::view::Phase;
 
 const CORE: i64 = 1_000_000_000;
@@ -141,5 +141,42 @@ fn replicas_are_asked_about_again_once_more_is_learned_of_them() {
     for (hour, node) in [(9, "n2"), (21, "n1"), (9, "n2")] {
         advise(&mut cluster, "web", hour, 3);
         assert_eq!(asked(&mut cluster, &of("new", "web")).0, node, "busy at {hour}");
+    }
+}
+
+#[test]
+fn the_cpu_line_is_for_pods_of_which_no_day_is_known_unless_the_settings_say_always() {
+    // Both use 5.5 of 10 cores, of which 6 may be used; a pod is expected to use 2.
+    for (line, learned) in [(Line::Unlearned, true), (Line::Always, false)] {
+        let mut cluster = cluster(Settings { line, ..settings(0.6) });
+        for name in ["n1", "n2"] {
+            cluster.set_node(&big(name).facts());
+            cluster.sample(name, sample(0, 5500));
+        }
+        advise(&mut cluster, "web", 9, 3);
+        let fits = |cluster: &mut Cluster, facts: &PodFacts| {
+            let view = cluster.view(facts);
+            let mut decided = cluster.decide(&view);
+            let fits = decided.node().is_some();
+            let told = decided
+                .report()
+                .nodes
+                .iter()
+                .all(|node| node.fits == fits && node.reasons.is_empty() == fits);
+            assert!(told, "every node says the same as the decision");
+            fits
+        };
+        assert_eq!(fits(&mut cluster, &of("new", "web")), learned, "{line:?}");
+        assert!(!fits(&mut cluster, &of("other", "other")), "5.5 + 1 > 6: {line:?}");
+        // The limit of the policy, 0.65 of capacity, is for all.
+        for (seconds, name) in [(300, "n1"), (300, "n2")] {
+            cluster.advance(at(seconds));
+            cluster.sample(name, Sample { window: SignedDuration::from_secs(300), ..sample(seconds, 7000) });
+        }
+        assert!(!fits(&mut cluster, &of("new", "web")), "{line:?}");
+        // Memory has its line whatever is known: 0.9 × 32 GiB, 4 of which are used.
+        let mut large = of("large", "web");
+        Arc::make_mut(&mut large.asks).containers[0].memory_bytes = Some(26 * GI);
+        assert!(!fits(&mut cluster, &large), "{line:?}");
     }
 }
