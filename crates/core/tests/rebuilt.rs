@@ -387,6 +387,10 @@ impl Facts {
                     self.advice.remove(owner);
                 }
                 cluster.reestimate();
+                // Who waits is looked at again when it is decided about.
+                for facts in self.pods.values().filter(|facts| facts.node.is_none()) {
+                    cluster.set_pod(facts);
+                }
             }
             Event::Wait(seconds) => {
                 self.now += seconds;

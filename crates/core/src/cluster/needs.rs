@@ -42,6 +42,18 @@ impl Cluster {
         let day = self.days.of(&facts.asks, found);
         PodView { day, ..self.live.view(facts, expected) }
     }
+
+    /// A pod that was looked at before, with what it is expected to use by what is recommended now.
+    #[must_use]
+    pub fn advised(&mut self, pod: &Arc<PodView>) -> Arc<PodView> {
+        let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
+        let expected = estimate(&pod.asks, found, Load::ZERO).load;
+        let day = self.days.of(&pod.asks, found);
+        if (expected, &day) == (pod.estimate, &pod.day) {
+            return pod.clone();
+        }
+        Arc::new(PodView { estimate: expected, day, ..PodView::clone(pod) })
+    }
 }
 
 impl Judge {

@@ -35,7 +35,7 @@ use loadline_core::load::term::AHEAD;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::agree::About as LinesOf;
 use loadline_core::rebalance::workload;
-use loadline_core::view::{Budget, NodeFacts, PodView, Texts};
+use loadline_core::view::{Budget, NodeFacts, Texts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -735,12 +735,7 @@ impl State {
         let pod = self.queue.pop(now.at)?;
         let pod = self.resolved(pod);
         // What is recommended may be known since it came.
-        let expected = self.cluster.estimate(&pod.pod.facts).load;
-        let view = if expected == pod.view.estimate {
-            pod.view.clone()
-        } else {
-            Arc::new(PodView { estimate: expected, ..PodView::clone(&pod.view) })
-        };
+        let view = self.cluster.advised(&pod.view);
         let view = self.cluster.succeeding(&view);
         let profile = self.profiles.find(&pod.pod.scheduler).unwrap_or(0);
         // Not asked if nobody is less important: it would take long to find out.

@@ -138,9 +138,14 @@ fn replicas_are_asked_about_again_once_more_is_learned_of_them() {
     let mut cluster = two_nodes(settings(0.9));
     advise(&mut cluster, "morning", 9, 6);
     advise(&mut cluster, "evening", 21, 6);
+    let waiting = cluster.view(&of("waiting", "web"));
     for (hour, node) in [(9, "n2"), (21, "n1"), (9, "n2")] {
         advise(&mut cluster, "web", hour, 3);
         assert_eq!(asked(&mut cluster, &of("new", "web")).0, node, "busy at {hour}");
+        // One that came before it was learned, too.
+        let view = cluster.advised(&waiting);
+        assert_eq!(&*cluster.decide(&view).node().unwrap().name, node, "busy at {hour}");
+        assert!(Arc::ptr_eq(&cluster.advised(&view), &view), "nothing is new of it");
     }
 }
 
