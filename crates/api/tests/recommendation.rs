@@ -186,7 +186,7 @@ fn the_day_of_a_container_is_read_and_a_bad_one_takes_nothing_else_away() {
         assert_eq!(figures(&found).len(), 2, "what is recommended stays: {text}");
         assert_eq!(warnings.len(), usize::from(warning.is_some()), "{warnings:?}");
         if let (Some(part), Some(told)) = (warning, warnings.first()) {
-            let at = "metadata.annotations.loadline.dev/day";
+            let at = "metadata.annotations[loadline.dev/day]";
             assert!(told.contains(at) && told.contains(part), "{told}");
         }
     }

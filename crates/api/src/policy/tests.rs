@@ -156,7 +156,7 @@ fn what_is_wrong_with_settings_is_told_at_once() {
     let document = settings_of(&json!({
         "mode": "Upstream", "timeZone": "Mars/Olympus", "targets": {"cpu": "80%", "gpu": 0.5},
         "nodes": [{"targets": {"memory": 80}}, {"selector": {"matchLabels": {"a b": "c"}}}],
-        "missingData": "allow", "settle": 60, "need": true, "line": "never", "exempt": {"namespaces": ["a", 1]}, "exempts": {},
+        "missingData": "allow", "settle": 60, "need": "score", "line": "never", "exempt": {"namespaces": ["a", 1]}, "exempts": {},
     }));
     assert_eq!(
         told(&rules(None, Some(&Tree::from(&document))).unwrap_err()),
@@ -170,7 +170,7 @@ fn what_is_wrong_with_settings_is_told_at_once() {
             "Settings spec.nodes[1].selector: label key \"a b\" is not valid: the name must be letters, digits, '-', '_' or '.', with a letter or digit at both ends",
             "Settings spec.missingData: expected Estimate or Allow or Deny, found \"allow\"",
             "Settings spec.settle: expected a time such as \"3m\" or \"1h30m\", found 60",
-            "Settings spec.need: expected Score or Ignore, found true",
+            "Settings spec.need: expected Score or Ignore, found \"score\"",
             "Settings spec.line: expected Unlearned or Always, found \"never\"",
             "Settings spec.exempt.namespaces[1]: expected a string, found 1",
             "Settings spec.nodes[0].targets.memory: 80 is not a ratio 0..1: did you mean 0.8?",
