@@ -1,7 +1,8 @@
 //! How fast is it? One row per benchmark; the figures they print belong in `docs/benchmarks.md`.
 
-use crate::shell;
-use anyhow::Result;
+use crate::{peers, shell};
+use anyhow::{Context as _, Result};
+use std::ffi::OsStr;
 
 struct Bench {
     name: &'static str,
@@ -102,20 +103,32 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
+/// All peers in one run, by several of the above.
+const PEERS: &str = "peers";
+
 /// Their names, for the command line.
 pub fn names() -> Vec<&'static str> {
-    BENCHES.iter().map(|bench| bench.name).collect()
+    BENCHES.iter().map(|bench| bench.name).chain([PEERS]).collect()
 }
 
 /// Runs the one called `name`, or all; `args` go to the benchmark itself.
 pub fn run(name: Option<&str>, args: &[String]) -> Result<()> {
-    for bench in BENCHES.iter().filter(|bench| name.is_none_or(|name| name == bench.name)) {
-        eprintln!("{}: {}", bench.name, bench.about);
-        let mut cargo = shell::cargo(bench.cargo);
-        if !args.is_empty() {
-            cargo.arg("--").args(args);
-        }
-        shell::run(&mut cargo)?;
+    match name {
+        Some(PEERS) => peers::run(args),
+        Some(name) => one(name, args, &[]),
+        None => BENCHES.iter().try_for_each(|bench| one(bench.name, args, &[])),
     }
-    Ok(())
+}
+
+/// Runs one of them with these variables.
+pub fn one(name: &str, args: &[String], variables: &[(&str, &OsStr)]) -> Result<()> {
+    let bench = BENCHES.iter().find(|bench| bench.name == name);
+    let bench = bench.with_context(|| format!("there is no benchmark {name}"))?;
+    eprintln!("{}: {}", bench.name, bench.about);
+    let mut cargo = shell::cargo(bench.cargo);
+    cargo.envs(variables.iter().copied());
+    if !args.is_empty() {
+        cargo.arg("--").args(args);
+    }
+    shell::run(&mut cargo)
 }

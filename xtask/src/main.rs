@@ -15,7 +15,7 @@
 //! | how is the image made that a cluster runs? | `image` |
 //! | how do I see all of it on a real node? | `real` |
 //! | how is a version made that others install? | `release` |
-//! | how fast is it? | `bench` |
+//! | how fast is it? | `bench`; beside every peer: `peers` |
 //! | do we decide as kube-scheduler does? | `worlds` |
 //! | how good are our decisions? | `quality` |
 
@@ -30,6 +30,7 @@ mod fuzz;
 mod image;
 mod layers;
 mod page;
+mod peers;
 mod plain;
 mod protobuf;
 mod real;

@@ -7,6 +7,9 @@
 //! was given before; the others ask the same again and again. Everything shares the machine's cores: the server asked, the one not asked,
 //! the API server, and whoever asks. `-- 100 1000 5000 20000` measures at other sizes than 5 000 nodes.
 
+#[path = "common/rows.rs"]
+mod rows;
+
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hdrhistogram::Histogram;
@@ -16,6 +19,7 @@ use loadline_api::estimator::{Replica, replicas_request, sets_request};
 use loadline_core::resources::List;
 use loadline_testkit::karmada::{self, Channel, Version};
 use loadline_testkit::{ControlPlane, Running};
+use rows::Row;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,6 +87,11 @@ fn measure(runtime: &tokio::runtime::Runtime, nodes: usize) -> Result<()> {
                     resident(server)? / 1024,
                     result.answer,
                 );
+                let bench = format!("estimator, {}, {concurrency} at once", question.name());
+                let p99 = Duration::from_micros(result.times.value_at_quantile(0.99)).as_secs_f64() * 1e3;
+                let megabytes = Some(f64::from(u32::try_from(resident(server)?)?) * 1.024 / 1e3);
+                Row { bench: &bench, side: name, rate: result.per_second, megabytes, p99: Some(p99) }
+                    .keep()?;
                 answers.push(result.answer);
             }
         }

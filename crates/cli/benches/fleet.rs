@@ -23,6 +23,8 @@
 
 #[path = "fleet/bindings.rs"]
 mod bindings;
+#[path = "common/rows.rs"]
+mod rows;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -35,6 +37,7 @@ use loadline_services::cluster::write::Patch;
 use loadline_services::cluster::{Connection, Resource, Writer};
 use loadline_testkit::ControlPlane;
 use loadline_testkit::ocm::{Controller, Ocm};
+use rows::Row;
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -81,6 +84,8 @@ fn measure_placements(runtime: &tokio::runtime::Runtime, numbers: &[usize]) -> R
     let mut most = None;
     for side in [Side::Writes, Side::Theirs, Side::Ours] {
         let (rate, process, servers) = runtime.block_on(throughput(side, clusters, placements))?;
+        Row { bench: "placements", side: side.name(), rate, megabytes: megabytes(&process), p99: None }
+            .keep()?;
         let most = *most.get_or_insert(rate);
         println!("{:<28} {rate:>12.0} {:>9.2} {process} {servers:>11.2}", side.name(), rate / most);
     }
@@ -164,6 +169,11 @@ fn cost(pid: Option<u32>) -> String {
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     let cpu = fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0;
     format!("{:>6} {cpu:>7.1}", kib.unwrap_or_default() * 1024 / 1_000_000)
+}
+
+/// The first column of a cost.
+fn megabytes(cost: &str) -> Option<f64> {
+    cost.split_whitespace().next()?.parse().ok()
 }
 
 impl Drop for Decider<'_> {

@@ -17,6 +17,9 @@
     reason = "a benchmark that fails ends; counts are small"
 )]
 
+#[path = "common/rows.rs"]
+mod rows;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use axum::Router;
 use axum::body::Bytes;
@@ -29,6 +32,7 @@ use kube::{Client, Config};
 use loadline_services::cluster::resource::{NODES, PODS};
 use loadline_services::cluster::{Connection, Writer};
 use loadline_testkit::{ControlPlane, parts};
+use rows::Row;
 use serde_json::{Value, from_value, json};
 use std::collections::HashMap;
 use std::net::TcpListener;
@@ -60,7 +64,8 @@ fn main() -> Result<()> {
         if !named.is_empty() && !named.iter().any(|name| **name == side.name()) {
             continue;
         }
-        let Measured { rate, megabytes, cpu } = runtime.block_on(throughput(side, nodes, pods))?;
+        let Measured { rate, megabytes, cpu, all } = runtime.block_on(throughput(side, nodes, pods))?;
+        Row { bench: "scheduler", side: side.name(), rate, megabytes: all, p99: None }.keep()?;
         if side == Side::Bind {
             most = Some(rate);
         }
@@ -115,6 +120,8 @@ struct Measured {
     megabytes: String,
     /// Seconds of CPU from its start until the last pod was bound, of the same.
     cpu: String,
+    /// Memory of all of them together, where there are any.
+    all: Option<f64>,
 }
 
 impl Measured {
@@ -122,7 +129,8 @@ impl Measured {
         let joined = |all: Vec<String>| if all.is_empty() { "-".to_owned() } else { all.join("+") };
         let megabytes = joined(processes.iter().map(|process| process.megabytes().to_string()).collect());
         let cpu = joined(processes.iter().map(|process| format!("{:.1}", process.cpu_seconds())).collect());
-        Self { rate, megabytes, cpu }
+        let all = processes.iter().map(|process| process.megabytes()).sum::<u64>() as f64;
+        Self { rate, megabytes, cpu, all: (!processes.is_empty()).then_some(all) }
     }
 }
 

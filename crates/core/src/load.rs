@@ -44,6 +44,21 @@ impl Metered {
         }
     }
 
+    /// An amount of it as people read it: to the nearest thousandth of a core, or mebibyte. What is less than ten of these is told
+    /// exactly, so that a little is never nothing.
+    #[must_use]
+    pub fn rounded(self, amount: i64) -> Quantity {
+        let unit: i64 = match self {
+            Self::Cpu => 1_000_000,
+            Self::Memory => 1 << 20,
+        };
+        if amount.unsigned_abs() < 10 * unit.unsigned_abs() {
+            return self.quantity(amount);
+        }
+        let half = amount.signum() * (unit / 2);
+        self.quantity(amount.checked_add(half).map_or(amount, |near| near / unit * unit))
+    }
+
     /// Its name as a Kubernetes resource.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -28,7 +28,7 @@
 //! node that gave up a pod is measured before it gives up the next ones. Whatever is not known, such as what a pod uses, is a
 //! reason to stay.
 //!
-//! A plan costs one look at every node when none is over its line. When one is, the account is copied once.
+//! A plan costs one look at every node when none is over its line. When a pod could go from one that is, the account is copied once.
 
 mod moves;
 mod over;
@@ -123,7 +123,7 @@ impl Move {
 impl fmt::Display for Move {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, to, resource, margin, .. } = self;
-        let show = |load: Load| resource.quantity(load.get(*resource));
+        let show = |load: Load| resource.rounded(load.get(*resource));
         write!(
             f,
             "{resource} of {from} is {} over its line, {} after; {to} stays {margin} of it below its line with the pod, which uses {} and at most {}",

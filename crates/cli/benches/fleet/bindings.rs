@@ -10,7 +10,8 @@
 //! A binding counts when the API server shows its condition `Scheduled`. What it was asked for is counted there, too: how many
 //! writes and reads of bindings, and how many Events, for each binding.
 
-use crate::{PATIENCE, WRITERS, cost};
+use crate::rows::Row;
+use crate::{PATIENCE, WRITERS, cost, megabytes};
 use anyhow::{Context as _, Result, anyhow};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{Client, Config};
@@ -78,6 +79,8 @@ pub fn run(runtime: &tokio::runtime::Runtime, words: &[String], numbers: &[usize
     for side in Side::ALL.into_iter().filter(|side| !any || named(side)) {
         let Measured { rate, process, servers, requests, events } =
             runtime.block_on(throughput(side, clusters, bindings))?;
+        Row { bench: "bindings", side: side.name(), rate, megabytes: megabytes(&process), p99: None }
+            .keep()?;
         if side == Side::Writes {
             most = Some(rate);
         }

@@ -100,7 +100,7 @@ impl fmt::Display for Stay {
             Self::Dwells { until } => write!(f, "it was moved there and stays until {until}"),
             Self::UseUnknown => f.write_str("nobody measured of late what it uses"),
             Self::UsesLittle { resource, uses, worth } => {
-                let (uses, worth) = (resource.quantity(*uses), resource.quantity(*worth));
+                let (uses, worth) = (resource.rounded(*uses), resource.rounded(*worth));
                 write!(f, "it uses {uses} {resource}, and less than {worth} is not worth it")
             }
             Self::Budget { budget } => write!(f, "the disruption budget {budget} lets no more pods go"),
@@ -127,8 +127,7 @@ impl fmt::Display for Stay {
                 write!(f, "it would go to {node}, and nothing is known of the load there")
             }
             Self::OverThere { node, resource, expected, high, limit } => {
-                let [expected, high, limit] =
-                    [expected, high, limit].map(|amount| resource.quantity(*amount));
+                let [expected, high, limit] = [expected, high, limit].map(|amount| resource.rounded(*amount));
                 write!(
                     f,
                     "it would go to {node}, where {resource} would pass the line: {expected} expected + {high} at most is over {limit}, the margin taken off"
@@ -175,7 +174,7 @@ impl fmt::Display for Wait {
             ),
             Self::Leaving => f.write_str("what is on its way out is enough"),
             Self::Passing { resource, soon } => {
-                write!(f, "its pods are known to use less soon: {} {resource}", resource.quantity(*soon))
+                write!(f, "its pods are known to use less soon: {} {resource}", resource.rounded(*soon))
             }
             Self::NodeLimit { limit } => write!(f, "no more than {limit} leave a node within an hour"),
             Self::HourLimit { limit } => write!(f, "no more than {limit} are moved within an hour"),

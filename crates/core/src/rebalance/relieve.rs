@@ -1,4 +1,6 @@
 //! Who goes, and where to? Node by node, on a copy of the account that each move is charged to.
+//!
+//! Copying is what costs most, so it waits until a pod is really put somewhere else: often nobody may go, or is worth it.
 
 use super::moves::{Moved, workload};
 use super::over::{Lines, Over, SWITCH, fresh};
@@ -33,7 +35,11 @@ struct Candidate {
 /// The copy, and what was decided on it.
 struct Trial<'a> {
     input: &'a Input<'a>,
-    copy: Cluster,
+    /// What is asked until there is a copy.
+    cluster: &'a mut Cluster,
+    copy: Option<Cluster>,
+    /// The nodes that give up pods and take none.
+    giving: Vec<(NodeId, Arc<str>)>,
     now: Timestamp,
     /// How many more pods each budget lets go.
     allowed: Vec<i64>,
@@ -51,7 +57,7 @@ struct Place {
     margin: Ratio,
 }
 
-pub(super) fn relieve(cluster: &Cluster, input: &Input<'_>, mut nodes: Vec<Over>) -> Plan {
+pub(super) fn relieve(cluster: &mut Cluster, input: &Input<'_>, mut nodes: Vec<Over>) -> Plan {
     let now = cluster.now();
     let limit = input.settings.per_hour;
     if count(input.moves.last_hour(now)) >= limit {
@@ -62,41 +68,64 @@ pub(super) fn relieve(cluster: &Cluster, input: &Input<'_>, mut nodes: Vec<Over>
     if nodes.iter().all(|over| over.wait.is_some()) {
         return Plan { pause: None, nodes, moves: Vec::new() };
     }
+    let giving = nodes.iter().filter(|over| over.wait.is_none());
     let mut trial = Trial {
         input,
-        copy: cluster.clone(),
+        copy: None,
+        giving: giving.map(|over| (over.id, over.node.clone())).collect(),
         now,
         allowed: cluster.budgets().iter().map(|budget| budget.allowed).collect(),
-        replicas: FxHashMap::default(),
+        replicas: count_replicas(cluster),
+        cluster,
         moves: Vec::new(),
     };
-    trial.count_replicas();
-    for over in nodes.iter().filter(|over| over.wait.is_none()) {
-        let until = now.checked_add(SignedDuration::from_hours(1)).unwrap_or(Timestamp::MAX);
-        trial.copy.cool(&over.node, until);
-        if input.settings.closing == Closing::Taint {
-            trial.copy.close(over.id);
-        }
-    }
     for over in nodes.iter_mut().filter(|over| over.wait.is_none()) {
         trial.node(over);
     }
     Plan { pause: None, nodes, moves: trial.moves }
 }
 
+/// How many pods each owner has.
+fn count_replicas(cluster: &mut Cluster) -> FxHashMap<Arc<str>, u32> {
+    let mut replicas = FxHashMap::default();
+    let owners = cluster.snapshot().nodes().flat_map(|node| &node.pods).filter_map(|pod| pod.owner.as_ref());
+    for owner in owners {
+        *replicas.entry(owner.uid.clone()).or_default() += 1;
+    }
+    replicas
+}
+
 impl Trial<'_> {
-    fn count_replicas(&mut self) {
-        let Self { copy, replicas, .. } = self;
-        let owners = copy.snapshot().nodes().flat_map(|node| &node.pods).filter_map(|pod| pod.owner.as_ref());
-        for owner in owners {
-            *replicas.entry(owner.uid.clone()).or_default() += 1;
-        }
+    /// What is known, with the moves so far.
+    fn account(&self) -> &Cluster {
+        self.copy.as_ref().unwrap_or(self.cluster)
+    }
+
+    fn account_mut(&mut self) -> &mut Cluster {
+        self.copy.as_mut().unwrap_or(self.cluster)
+    }
+
+    /// The copy, in which nodes that give up pods take none.
+    fn copy(&mut self) -> &mut Cluster {
+        let Self { input, cluster, copy, giving, now, .. } = self;
+        copy.get_or_insert_with(|| {
+            let mut copy = cluster.clone();
+            let until = now.checked_add(SignedDuration::from_hours(1)).unwrap_or(Timestamp::MAX);
+            for (id, name) in giving {
+                copy.cool(name, until);
+                if input.settings.closing == Closing::Taint {
+                    copy.close(*id);
+                }
+            }
+            copy
+        })
     }
 
     /// Takes pods off one node until it is not over its line any more.
     fn node(&mut self, over: &mut Over) {
-        let pods = self.copy.node(over.id).pods.clone();
-        let lines = Lines::of(&mut self.copy, self.input.settings, over.id);
+        let pods = self.account().node(over.id).pods.clone();
+        let settings = self.input.settings;
+        let lines = Lines::of(self.account_mut(), settings, over.id);
         let mut left = Vec::new();
         for pod in pods {
             match self.screen(&pod, over) {
@@ -177,7 +206,7 @@ impl Trial<'_> {
             || off.namespaces.contains(&pod.key.namespace)
             || off.pods.contains(&pod.uid)
             || pod.labels.value(SWITCH) == Some("off")
-            || self.copy.is_exempt(pod);
+            || self.account().is_exempt(pod);
         if exempt {
             return Err(Stay::Exempt);
         }
@@ -200,7 +229,7 @@ impl Trial<'_> {
         let Some(Use { now, high, .. }) = recent.of(Uid::new(&pod.uid), self.now) else {
             return Err(Stay::UseUnknown);
         };
-        let high = high.max(self.copy.learned(pod).unwrap_or(Load::ZERO));
+        let high = high.max(self.account().learned(pod).unwrap_or(Load::ZERO));
         let alone = self.replicas.get(&owner.uid).is_none_or(|count| *count <= 1);
         Ok(Candidate { pod: pod.clone(), workload, uses: now, high, alone })
     }
@@ -215,10 +244,10 @@ impl Trial<'_> {
             return Err(Stay::WorkloadLimit { limit: settings.per_workload });
         }
         self.budget(&one.pod)?;
-        self.copy.lift(&one.pod);
+        self.copy().lift(&one.pod);
         let found = self.destination(one, over, resource);
         if found.is_err() {
-            self.copy.put_back(&one.pod, over.id);
+            self.copy().put_back(&one.pod, over.id);
         }
         found
     }
@@ -226,7 +255,7 @@ impl Trial<'_> {
     /// Do the disruption budgets let it go?
     fn budget(&self, pod: &PodView) -> Result<(), Stay> {
         let covering = self.covering(pod);
-        let name = |at: &usize| self.copy.budgets()[*at].key.to_string();
+        let name = |at: &usize| self.account().budgets()[*at].key.to_string();
         if covering.len() > 1 {
             return Err(Stay::Budgets { budgets: covering.iter().map(name).collect() });
         }
@@ -238,7 +267,7 @@ impl Trial<'_> {
 
     /// The budgets that cover a pod, by position.
     fn covering(&self, pod: &PodView) -> Vec<usize> {
-        let budgets = self.copy.budgets().iter().enumerate();
+        let budgets = self.account().budgets().iter().enumerate();
         let covers = budgets.filter(|(_, budget)| {
             budget.key.namespace == pod.key.namespace && budget.selector.matches(&pod.labels)
         });
@@ -252,7 +281,10 @@ impl Trial<'_> {
             Landing::Scheduled => one.pod.clone(),
             Landing::Planned => Arc::new(PodView { estimate: one.high, ..PodView::clone(&one.pod) }),
         };
-        let decided = self.copy.decide(&pod);
+        let now = self.now;
+        let input = self.input;
+        let copy = self.copy();
+        let decided = copy.decide(&pod);
         let decision = decided.decision();
         if let Some(hold) = &decision.hold {
             return Err(Stay::Held { hold: hold.clone() });
@@ -266,27 +298,27 @@ impl Trial<'_> {
         if node == over.id {
             return Err(Stay::Returns);
         }
-        let name = self.copy.node(node).name.clone();
-        let since = self.now.checked_sub(settings.dwell).unwrap_or(Timestamp::MIN);
+        let name = copy.node(node).name.clone();
+        let since = now.checked_sub(settings.dwell).unwrap_or(Timestamp::MIN);
         let back = |from: &Arc<str>, to: &Arc<str>| *from == name && *to == over.node;
-        if let Some(came) = self.input.moves.since(since).find(|m| back(&m.from, &m.to)) {
+        if let Some(came) = input.moves.since(since).find(|m| back(&m.from, &m.to)) {
             return Err(Stay::Swap { node: name.to_string(), pod: came.pod.to_string() });
         }
-        let figures = self.copy.figures(node);
-        let (Some(newest), Some(mut expected)) = (fresh(&figures, self.now), figures.expected()) else {
+        let figures = copy.figures(node);
+        let (Some(newest), Some(mut expected)) = (fresh(&figures, now), figures.expected()) else {
             return Err(Stay::UnknownThere { node: name.to_string() });
         };
         if settings.level == Level::Hour
-            && let Some(history) = self.copy.history(node)
+            && let Some(history) = copy.history(node)
         {
             expected = expected.max(history.max_1h);
         }
         // What is on its way there by an earlier plan may not be seen yet.
         let unseen = newest.at.checked_sub(newest.window).unwrap_or(newest.at);
-        let coming = self.input.moves.since(unseen).filter(|m| m.to == name);
+        let coming = input.moves.since(unseen).filter(|m| m.to == name);
         let expected = coming.fold(expected, |sum, m| sum.plus(m.high));
         let with_it = expected.plus(one.high);
-        let lines = Lines::of(&mut self.copy, settings, node);
+        let lines = Lines::of(copy, settings, node);
         let mut margin: Option<Ratio> = None;
         for r in Metered::ALL {
             let (Some(line), Some(limit)) = (lines.limit(r, Ratio::ZERO), lines.limit(r, settings.margin))
@@ -310,7 +342,7 @@ impl Trial<'_> {
         for at in self.covering(&one.pod) {
             self.allowed[at] -= 1;
         }
-        self.copy.land(&one.pod, one.pod.estimate.max(one.high), place.node);
+        self.copy().land(&one.pod, one.pod.estimate.max(one.high), place.node);
         let gap = over.left;
         over.left = gap.minus(one.uses).max(Load::ZERO);
         self.moves.push(Move {

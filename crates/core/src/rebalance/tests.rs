@@ -278,3 +278,15 @@ fn memory_is_a_reason_as_well() {
     let [one] = &plan.moves[..] else { panic!("one move: {plan:?}") };
     assert_eq!((&*one.pod.name, one.resource), ("a-1", Metered::Memory), "31 − 28.8 = 2.2: three suffice");
 }
+
+#[test]
+fn amounts_are_told_to_the_thousandth_of_a_core_and_a_little_is_never_nothing() {
+    let cpu = |nano: i64| Metered::Cpu.rounded(nano).to_string();
+    let memory = |bytes: i64| Metered::Memory.rounded(bytes).to_string();
+    // 1.175195515 and 1.1755 cores: the nearest thousandth.
+    assert_eq!([cpu(1_175_195_515), cpu(1_175_500_000), cpu(-1_175_500_000)], ["1175m", "1176m", "-1176m"]);
+    assert_eq!([cpu(2_000_000_000), cpu(9_999_999), cpu(3), cpu(0)], ["2", "9999999n", "3n", "0"]);
+    // 700 MiB and a bit, exactly 2 GiB, less than ten mebibytes.
+    assert_eq!([memory((700 << 20) + 1234), memory(2 << 30), memory(1234)], ["700Mi", "2Gi", "1234"]);
+    assert_eq!(cpu(i64::MAX), Metered::Cpu.quantity(i64::MAX).to_string(), "never past what can be told");
+}

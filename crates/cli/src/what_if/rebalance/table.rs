@@ -23,7 +23,7 @@ pub fn render(plan: &Plan, detail: Detail) -> String {
 }
 
 fn node(plan: &Plan, over: &Over, detail: Detail) -> String {
-    let show = |amount: i64| over.resource.quantity(amount);
+    let show = |amount: i64| over.resource.rounded(amount);
     let going: Vec<_> = plan.moves.iter().filter(|one| one.from == over.node).collect();
     let what = match (&over.wait, going.len()) {
         (Some(wait), _) => format!("gives up nothing: {wait}"),
@@ -94,7 +94,7 @@ fn stays(over: &Over, detail: Detail, text: &mut String) {
 }
 
 fn quantity(resource: Metered, amount: i64) -> String {
-    resource.quantity(amount).to_string()
+    resource.rounded(amount).to_string()
 }
 
 /// `29%`, rounded down: a margin is never overstated.
