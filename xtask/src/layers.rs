@@ -60,6 +60,11 @@ const RULES: &[Rule] = &[
         ],
         tests: &["loadline-testkit"],
     },
+    Rule {
+        name: "loadline-chaos",
+        uses: &["loadline-core", "loadline-api", "loadline-services", "loadline-apiserver"],
+        tests: &[],
+    },
     Rule { name: "loadline-apiserver", uses: &["loadline-machinery"], tests: &["loadline-testkit"] },
     Rule { name: "loadline-testkit", uses: &[], tests: &[] },
     Rule { name: "xtask", uses: &["loadline-testkit"], tests: &[] },

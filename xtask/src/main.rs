@@ -17,6 +17,7 @@
 //! | how is a version made that others install? | `release` |
 //! | how fast is it? | `bench`; beside every peer: `peers` |
 //! | do we decide as kube-scheduler does? | `worlds` |
+//! | what does it take to break a promise? | crate `loadline-chaos` |
 //! | how good are our decisions? | `quality` |
 
 mod bench;
@@ -219,6 +220,26 @@ enum Chore {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Run the whole system in simulated time, with faults by seed, and check what the API server saw
+    ///
+    /// A seed that breaks a promise is printed with the promise, what shows it, how to run it again, and the least that
+    /// breaks it. The first ones are part of `cargo xtask test`.
+    #[command(after_help = "Examples:\n  cargo xtask chaos --seeds 10000\n  \
+                            cargo xtask chaos --seeds 1 --from 42 --trace")]
+    Chaos {
+        /// How many seeds
+        #[arg(long, default_value_t = 1000)]
+        seeds: u64,
+        /// The first of them
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Show every plan, and every write the API server saw
+        #[arg(long)]
+        trace: bool,
+        /// Go on after a seed that breaks a promise
+        #[arg(long)]
+        all: bool,
+    },
     /// Write docs/quality.md: every policy on every data set that is built in
     ///
     /// Three densities and five seeds each, some minutes. What is written is the same everywhere.
@@ -233,6 +254,9 @@ enum Chore {
         args: Vec<String>,
     },
 }
+
+/// Many seeds are worth an optimised build.
+const CHAOS: [&str; 5] = ["run", "--release", "--package", "loadline-chaos", "--"];
 
 /// The page is made by an example: it needs the engines and nothing else of the program.
 const QUALITY: [&str; 8] =
@@ -268,6 +292,12 @@ fn main() -> ExitCode {
         Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
+        Chore::Chaos { seeds, from, trace, all } => {
+            let mut cargo = shell::cargo(&CHAOS);
+            cargo.args(["--seeds", &seeds.to_string(), "--from", &from.to_string()]);
+            cargo.args(trace.then_some("--trace")).args(all.then_some("--all"));
+            shell::run(&mut cargo)
+        }
         Chore::Quality => shell::run(&mut shell::cargo(&QUALITY)),
         Chore::Bench { name, args } => bench::run(name.as_deref(), &args),
     };

@@ -56,7 +56,7 @@ pub struct Config {
     /// Token every request must carry; `None` lets everybody in.
     pub token: Option<String>,
     /// Where time comes from.
-    pub clock: fn() -> Timestamp,
+    pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Seed of uids and generated names; `None` takes one from the clock.
     pub seed: Option<u64>,
     /// How often an idle watch sends a bookmark.
@@ -80,7 +80,7 @@ impl Default for Config {
             log_capacity: 20_000,
             body_limit: 3 * 1024 * 1024,
             token: None,
-            clock: Timestamp::now,
+            clock: Arc::new(Timestamp::now),
             seed: None,
             bookmark_every: std::time::Duration::from_mins(1),
         }

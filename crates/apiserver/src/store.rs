@@ -6,14 +6,15 @@
 //!   comes back, that the log no longer reaches back to its position (410);
 //! - the log also undoes: a list can be read as of any revision the log still covers, which makes paging consistent.
 
+mod bell;
 mod object;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tokio::sync::watch;
 
+use bell::{Bell, News};
 pub(crate) use object::{Key, Object, key};
 
 /// What happened to an object.
@@ -74,7 +75,7 @@ struct Table {
     log: VecDeque<Arc<Event>>,
     /// Everything up to this revision has left the log.
     forgotten: u64,
-    newest: watch::Sender<u64>,
+    news: News,
 }
 
 #[derive(Debug, Default)]
@@ -150,7 +151,7 @@ impl Store {
             index: HashMap::new(),
             log: VecDeque::new(),
             forgotten: revision,
-            newest: watch::channel(revision).0,
+            news: News::default(),
         });
     }
 
@@ -314,8 +315,8 @@ impl Store {
         let state = self.read();
         let Some(table) = state.tables.get(id) else { return Err(TooOld { oldest: state.revision }) };
         table.covers(revision)?;
-        let newest = table.newest.subscribe();
-        Ok(Cursor { store: self.clone(), table: id.clone(), position: revision, newest })
+        let (news, heard) = (table.news.bell(), table.news.bell().rung());
+        Ok(Cursor { store: self.clone(), table: id.clone(), position: revision, news, heard })
     }
 }
 
@@ -326,9 +327,8 @@ impl Table {
                 self.forgotten = old.revision;
             }
         }
-        let revision = event.revision;
         self.log.push_back(Arc::new(event));
-        self.newest.send_replace(revision);
+        self.news.ring();
     }
 
     fn covers(&self, revision: u64) -> Result<(), TooOld> {
@@ -408,7 +408,9 @@ pub(crate) struct Cursor {
     store: Arc<Store>,
     table: TableId,
     position: u64,
-    newest: watch::Receiver<u64>,
+    news: Arc<Bell>,
+    /// How often it had rung before the log was last read.
+    heard: u64,
 }
 
 impl Cursor {
@@ -424,7 +426,7 @@ impl Cursor {
     /// [`TooOld`] when events were lost because the reader was too slow, or the table is gone.
     pub(crate) fn poll(&mut self, most: usize) -> Result<Vec<Arc<Event>>, TooOld> {
         // Marked before reading, so that an event between the two wakes the next wait.
-        self.newest.mark_unchanged();
+        self.heard = self.news.rung();
         let state = self.store.read();
         let Some(table) = state.tables.get(&self.table) else {
             return Err(TooOld { oldest: state.revision });
@@ -440,7 +442,7 @@ impl Cursor {
 
     /// Waits until there may be something to read; `false` when the table is gone.
     pub(crate) async fn changed(&mut self) -> bool {
-        self.newest.changed().await.is_ok()
+        self.news.rings(self.heard).await
     }
 }
 

@@ -31,12 +31,11 @@ pub use onlook::Onlooker;
 
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Recorder, Writer};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Now};
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use agree::Agreement;
 use clock::Clock;
-use jiff::Timestamp;
 use journal::{Journal, Left};
 use loadline_core::load::policy::Rules;
 use loadline_core::qos;
@@ -237,8 +236,8 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// folder of the journal cannot be had.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection =
-        Connection::new(client).named(if options.planning.dry_run { PREVIEW } else { COMPONENT });
+    let component = if options.planning.dry_run { PREVIEW } else { COMPONENT };
+    let connection = Connection::new(client).named(component).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
@@ -255,7 +254,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     // A cycle that waits for a server that is away would hold up the next one, and throttling with it.
     let patience = options.every.clamp(Duration::from_secs(1), LONGEST_CALL);
     let writer = Writer::new(connection.clone(), COMPONENT).permitted(Arc::new(move || Some(patience)));
-    let (events, recording) = Recorder::new(writer.clone(), COMPONENT, &ctx.identity, ctx.stop.clone());
+    let (events, recording) = Recorder::of(&ctx, writer.clone(), COMPONENT);
     ctx.metrics.register(|registry| {
         let mut own = registry.below("loadline_agent");
         own.register_collector(connection.calls(), &Calls::LABELS);
@@ -290,12 +289,13 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (mut watching_pods, mut clock) = (false, Clock::default());
     loop {
         let due = tokio::select! {
+            biased;
             () = ctx.stop.cancelled() => break,
-            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { None },
             tick = ticks.tick() => Some(tick),
+            count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { None },
         };
-        let now = Timestamp::now();
-        if let Some(by) = clock.set_by(now, std::time::Instant::now()) {
+        let Now { clock: now, at } = ctx.now();
+        if let Some(by) = clock.set_by(now, at.into_std()) {
             tracing::warn!(seconds = by.as_secs(), "the clock was set: nobody is evicted for some cycles");
             state.clock_set(by);
         }
@@ -327,7 +327,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         options.status.set(readiness(&options, is_ready, &state));
     }
     if options.restore_on_exit {
-        agent.restore(&mut state, Timestamp::now()).await;
+        agent.restore(&mut state, ctx.clock.now()).await;
     }
     let _ = recording.await;
     Ok(())
@@ -361,6 +361,7 @@ async fn remember(
             None => {}
         }
         tokio::select! {
+            biased;
             () = ctx.stop.cancelled() => return Ok(None),
             () = tokio::time::sleep(LOCK_EVERY) => {}
         }
@@ -369,7 +370,7 @@ async fn remember(
         Left::Nothing => 0,
         Left::State(left) => {
             tracing::info!(throttled = left.throttled.len(), "journal read");
-            state.remember(node, left, Timestamp::now());
+            state.remember(node, left, ctx.clock.now());
             0
         }
         Left::Damaged(why) => {

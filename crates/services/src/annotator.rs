@@ -29,7 +29,7 @@ use crate::cluster::lease;
 use crate::cluster::resource::NODES;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Connection};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::Ctx;
 use crate::reload::{Reloaded, Source, reread};
 use crate::serve::probes::Status;
 use crate::sources::metrics_api;
@@ -153,7 +153,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             _ = look.tick() => looks = true,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             ended = patches.next() => {
-                let now = Now::read();
+                let now = ctx.now();
                 if let Some(patched) = ended {
                     teller.patched(&patched, now.clock);
                     state.done(&patched.node.key, patched.wrote, now);
@@ -165,7 +165,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                 (Turn::Due, _) => {}
             },
         }
-        let now = Now::read();
+        let now = ctx.now();
         for message in batch.drain(..) {
             teller.message(&message);
             state.take(message, now);
@@ -182,9 +182,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     drop(asking);
     let goodbye = async {
         let last = |state: &mut State| {
-            if options.taints.is_some() { state.withdraw(Now::read()) } else { Vec::new() }
+            if options.taints.is_some() { state.withdraw(ctx.now()) } else { Vec::new() }
         };
-        patches.finish(&mut state, last, |patched| teller.patched(patched, Now::read().clock)).await;
+        patches.finish(&mut state, last, |patched| teller.patched(patched, ctx.now().clock)).await;
         keeper.finish(&lead.writer, state.history()).await;
     };
     if timeout(GOODBYE, goodbye).await.is_err() {

@@ -19,6 +19,10 @@ pub struct Ctx {
     pub metrics: Metrics,
     /// Who wants to know what happens.
     pub notices: Notices,
+    /// What time it is here.
+    pub clock: Clock,
+    /// What pauses are spread by; without, the clock and the process say.
+    pub seed: Option<u64>,
 }
 
 impl Ctx {
@@ -31,7 +35,49 @@ impl Ctx {
     /// Spreads the pauses of many processes.
     #[must_use]
     pub fn seed(&self) -> u64 {
-        u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(1) ^ u64::from(std::process::id())
+        self.seed.unwrap_or_else(|| self.clock.nanos() ^ u64::from(std::process::id()))
+    }
+
+    /// The time, read once per cycle.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.clock.read()
+    }
+}
+
+/// A clock on the wall, which may be set and differ from others. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Clock(Option<Arc<dyn Fn() -> Timestamp + Send + Sync>>);
+
+impl Clock {
+    /// One that says what the function says; the default says what the system's does.
+    #[must_use]
+    pub fn new(says: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(says)))
+    }
+
+    /// What it says.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.as_ref().map_or_else(Timestamp::now, |says| says())
+    }
+
+    /// The same, with the time of timers.
+    #[must_use]
+    pub fn read(&self) -> Now {
+        Now { clock: self.now(), at: Instant::now() }
+    }
+
+    /// What it says, as a number.
+    #[must_use]
+    pub fn nanos(&self) -> u64 {
+        u64::try_from(self.now().as_nanosecond()).unwrap_or(1)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Clock" } else { "the system's clock" })
     }
 }
 
@@ -81,8 +127,9 @@ pub struct Now {
 }
 
 impl Now {
+    /// By the system's clock, for whoever looks once and is no component.
     #[must_use]
     pub fn read() -> Self {
-        Self { clock: Timestamp::now(), at: Instant::now() }
+        Clock::default().read()
     }
 }

@@ -28,7 +28,7 @@ use crate::agent::Looked;
 use crate::ask;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::Ctx;
 use crate::fleet::binding;
 use crate::reload::Reloaded;
 use crate::scheduler;
@@ -153,13 +153,13 @@ pub async fn run(ctx: Ctx, options: Options, mut asked: Asked) -> Result<(), Err
     told.add::<happenings::Events>(|event| event);
 
     let mut configuration = Reloaded::new("configuration", options.scheduler.configuration);
-    let mut state = State::new(&options.name, configuration.current(), options.step.as_secs(), Now::read());
+    let mut state = State::new(&options.name, configuration.current(), options.step.as_secs(), ctx.now());
     let mut batch = Vec::new();
     let mut agents = Agents::new(options.onlook.then(|| connection.clone()));
     let mut ticks = interval(options.step);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let now = Now::read();
+        let now = ctx.now();
         for message in batch.drain(..) {
             if let Message::Configuration(read) = message {
                 if configuration.take_text(read) {

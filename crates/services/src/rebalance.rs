@@ -24,7 +24,7 @@ use crate::cluster::lease;
 use crate::cluster::resource::{NAMESPACES, NODES};
 use crate::cluster::watch::{Watches, logged, watched};
 use crate::cluster::{Access, Connection, Event};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::Ctx;
 use crate::reload::{Reloaded, Source, reread};
 use crate::scheduler;
 use crate::scheduler::watched::Message;
@@ -153,7 +153,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (_own, mut own) = own_watches(&connection, &options.settings);
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
     let mut settings = Reloaded::new("settings", options.settings.clone());
-    let mut state = State::new(&configuration(options.rules.clone()), settings.current(), Now::read());
+    let mut state = State::new(&configuration(options.rules.clone()), settings.current(), ctx.now());
     let mut actor = Actor {
         writer: lead.writer.clone(),
         events: lead.events.clone(),
@@ -171,7 +171,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             count = own.recv_many(&mut more, WAITING) => if count == 0 { break },
         }
-        let now = Now::read();
+        let now = ctx.now();
         for message in more.drain(..) {
             match message {
                 Own::Namespace(event) => state.take_switch(event, now),
@@ -203,7 +203,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     }
     if options.mode == Mode::Act && lead.leadership.may_write() {
         // Nobody else takes them off before another one starts.
-        let open = actor.open(&mut state, true, Now::read().clock);
+        let open = actor.open(&mut state, true, ctx.now().clock);
         if tokio::time::timeout(ENDING, open).await.is_err() {
             tracing::warn!("taints may be left on nodes: the next one to start takes them off");
         }

@@ -136,7 +136,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (mut batch, mut due) = (Vec::new(), VecDeque::new());
     let mut in_flight: JoinSet<Written> = JoinSet::new();
     let mut defined = !options.define;
-    let mut pace = Pace::new(options.rate, Now::read().at);
+    let mut pace = Pace::new(options.rate, ctx.now().at);
     let mut wait = None;
     loop {
         let looks = tokio::select! {
@@ -154,9 +154,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                 }
                 false
             }
-            () = sleep_until(wait.unwrap_or_else(|| Now::read().at)), if wait.is_some() => false,
+            () = sleep_until(wait.unwrap_or_else(|| ctx.now().at)), if wait.is_some() => false,
         };
-        let Now { clock: now, at } = Now::read();
+        let Now { clock: now, at } = ctx.now();
         for message in batch.drain(..) {
             state.take(message, now);
         }

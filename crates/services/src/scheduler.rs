@@ -160,7 +160,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 /// As [`run`].
 pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::new(client).named(COMPONENT);
+    let connection = Connection::new(client).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (_watches, mut messages) = watches(&connection, &options);
@@ -172,11 +172,11 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
         Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };
 
     let mut asks = extender::start(&ctx, options.extender, &executor);
-    let mut state = State::new(configuration.current(), Now::read());
+    let mut state = State::new(configuration.current(), ctx.now());
     let (mut batch, mut done, mut to_answer) = (Vec::new(), Vec::new(), Vec::new());
     let mut in_flight: JoinSet<(Outcome, Attempt)> = JoinSet::new();
     loop {
-        let now = Now::read();
+        let now = ctx.now();
         // What is known goes in before anything is decided.
         for message in batch.drain(..) {
             match message {
@@ -219,7 +219,9 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
         }
         // With all hands full there is nothing to do in time.
         let due = state.due(now).filter(|_| leads && in_flight.len() < writes);
+        // Whatever wakes it, everything is looked at: the order says nothing about who waits.
         tokio::select! {
+            biased;
             () = ctx.stop.cancelled() => break,
             () = lead.leadership.acquired(), if !lead.leadership.may_write() => {}
             () = lead.leadership.lost(), if lead.leadership.may_write() => {}

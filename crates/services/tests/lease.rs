@@ -386,7 +386,8 @@ async fn a_suspended_machine_finds_its_right_gone_before_anything_is_sent() {
         Timestamp::now() + SignedDuration::from_secs(AHEAD.load(Ordering::Relaxed))
     }
     let server = server();
-    let mut one = Candidate::start_with(&server, "one", Clock::with_wall(wall));
+    let mut one =
+        Candidate::start_with(&server, "one", Clock::with_wall(loadline_services::ctx::Clock::new(wall)));
     one.leads().await;
     sleep(RETRY / 2).await;
     // No time passes on the monotonic clock, and an hour on the wall.

@@ -147,6 +147,7 @@ impl Stream {
                 continue;
             }
             tokio::select! {
+                biased;
                 alive = self.cursor.changed() => self.over = !alive,
                 () = self.ended.cancelled() => return None,
                 () = tokio::time::sleep_until(self.ends) => self.over = true,

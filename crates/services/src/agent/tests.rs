@@ -15,7 +15,7 @@ use super::*;
 use crate::cluster::resource::{BUDGETS, NODES, PODS};
 use crate::cluster::write::Patch;
 use crate::ctx::{Notice, Notices};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};

@@ -38,7 +38,7 @@ impl Patches {
         Self {
             writer: lead.writer.clone(),
             leadership: lead.leadership.clone(),
-            pace: Pace::new(per_second, Now::read().at),
+            pace: Pace::new(per_second, Instant::now()),
             due: VecDeque::new(),
             in_flight: JoinSet::new(),
             wait: None,

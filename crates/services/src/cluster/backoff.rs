@@ -13,14 +13,34 @@ const LONGEST: Duration = Duration::from_secs(30);
 const FORGOTTEN: Duration = Duration::from_mins(2);
 
 /// Pauses between tries: each between once and twice the one it doubles, up to [`LONGEST`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Backoff {
     /// How often in a row, and when last.
     failures: u32,
     last: Option<Instant>,
+    /// What pauses are spread by.
+    seed: u64,
+}
+
+/// Spread by chance.
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(by_chance())
+    }
+}
+
+/// A number nobody can foretell: hashers of the standard library are keyed by the operating system's.
+pub(crate) fn by_chance() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 impl Backoff {
+    /// Spread by a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { failures: 0, last: None, seed }
+    }
+
     /// How long to wait now.
     pub fn pause(&mut self, now: Instant) -> Duration {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) > FORGOTTEN) {
@@ -30,7 +50,9 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         self.last = Some(now);
         // Between nothing and 1023 thousandths and a bit of it more.
-        let more = u32::try_from(RandomState::new().build_hasher().finish() % 1024).unwrap_or(0);
+        // The multiplier and increment are Knuth's for 64 bits; the upper ones are the good ones.
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let more = u32::try_from((self.seed >> 33) % 1024).unwrap_or(0);
         (least + least * more / 1024).min(LONGEST)
     }
 }

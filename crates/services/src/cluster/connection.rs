@@ -17,6 +17,7 @@ pub use media::Media;
 pub use record::FOLDER as RECORD_FOLDER;
 
 use crate::cluster::Resource;
+use crate::cluster::backoff::by_chance;
 use busy::Busy;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -81,6 +82,8 @@ pub struct Connection {
     component: Option<&'static str>,
     /// Can what is sent this way wait for others?
     yields: bool,
+    /// What pauses between tries are spread by.
+    seed: u64,
 }
 
 impl fmt::Debug for Connection {
@@ -100,7 +103,8 @@ impl Connection {
     pub fn counted(client: Client, calls: Calls) -> Self {
         let places = Arc::new(Semaphore::new(IN_FLIGHT));
         let agent = HeaderValue::from_static(concat!("loadline/", env!("CARGO_PKG_VERSION")));
-        Self { client, places, calls, busy: Busy::default(), agent, component: None, yields: false }
+        let busy = Busy::default();
+        Self { client, places, calls, busy, agent, component: None, yields: false, seed: by_chance() }
     }
 
     /// The same way, for a component of that name: so it is called in the server's audit log, and so its requests are
@@ -117,6 +121,18 @@ impl Connection {
     pub fn apart(&self) -> Self {
         let (agent, component) = (self.agent.clone(), self.component);
         Self { agent, component, ..Self::counted(self.client.clone(), self.calls.clone()) }
+    }
+
+    /// The same way, with pauses between tries that follow from a seed.
+    #[must_use]
+    pub fn spread(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// What pauses of one of several kinds of tries are spread by.
+    #[must_use]
+    pub fn seed(&self, of: &str) -> u64 {
+        of.bytes().fold(self.seed, |seed, byte| (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
     /// The same way, for requests that others need not wait for; see [`Connection::is_busy`].

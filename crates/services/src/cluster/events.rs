@@ -15,6 +15,7 @@ mod series;
 use crate::cluster::connection::Cause;
 use crate::cluster::resource::{EVENTS, Resource};
 use crate::cluster::write::{Patch, Writer};
+use crate::ctx::{Clock, Ctx};
 use crate::metrics::Registrar;
 use jiff::Timestamp;
 use loadline_core::object::{Key, Meta};
@@ -129,7 +130,26 @@ pub struct Recorder {
 
 impl Recorder {
     /// A recorder for a component, and what has to run for it.
+    pub fn of(
+        ctx: &Ctx,
+        writer: Writer,
+        controller: &str,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Self::starting(ctx.clock.nanos(), writer, controller, &ctx.identity, ctx.stop.clone())
+    }
+
+    /// The same, by the system's clock.
     pub fn new(
+        writer: Writer,
+        controller: &str,
+        instance: &str,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        Self::starting(Clock::default().nanos(), writer, controller, instance, stop)
+    }
+
+    fn starting(
+        serial: u64,
         writer: Writer,
         controller: &str,
         instance: &str,
@@ -141,7 +161,7 @@ impl Recorder {
         let sender = Sender {
             writer: writer.yielding(),
             counts: counts.clone(),
-            series: Series::new(),
+            series: Series::new(serial),
             due: VecDeque::new(),
             writes: JoinSet::new(),
             hurry: hurry.clone(),
@@ -229,13 +249,14 @@ impl Sender {
             }
             let yields = at_once < AT_ONCE;
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
+                _ = flush.tick() => self.due.extend(self.series.due(Instant::now())),
                 item = waiting.recv(), if self.writes.len() < at_once => match item {
                     Some(item) => self.take(item, Instant::now()),
                     None => break,
                 },
                 Some(done) = self.writes.join_next() => self.finish(done),
-                _ = flush.tick() => self.due.extend(self.series.due(Instant::now())),
                 // How many may go now is looked at anew.
                 () = self.hurry.notified(), if yields => {}
                 () = self.writer.connection().calm(), if yields => {}

@@ -1,10 +1,9 @@
 //! What does a component need that writes while it leads? Its writer, its Events, what is counted of both, and an order in
 //! which to end.
 
-use crate::cluster::lease::{Checked, Election, Leadership};
+use crate::cluster::lease::{Checked, Clock, Election, Leadership};
 use crate::cluster::{Calls, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
-use jiff::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -30,13 +29,14 @@ impl Leading {
     ) -> Self {
         let (election, leadership) = match lease {
             Some(checked) => {
-                let (election, leadership) = Election::new(connection, checked, ctx.seed());
+                let clock = Clock::with_wall(ctx.clock.clone());
+                let (election, leadership) = Election::with_clock(connection, checked, ctx.seed(), clock);
                 (Some(election), leadership)
             }
             None => (None, Leadership::always()),
         };
         let writer = Writer::new(connection.clone(), component).permitted(leadership.permit());
-        let (events, recording) = Recorder::new(writer.clone(), component, &ctx.identity, ctx.stop.clone());
+        let (events, recording) = Recorder::of(ctx, writer.clone(), component);
         ctx.metrics.register(|registry| {
             registry.register_collector(&leadership, &Leadership::LABELS);
             let mut own = registry.below(&component.replace('-', "_"));
@@ -45,9 +45,9 @@ impl Leading {
         });
         let release = CancellationToken::new();
         let electing = election.map(|election| {
-            let recorder = events.clone();
+            let (recorder, clock) = (events.clone(), ctx.clock.clone());
             tokio::spawn(election.run(release.clone(), move |change| {
-                recorder.record(change.lease.clone(), change.happened(), Timestamp::now());
+                recorder.record(change.lease.clone(), change.happened(), clock.now());
             }))
         });
         Self { leadership, writer, events, recording: tokio::spawn(recording), electing, release }

@@ -96,6 +96,7 @@ impl Queue {
             match wait {
                 Some(due) => {
                     tokio::select! {
+                        biased;
                         () = tokio::time::sleep_until(due) => {}
                         () = self.changed.notified() => {}
                     }
@@ -144,10 +145,12 @@ pub fn run<F, Fut>(
         tasks.spawn(async move {
             loop {
                 let key = tokio::select! {
+                    biased;
                     () = stop.cancelled() => return,
                     key = queue.next() => key,
                 };
                 let outcome = tokio::select! {
+                    biased;
                     () = stop.cancelled() => return,
                     outcome = reconcile(key.clone()) => outcome,
                 };

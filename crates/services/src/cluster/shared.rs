@@ -172,6 +172,7 @@ impl<W: Watched> SharedStore<W> {
             }
         };
         tokio::select! {
+            biased;
             () = stop.cancelled() => {}
             () = watching => {}
             () = taking => {}

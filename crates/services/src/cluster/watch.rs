@@ -215,7 +215,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
 ) {
     let fields = fields.or_else(|| W::FIELDS.map(str::to_owned));
     let reflector = Reflector::<W, M> { connection, events, wrap, fields };
-    let mut tries = Backoff::default();
+    let mut tries = Backoff::new(reflector.connection.seed(W::RESOURCE.plural));
     let mut next = Next::List;
     loop {
         let end = match next {
@@ -239,6 +239,7 @@ pub async fn watch<W: Watched, M: Send + 'static>(
                         let pause = tries.pause(Instant::now());
                         let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
                         tokio::select! {
+                            biased;
                             () = reflector.events.closed() => return,
                             () = tokio::time::sleep(pause.max(asked)) => {}
                         }
@@ -318,6 +319,7 @@ impl<W: Watched, M: Send + 'static> Reflector<W, M> {
         let (began, mut brought, mut revision) = (Instant::now(), false, from);
         loop {
             let frame = tokio::select! {
+                biased;
                 () = self.events.closed() => return Err(End::Closed),
                 frame = timeout(IDLE, frames.next()) => frame,
             };

@@ -122,7 +122,7 @@ pub struct Error(String);
 /// When the hub cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::counted(client, options.calls).named(COMPONENT);
+    let connection = Connection::counted(client, options.calls).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (mut watches, mut messages) = watches(&connection);
@@ -136,7 +136,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     };
     let asking = options.estimators.unwrap_or_default();
     let (estimators, mut recovered) =
-        Estimators::new(asking, connection.clone(), options.metrics.estimators.clone());
+        Estimators::new(asking, connection.clone(), options.metrics.estimators.clone(), ctx.clock.clone());
     watches.spawn(|_, events| async move {
         while let Some(cluster) = recovered.recv().await {
             if events.send(Message::Recovered(cluster)).await.is_err() {
@@ -164,25 +164,28 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     loop {
         let mut looks = false;
         tokio::select! {
+            biased;
             () = ctx.stop.cancelled() => break,
             _ = look.tick() => looks = true,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = this.deciding.join_next() => if let Ok((attempt, said)) = ended {
-                this.decide(*attempt, said, Now::read());
+                this.decide(*attempt, said, ctx.now());
             },
             Some(ended) = this.writing.join_next() => if let Ok(ended) = ended {
-                this.finish(ended, Now::read());
+                this.finish(ended, ctx.now());
             },
             question = asked.next() => {
-                let answer = this.state.explain(&question.about, Now::read());
+                let answer = this.state.explain(&question.about, ctx.now());
                 question.answer(answer);
             }
             ended = lowered(passes.as_mut()) => if let Some(ended) = ended {
-                this.lowered(&ended, Now::read());
+                this.lowered(&ended, ctx.now());
             },
             () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => {}
         }
-        let now = Now::read();
+        // Whatever woke it, everything that is there is taken.
+        this.take_ended(&ctx);
+        let now = ctx.now();
         for message in batch.drain(..) {
             this.state.take(message, now);
         }
@@ -250,6 +253,20 @@ struct Controller {
 }
 
 impl Controller {
+    /// Takes everything that has ended meanwhile.
+    fn take_ended(&mut self, ctx: &Ctx) {
+        while let Some(ended) = self.deciding.try_join_next() {
+            if let Ok((attempt, said)) = ended {
+                self.decide(*attempt, said, ctx.now());
+            }
+        }
+        while let Some(ended) = self.writing.try_join_next() {
+            if let Ok(ended) = ended {
+                self.finish(ended, ctx.now());
+            }
+        }
+    }
+
     /// Takes up whoever's turn it is, as long as nobody has to be waited for. Says whether there may be more to do at once.
     fn go_on(&mut self, now: Now) -> bool {
         for _ in 0..IN_A_ROW {

@@ -22,6 +22,7 @@ pub use address::Addresses;
 pub use transport::Tls;
 
 use crate::cluster::Connection;
+use crate::ctx::Clock;
 use crate::metrics::Registrar;
 use jiff::Timestamp;
 use link::{Gate, Link};
@@ -141,14 +142,21 @@ pub struct Estimators {
     links: Arc<Mutex<BTreeMap<Arc<str>, Arc<Link>>>>,
     recovered: mpsc::Sender<Arc<str>>,
     metrics: Metrics,
+    clock: Clock,
 }
 
 impl Estimators {
     /// None is connected to yet. The receiver hears of clusters whose estimator answers again.
     #[must_use]
-    pub fn new(options: Options, hub: Connection, metrics: Metrics) -> (Self, mpsc::Receiver<Arc<str>>) {
+    pub fn new(
+        options: Options,
+        hub: Connection,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> (Self, mpsc::Receiver<Arc<str>>) {
         let (recovered, recoveries) = mpsc::channel(RECOVERIES);
-        let estimators = Self { options: Arc::new(options), hub, links: Arc::default(), recovered, metrics };
+        let links = Arc::default();
+        let estimators = Self { options: Arc::new(options), hub, links, recovered, metrics, clock };
         (estimators, recoveries)
     }
 
@@ -248,10 +256,10 @@ impl Estimators {
                 self.metrics.count("withheld");
                 let trouble = link.trouble().unwrap_or_default();
                 let opinion = Opinion::Failed(format!("not waited for, after failing repeatedly: {trouble}"));
-                return Said { cluster: cluster.clone(), opinion, at: Timestamp::now() };
+                return Said { cluster: cluster.clone(), opinion, at: self.clock.now() };
             }
         };
-        let at = Timestamp::now();
+        let at = self.clock.now();
         let opinion = match answer {
             Ok(count) => {
                 link.keep(key, count, at, Instant::now(), self.options.fresh);

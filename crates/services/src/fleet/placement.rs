@@ -114,7 +114,7 @@ pub struct Error(String);
 /// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
-    let connection = Connection::counted(client, options.calls).named(COMPONENT);
+    let connection = Connection::counted(client, options.calls).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
 
     let (_watches, mut messages) = watches(&connection);
@@ -123,26 +123,28 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 
     let mut state = State::new(options.place, options.metrics.clone());
     let mut asked = options.asked;
-    let mut batch = Vec::new();
+    let (mut batch, mut ended_jobs) = (Vec::new(), Vec::new());
     let mut in_flight: JoinSet<(Job, Done, Instant)> = JoinSet::new();
     let mut wait = Instant::now();
     loop {
         tokio::select! {
+            biased;
             () = ctx.stop.cancelled() => break,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
-            Some(ended) = in_flight.join_next() => {
-                if let Ok((job, done, begun)) = ended {
-                    options.metrics.bound(begun.elapsed());
-                    finish(&mut state, &events, (&job, done), &ctx);
-                }
-            }
+            Some(ended) = in_flight.join_next() => ended_jobs.push(ended),
             question = asked.next() => {
-                let report = state.report(&question.about, Now::read().clock);
+                let report = state.report(&question.about, ctx.now().clock);
                 question.answer(report);
             }
             () = sleep_until(wait) => {}
         }
-        let Now { clock: now, at } = Now::read();
+        // Whatever woke it, everything that is there is taken.
+        ended_jobs.extend(std::iter::from_fn(|| in_flight.try_join_next()));
+        for (job, done, begun) in ended_jobs.drain(..).flatten() {
+            options.metrics.bound(begun.elapsed());
+            finish(&mut state, &events, (&job, done), &ctx);
+        }
+        let Now { clock: now, at } = ctx.now();
         for message in batch.drain(..) {
             state.take(message, now);
         }
@@ -189,7 +191,7 @@ fn watches(connection: &Connection) -> (Watches<Message>, mpsc::Receiver<Message
 
 /// A job is over: what there is now is taken in, and what was done is told.
 fn finish(state: &mut State, events: &Recorder, (job, done): (&Job, Done), ctx: &Ctx) {
-    let Now { clock: now, at } = Now::read();
+    let Now { clock: now, at } = ctx.now();
     let regarding = Regarding::new(PLACEMENTS, &job.placement);
     let uid_of = |name: &str| {
         let written = done.slices.iter().map(|(meta, _)| meta).chain(&done.deleted);

@@ -29,7 +29,7 @@ use crate::cluster::leading::Leading;
 use crate::cluster::lease;
 use crate::cluster::pace::Pace;
 use crate::cluster::{Access, Calls, Connection};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::Ctx;
 use crate::serve::probes::Status;
 use books::Books;
 use loadline_core::member::Rules;
@@ -116,7 +116,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut in_flight = JoinSet::new();
     let patience = Duration::try_from(options.rules.recent()).unwrap_or_default();
-    let mut pace = Pace::new(options.rate, Now::read().at);
+    let mut pace = Pace::new(options.rate, ctx.now().at);
     let (mut wait, mut refused) = (None, None);
     let ended = loop {
         let (mut came, mut tells) = (None, false);
@@ -127,13 +127,13 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             Some(ended) = in_flight.join_next() => {
                 if let Ok(written) = ended {
                     tell::written(&options.metrics, &written);
-                    refused = written.refused(refused, Now::read().at);
-                    books.done(written, Now::read());
+                    refused = written.refused(refused, ctx.now().at);
+                    books.done(written, ctx.now());
                 }
             }
-            () = sleep_until(wait.unwrap_or_else(|| Now::read().at)), if wait.is_some() => {}
+            () = sleep_until(wait.unwrap_or_else(|| ctx.now().at)), if wait.is_some() => {}
         }
-        let now = Now::read();
+        let now = ctx.now();
         let leads = lead.leadership.may_write();
         if !leads {
             // Whoever leads tells the hub something else by now.

@@ -164,7 +164,7 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
     });
     let (_watches, mut messages) = watches(&connection, &options);
     let mut configuration = Reloaded::new("configuration", options.configuration.clone());
-    let now = Now::read();
+    let now = ctx.now();
     let mut state = State::new(configuration.current(), now);
     let mut worlds = Worlds::new(state.rules().cloned().unwrap_or_else(Rules::default));
     reported.set(Report { until: Some(now.clock), ..Report::default() });
@@ -172,7 +172,7 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let now = Now::read();
+        let now = ctx.now();
         for message in batch.drain(..) {
             if let super::Message::Configuration(read) = message {
                 if configuration.take_text(read) {
@@ -212,7 +212,7 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
             () = tokio::time::sleep_until(due.unwrap_or(now.at)), if due.is_some() => {}
         }
     }
-    reported.set(Report { differences, ..report(&mut state, &worlds, Now::read()) });
+    reported.set(Report { differences, ..report(&mut state, &worlds, ctx.now()) });
     Ok(())
 }
 

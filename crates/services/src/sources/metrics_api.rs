@@ -65,6 +65,7 @@ pub async fn poll<M: Send + 'static>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             () = events.closed() => return,
             _ = ticks.tick() => {}
         }

@@ -2,7 +2,7 @@
 
 use super::{FLUSH, Happened, Regarding, Reporter};
 use jiff::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub(super) enum Step {
 /// Events of the last minutes.
 #[derive(Debug)]
 pub(super) struct Series {
-    seen: HashMap<Arc<Seen>, Entry>,
+    seen: BTreeMap<Arc<Seen>, Entry>,
     /// By when they were last seen.
     order: BTreeSet<(Instant, Arc<Seen>)>,
     /// Names of events must differ, also between runs against the same server.
@@ -58,9 +58,9 @@ pub(super) struct Series {
 }
 
 impl Series {
-    pub fn new() -> Self {
-        let serial = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0);
-        Self { seen: HashMap::new(), order: BTreeSet::new(), serial }
+    /// Names are counted from that number on.
+    pub fn new(serial: u64) -> Self {
+        Self { seen: BTreeMap::new(), order: BTreeSet::new(), serial }
     }
 
     /// Something happened.
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_repetition_is_counted_told_at_once_the_first_time_and_then_now_and_then() {
-        let (mut series, at) = (Series::new(), Timestamp::UNIX_EPOCH);
+        let (mut series, at) = (Series::new(7), Timestamp::UNIX_EPOCH);
         let start = Instant::now();
         let after = |seconds: u64| start + Duration::from_secs(seconds);
         let Step::Create(first, name) = series.add(seen("a", "full"), at, start) else { panic!("the first") };
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_updated_that_the_server_does_not_know() {
-        let (mut series, at, start) = (Series::new(), Timestamp::UNIX_EPOCH, Instant::now());
+        let (mut series, at, start) = (Series::new(7), Timestamp::UNIX_EPOCH, Instant::now());
         let Step::Create(first, _) = series.add(seen("a", "full"), at, start) else { panic!("the first") };
         assert_eq!(series.add(seen("a", "full"), at, start), Step::Wait, "it is still being written");
         assert_eq!(series.due(start + FLUSH), []);
@@ -189,7 +189,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_is_bounded() {
-        let (mut series, at) = (Series::new(), Timestamp::UNIX_EPOCH);
+        let (mut series, at) = (Series::new(7), Timestamp::UNIX_EPOCH);
         for i in 0..2 * MOST {
             series.add(seen(&format!("p{i}"), "full"), at, Instant::now());
         }

@@ -1,8 +1,8 @@
 //! May I write?
 
 use crate::cluster::write::Permit;
+use crate::ctx;
 use arc_swap::ArcSwapOption;
-use jiff::Timestamp;
 use loadline_core::lease::{Reading, Right};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
@@ -20,27 +20,27 @@ use tokio::time::Instant;
 const THIRTY_YEARS: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Where time comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clock {
     start: Instant,
-    wall: fn() -> Timestamp,
+    wall: ctx::Clock,
 }
 
 impl Clock {
     /// The system's clocks; tokio's where a test has stopped it.
     #[must_use]
     pub fn system() -> Self {
-        Self::with_wall(Timestamp::now)
+        Self::with_wall(ctx::Clock::default())
     }
 
     /// With another clock on the wall.
     #[must_use]
-    pub fn with_wall(wall: fn() -> Timestamp) -> Self {
+    pub fn with_wall(wall: ctx::Clock) -> Self {
         Self { start: Instant::now(), wall }
     }
 
     pub(super) fn now(&self) -> Reading {
-        Reading { monotonic: self.start.elapsed(), wall: (self.wall)() }
+        Reading { monotonic: self.start.elapsed(), wall: self.wall.now() }
     }
 
     /// A time of the elector's as one of tokio's.

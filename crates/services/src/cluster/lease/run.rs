@@ -186,6 +186,7 @@ impl<F: FnMut(RoleChange)> Run<F> {
                 Step::Wait(until) => {
                     let until = self.seat.0.clock.instant(until);
                     tokio::select! {
+                        biased;
                         () = sleep_until(until) => {}
                         () = stop.cancelled(), if !self.stopping => self.stop(),
                     }
@@ -193,6 +194,7 @@ impl<F: FnMut(RoleChange)> Run<F> {
                 Step::Send(request, by) => {
                     let deadline = by.saturating_sub(now.monotonic);
                     tokio::select! {
+                        biased;
                         answer = self.wire.ask(&request, deadline) => self.take(answer),
                         () = stop.cancelled(), if !self.stopping => self.stop(),
                     }

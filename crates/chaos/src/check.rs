@@ -1,0 +1,146 @@
+//! Was a promise broken? The history says it alone: plain JSON, and no code of the components.
+//!
+//! | promise | module |
+//! |---|---|
+//! | bound once or told why not, line, cooling | `pods` |
+//! | nothing left behind | `nodes` |
+//! | published sets, estimates, nothing lost | `fleet` |
+//! | who leads | `leader` |
+
+mod fleet;
+mod leader;
+mod nodes;
+mod pods;
+
+use crate::history::Entry;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Promise {
+    /// Every pod is bound exactly once, or waits and is told why.
+    BoundOnce,
+    /// Our decisions drive no node past its line when estimates are right.
+    Line,
+    /// No victim comes back while its node cools.
+    Cooling,
+    /// No throttle, taint or reservation is left behind.
+    LeftBehind,
+    /// No cluster is absent from a published set it belongs to.
+    PublishedSet,
+    /// No binding goes beyond the merged estimate.
+    Estimate,
+    /// Nothing is written by who does not lead.
+    Leader,
+    /// No pod, no binding and no placement is lost: at rest everything is decided about.
+    NothingLost,
+}
+
+impl Promise {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::BoundOnce,
+        Self::Line,
+        Self::Cooling,
+        Self::LeftBehind,
+        Self::PublishedSet,
+        Self::Estimate,
+        Self::Leader,
+        Self::NothingLost,
+    ];
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BoundOnce => "every pod is bound exactly once, or waits and is told why",
+            Self::Line => "no node is driven past its line by our own decisions when estimates are right",
+            Self::Cooling => "no victim comes back to a node that cools",
+            Self::LeftBehind => "no throttle, taint or reservation is left behind",
+            Self::PublishedSet => "no selected cluster is absent from a published set",
+            Self::Estimate => "no binding goes beyond the merged estimate",
+            Self::Leader => "nothing is written by who does not lead",
+            Self::NothingLost => "no pod, binding or placement is lost",
+        })
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub promise: Promise,
+    /// What happened.
+    pub what: String,
+    /// The object it is about, for the part of the history that shows it.
+    pub about: Vec<String>,
+}
+
+/// What holds only under conditions, and whether these are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Is what is measured true, and do pods use what they asked for?
+    pub honest: bool,
+    /// Are all clocks within seconds of each other?
+    pub clocks_agree: bool,
+    /// Does the scheduler hear of nodes in time?
+    pub hears: bool,
+}
+
+/// Everything that was broken.
+#[must_use]
+pub fn check(history: &[Entry], given: Conditions) -> Vec<Violation> {
+    let end = end(history);
+    let mut found = Vec::new();
+    pods::bound_once(history, &end, &mut found);
+    if given.honest && given.clocks_agree {
+        pods::line(history, &mut found);
+    }
+    if given.clocks_agree && given.hears {
+        pods::cooling(history, &mut found);
+    }
+    nodes::left_behind(history, &end, &mut found);
+    fleet::published(history, &mut found);
+    fleet::estimate(history, &mut found);
+    fleet::lost(&end, &mut found);
+    leader::leads(history, &mut found);
+    found
+}
+
+/// The part of the history that is about these objects.
+pub fn excerpt<'a>(history: &'a [Entry], about: &'a [String]) -> impl Iterator<Item = &'a Entry> {
+    history.iter().filter(|entry| about.iter().any(|path| entry.path.ends_with(path.as_str())))
+}
+
+/// What is there at the end, by path.
+fn end(history: &[Entry]) -> BTreeMap<&str, &Value> {
+    let mut end = BTreeMap::new();
+    for entry in history {
+        if entry.after.is_null() {
+            end.remove(entry.path.as_str());
+        } else {
+            end.insert(entry.path.as_str(), &entry.after);
+        }
+    }
+    end
+}
+
+/// Is a path of one of these objects?
+fn is_of(path: &str, plural: &str) -> bool {
+    path.rsplit('/').nth(1) == Some(plural)
+}
+
+fn node_of(pod: &Value) -> Option<&str> {
+    pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty())
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|one| one["type"].as_str() == Some(name))
+}
+
+fn is_told(condition: Option<&Value>) -> bool {
+    let said =
+        |field: &str| condition.and_then(|one| one[field].as_str()).is_some_and(|text| !text.is_empty());
+    said("reason") && said("message")
+}

@@ -1,0 +1,38 @@
+//! Did who wrote lead?
+
+use super::{Promise, Violation};
+use crate::history::Entry;
+use std::collections::BTreeMap;
+
+/// Who of which components are elected by which lease.
+const LEASES: [(&str, &str); 3] = [
+    ("scheduler/", "loadline-scheduler"),
+    ("placement/", "loadline-placement"),
+    ("binding/", "loadline-binding"),
+];
+
+pub(super) fn leads(history: &[Entry], found: &mut Vec<Violation>) {
+    let mut holders: BTreeMap<&str, &str> = BTreeMap::new();
+    for entry in history {
+        if entry.is_of("leases") {
+            let holder = entry.after["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            holders.insert(entry.name(), holder);
+            continue;
+        }
+        let Some((_, lease)) = LEASES.iter().find(|(prefix, _)| entry.who.starts_with(prefix)) else {
+            continue;
+        };
+        // What happened is told by whoever saw it.
+        if entry.is_of("events") {
+            continue;
+        }
+        let holder = holders.get(lease).copied().unwrap_or_default();
+        if holder != entry.identity {
+            found.push(Violation {
+                promise: Promise::Leader,
+                what: format!("{} wrote {} while {holder:?} held {lease}", entry.identity, entry.path),
+                about: vec![entry.path.clone(), format!("/leases/{lease}")],
+            });
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What follows from a seed: the cluster, the pods that arrive, and everything that goes wrong. A plan is data, so a failing
+//! one can be made smaller: the same, with less of it.
+
+use crate::check::Conditions;
+use crate::dice::Dice;
+use std::time::Duration;
+
+/// Faults begin and end within this time.
+pub const TROUBLE: Duration = Duration::from_secs(90);
+/// Then everything works again, and this is how long it may take until nothing is left to do.
+pub const QUIET: Duration = Duration::from_mins(3);
+
+/// Who can be in trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// One of two, which share a lease.
+    Scheduler(usize),
+    /// The one of this node.
+    Agent(usize),
+    /// One of two, which share a lease.
+    Placement(usize),
+    /// One of two, which share a lease.
+    Binding(usize),
+}
+
+impl Who {
+    /// As it is called in the history.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Scheduler(one) => format!("scheduler/{one}"),
+            Self::Agent(node) => format!("agent/n{node}"),
+            Self::Placement(one) => format!("placement/{one}"),
+            Self::Binding(one) => format!("binding/{one}"),
+        }
+    }
+}
+
+/// What happens to requests for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Delay(u64),
+    DropRequest,
+    DropAnswer,
+    Conflict,
+    Expired,
+    TooMany,
+    Internal,
+    Unavailable,
+    CutWatch(usize),
+    StallWatch(usize),
+    ExpireWatch(usize),
+}
+
+/// One thing that goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// When, in milliseconds.
+    pub at: u64,
+    pub what: What,
+}
+
+/// What goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Some requests of one component, in so many of a hundred cases, for so many milliseconds.
+    Requests { who: Who, fault: Fault, percent: u64, lasts: u64 },
+    /// It reaches the server no more.
+    CutOff { who: Who, lasts: u64 },
+    /// It is killed wherever it is, and started again.
+    Kill { who: Who, back_after: u64 },
+    /// It is killed around its next write: before the server sees it, or before it sees the answer.
+    KillAtWrite { who: Who, after: bool, back_after: u64 },
+    /// Its clock is set.
+    ClockSet { who: Who, by_ms: i64 },
+    /// All watches end, and what happened before is forgotten.
+    ServerRestarts,
+    /// A node is gone, with what ran on it, and comes back.
+    NodeGone { node: usize, back_after: u64 },
+    /// Nothing is measured any more.
+    MetricsStop { lasts: u64 },
+    /// Figures are so many hundredths of what they should be.
+    MetricsLie { percent: u64, lasts: u64 },
+    /// The pods on a node use so many hundredths of what they asked for.
+    Hot { node: usize, percent: u64, lasts: u64 },
+    /// A cluster of the fleet goes away and comes back.
+    ClusterAway { cluster: usize, lasts: u64 },
+}
+
+/// A pod that comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub at: u64,
+    pub cpu_milli: u64,
+    pub memory_mib: u64,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub seed: u64,
+    pub nodes: usize,
+    pub pods: Vec<Arrival>,
+    pub troubles: Vec<Trouble>,
+    /// By how much clocks differ from the server's, in milliseconds: schedulers, then agents.
+    pub skews: Vec<i64>,
+    pub fleet: Fleet,
+    /// What is wrong all the time; no seed has any.
+    pub flaws: Vec<Flaw>,
+}
+
+/// Something between the components and the server that breaks a promise, for the checker's own test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The second scheduler has a lease of its own, so both lead.
+    TwoLeaders,
+    /// Nodes are always measured as idle.
+    MeasuredIdle,
+    /// Nodes keep the marks that agents take away.
+    MarksStay,
+    /// Why pods wait is not kept.
+    WaitUnsaid,
+    /// How many clusters a placement selects is not kept.
+    PlacementUnsaid,
+}
+
+/// Clusters, and what is placed on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fleet {
+    pub clusters: usize,
+    /// How many clusters each placement selects.
+    pub placements: Vec<u64>,
+    /// When each binding comes, and how many replicas it has.
+    pub bindings: Vec<(u64, u64)>,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let nodes = usize::try_from(dice.between(2, 4)).unwrap_or(2);
+        let mut pods = Vec::new();
+        for _ in 0..dice.between(2, 6) {
+            // A burst of the same.
+            let at = dice.between(0, TROUBLE.as_secs()) * 1000;
+            let (cpu_milli, memory_mib) = (dice.between(1, 12) * 100, dice.between(1, 8) * 128);
+            for _ in 0..dice.between(1, 5) {
+                pods.push(Arrival { at: at + dice.between(0, 400), cpu_milli, memory_mib });
+            }
+        }
+        pods.sort_by_key(|pod| pod.at);
+        let skews = (0..2 + nodes).map(|_| dice.between(0, 4000).cast_signed() - 2000).collect();
+        let fleet = if dice.once_in(2) {
+            Fleet {
+                clusters: usize::try_from(dice.between(2, 4)).unwrap_or(2),
+                placements: (0..dice.between(1, 2)).map(|_| dice.between(1, 3)).collect(),
+                bindings: (0..dice.between(1, 4))
+                    .map(|_| (dice.between(0, 60) * 1000, dice.between(1, 12)))
+                    .collect(),
+            }
+        } else {
+            Fleet::default()
+        };
+        let mut troubles: Vec<Trouble> = (0..dice.between(0, 10))
+            .map(|_| Trouble {
+                at: dice.between(0, TROUBLE.as_secs() * 1000 - 1),
+                what: what(&mut dice, nodes, &fleet),
+            })
+            .collect();
+        troubles.sort_by_key(|trouble| trouble.at);
+        Self { seed, nodes, pods, troubles, skews, fleet, flaws: Vec::new() }
+    }
+
+    /// What of the conditions of promises is given.
+    #[must_use]
+    pub fn conditions(&self) -> Conditions {
+        let none = |is: fn(&What) -> bool| !self.troubles.iter().any(|trouble| is(&trouble.what));
+        Conditions {
+            honest: none(|what| {
+                matches!(what, What::MetricsLie { .. } | What::MetricsStop { .. } | What::Hot { .. })
+            }),
+            clocks_agree: none(|what| matches!(what, What::ClockSet { .. })),
+            hears: none(|what| {
+                matches!(
+                    what,
+                    What::Requests { who: Who::Scheduler(_), .. }
+                        | What::CutOff { who: Who::Scheduler(_), .. }
+                )
+            }),
+        }
+    }
+}
+
+fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
+    let node = |dice: &mut Dice| usize::try_from(dice.between(0, nodes as u64 - 1)).unwrap_or(0);
+    let one = usize::try_from(dice.between(0, 1)).unwrap_or(0);
+    let who = match dice.between(0, if fleet.clusters > 0 { 8 } else { 5 }) {
+        0..=3 => Who::Scheduler(one),
+        4 | 5 => Who::Agent(node(dice)),
+        6 => Who::Placement(one),
+        _ => Who::Binding(one),
+    };
+    let lasts = dice.between(1, 45) * 1000;
+    let back_after = dice.between(0, 20) * 500;
+    match dice.between(0, 15) {
+        0..=4 => What::Requests { who, fault: fault(dice), percent: *dice.pick(&[10, 30, 60, 100]), lasts },
+        5 => What::CutOff { who, lasts },
+        6 => What::Kill { who, back_after },
+        7..=9 => What::KillAtWrite { who, after: dice.once_in(2), back_after },
+        10 => What::ClockSet {
+            who,
+            by_ms: *dice.pick(&[-3_600_000, -30_000, -5_000, 5_000, 30_000, 3_600_000]),
+        },
+        11 => What::ServerRestarts,
+        12 => What::NodeGone { node: node(dice), back_after: lasts },
+        13 => match dice.between(0, 1) {
+            0 => What::MetricsStop { lasts },
+            _ => What::MetricsLie { percent: *dice.pick(&[0, 10, 50, 200]), lasts },
+        },
+        14 if fleet.clusters > 0 => What::ClusterAway {
+            cluster: usize::try_from(dice.roll() % fleet.clusters as u64).unwrap_or(0),
+            lasts,
+        },
+        _ => What::Hot { node: node(dice), percent: dice.between(110, 400), lasts: lasts + 20_000 },
+    }
+}
+
+fn fault(dice: &mut Dice) -> Fault {
+    let after = usize::try_from(dice.between(0, 5)).unwrap_or(0);
+    match dice.between(0, 11) {
+        0 | 1 => Fault::Delay(dice.between(1, 30) * 100),
+        2 => Fault::DropRequest,
+        3 | 4 => Fault::DropAnswer,
+        5 => Fault::Conflict,
+        6 => Fault::Expired,
+        7 => Fault::TooMany,
+        8 => Fault::Internal,
+        9 => Fault::Unavailable,
+        10 => Fault::CutWatch(after),
+        _ => *dice.pick(&[Fault::StallWatch(after), Fault::ExpireWatch(after)]),
+    }
+}
