@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+use futures::FutureExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
@@ -394,6 +395,9 @@ async fn a_suspended_machine_finds_its_right_gone_before_anything_is_sent() {
     AHEAD.store(3600, Ordering::Relaxed);
     assert!(!one.leadership.may_write(), "though the election has not run since");
     assert_eq!(one.leadership.until(), None);
+    // A loop that waits to lead is not woken at once, again and again, until the election runs.
+    assert_eq!(one.leadership.acquired().now_or_never(), None);
+    assert_eq!(one.leadership.lost().now_or_never(), Some(()));
     // Not even with the clock set back.
     AHEAD.store(0, Ordering::Relaxed);
     assert!(!one.leadership.may_write());

@@ -139,7 +139,8 @@ impl Leadership {
     }
 
     /// Waits until this process does not lead, or did not for a moment. A jump of the wall clock may be told a retry
-    /// period late: [`Leadership::may_write`] knows at once. Without leader election it waits for ever.
+    /// period late unless somebody asks [`Leadership::may_write`], which knows at once. Without leader election it waits
+    /// for ever.
     pub async fn lost(&self) {
         let Some(published) = &self.0 else { return std::future::pending().await };
         let begun = published.term.borrow().number;
@@ -172,6 +173,12 @@ impl Published {
         }
         // Unless a newer one has come meanwhile.
         self.right.compare_and_swap(&*right, None);
+        // Whoever waits to lead must wait from now on, not be told at once and again and again until the elector looks.
+        self.term.send_if_modified(|term| {
+            let ended = term.leads && self.right.load().is_none();
+            term.leads &= !ended;
+            ended
+        });
         None
     }
 
