@@ -43,10 +43,10 @@ pub(crate) struct Floor {
     sampled: Sampled,
 }
 
-/// Sums of a window: CPU second by second, memory as it is now.
+/// Sums of a window and of how many seconds they are: CPU second by second, memory as it is now.
 #[derive(Debug, Default)]
 struct Running {
-    nodes: BTreeMap<String, Use>,
+    nodes: BTreeMap<String, (Use, u64)>,
     pods: BTreeMap<String, (Use, u64)>,
 }
 
@@ -106,12 +106,24 @@ impl Floor {
 
     /// A second has passed: what was used in it counts, and now and then there is a new sample.
     pub(crate) fn tick(&mut self, now: u64, nodes: &[String], pods: &[(String, Arc<Value>)]) {
-        for node in nodes {
-            let used = self.used(node, pods);
-            let sum = self.running.nodes.entry(node.clone()).or_default();
-            (sum.cpu_milli, sum.memory_mib) = (sum.cpu_milli + used.cpu_milli, used.memory_mib);
+        // A node that is away measures nothing: what is told of it afterwards is of the time since it came back.
+        for node in &self.away {
+            self.running.nodes.remove(node);
         }
-        for (path, pod) in pods.iter().filter(|(_, pod)| pod["status"]["phase"].as_str() == Some("Running")) {
+        for node in nodes.iter().filter(|node| !self.away.contains(*node)) {
+            let used = self.used(node, pods);
+            let (sum, seconds) = self.running.nodes.entry(node.clone()).or_default();
+            (sum.cpu_milli, sum.memory_mib) = (sum.cpu_milli + used.cpu_milli, used.memory_mib);
+            *seconds += 1;
+        }
+        let away =
+            |pod: &Value| pod["spec"]["nodeName"].as_str().is_some_and(|node| self.away.contains(node));
+        for (path, _) in pods.iter().filter(|(_, pod)| away(pod)) {
+            self.running.pods.remove(path);
+        }
+        let runs = |pod: &Value| pod["status"]["phase"].as_str() == Some("Running") && !away(pod);
+        let running: Vec<_> = pods.iter().filter(|(_, pod)| runs(pod)).collect();
+        for (path, pod) in running {
             let used = self.uses(pod);
             let (sum, seconds) = self.running.pods.entry(path.clone()).or_default();
             (sum.cpu_milli, sum.memory_mib) = (sum.cpu_milli + used.cpu_milli, used.memory_mib);
@@ -130,16 +142,20 @@ impl Floor {
             json!({"cpu": format!("{cpu}m"), "memory": format!("{}Mi", one.memory_mib * lie / 100)})
         };
         let stamp = time(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let nodes = nodes.into_iter().filter(|(node, _)| !self.away.contains(node)).map(|(node, used)| {
-            let usage = usage(used, WINDOW);
-            json!({"metadata": {"name": node}, "timestamp": stamp, "window": "15s", "usage": usage})
+        let window = |seconds: u64| format!("{seconds}s");
+        let nodes = nodes.into_iter().map(|(node, (used, seconds))| {
+            let (usage, window) = (usage(used, seconds), window(seconds));
+            json!({"metadata": {"name": node}, "timestamp": stamp, "window": window, "usage": usage})
         });
         let running = pods.iter().filter_map(|(path, pod)| {
             let (sum, seconds) = sums.get(path)?;
             let metadata =
                 json!({"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]});
-            let containers = json!([{"name": "main", "usage": usage(*sum, *seconds)}]);
-            Some(json!({"metadata": metadata, "timestamp": stamp, "window": "15s", "containers": containers}))
+            let (usage, window) = (usage(*sum, *seconds), window(*seconds));
+            let containers = json!([{"name": "main", "usage": usage}]);
+            Some(
+                json!({"metadata": metadata, "timestamp": stamp, "window": window, "containers": containers}),
+            )
         });
         self.sampled = Sampled { nodes: nodes.collect(), pods: running.collect() };
     }

@@ -14,7 +14,6 @@
 
 mod act;
 mod agree;
-mod clock;
 pub mod explain;
 pub mod host;
 mod journal;
@@ -31,11 +30,11 @@ pub use onlook::Onlooker;
 
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Recorder, Writer};
-use crate::ctx::{Ctx, Now};
+use crate::ctx::Ctx;
+use crate::jumps::Jumps;
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use agree::Agreement;
-use clock::Clock;
 use journal::{Journal, Left};
 use loadline_core::load::policy::Rules;
 use loadline_core::qos;
@@ -286,7 +285,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut batch = Vec::new();
     let mut ticks = interval(options.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let (mut watching_pods, mut clock) = (false, Clock::default());
+    let (mut watching_pods, mut jumps) = (false, Jumps::default());
     loop {
         let due = tokio::select! {
             biased;
@@ -294,8 +293,9 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             tick = ticks.tick() => Some(tick),
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break } else { None },
         };
-        let Now { clock: now, at } = ctx.now();
-        if let Some(by) = clock.set_by(now, at.into_std()) {
+        let read = ctx.now();
+        let now = read.clock;
+        if let Some(by) = jumps.set_by(read) {
             tracing::warn!(seconds = by.as_secs(), "the clock was set: nobody is evicted for some cycles");
             state.clock_set(by);
         }

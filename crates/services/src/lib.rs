@@ -34,6 +34,7 @@ pub mod dashboard;
 pub mod doctor;
 pub mod estimator;
 pub mod fleet;
+mod jumps;
 pub mod metrics;
 pub mod node;
 pub mod rebalance;

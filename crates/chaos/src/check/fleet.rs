@@ -21,15 +21,20 @@ fn sets<'a>(slices: &BTreeMap<&'a str, &'a Value>) -> Sets<'a> {
     sets
 }
 
+/// What was decided before something changed may be written so much later, in milliseconds.
+const SETTLED: u64 = 2000;
+
 /// A cluster that leaves a set and comes back, though nothing happened in between, was absent for no reason.
 pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
     let mut slices: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut before: Sets<'_> = BTreeMap::new();
     // Placement and cluster, when it left.
     let mut left: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut changed = 0;
     for entry in history {
         if entry.who == "fleet" {
             left.clear();
+            changed = entry.at;
         }
         if !entry.is_of("placementdecisions") {
             continue;
@@ -45,7 +50,7 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
         for placement in placements {
             let (old, new) =
                 (before.get(placement).unwrap_or(&nobody), now.get(placement).unwrap_or(&nobody));
-            for cluster in old.difference(new) {
+            for cluster in old.difference(new).filter(|_| entry.at > changed + SETTLED) {
                 left.insert((placement, cluster), entry.at);
             }
             for cluster in new.difference(old) {

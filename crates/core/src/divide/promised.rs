@@ -9,7 +9,7 @@
 
 use super::Previous;
 use crate::object::Key;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -58,7 +58,19 @@ pub struct Before<T> {
     promises: Vec<(Arc<str>, Promise<T>)>,
 }
 
+/// As far as there is time.
+fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
+    time.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+}
+
 impl<T> Before<T> {
+    /// The clock was set by so much; see [`Promised::shift`].
+    pub fn shift(&mut self, by: SignedDuration) {
+        for (_, promise) in &mut self.promises {
+            promise.until = later(promise.until, by);
+        }
+    }
+
     /// Where something was promised.
     pub fn clusters(&self) -> impl Iterator<Item = &Arc<str>> {
         self.promises.iter().map(|(cluster, _)| cluster)
@@ -218,6 +230,16 @@ impl<T: Alike> Promised<T> {
         freed
     }
 
+    /// The clock was set by so much: promises are of times that go by, and end as much earlier or later by the clock.
+    pub fn shift(&mut self, by: SignedDuration) {
+        for coming in self.clusters.values_mut() {
+            for promise in coming.promises.values_mut() {
+                promise.until = later(promise.until, by);
+            }
+        }
+        self.soonest = later(self.soonest, by);
+    }
+
     /// What is on its way to a cluster: what, and how many, those that are alike together.
     pub fn to(&self, cluster: &str) -> impl Iterator<Item = (&Arc<T>, i32)> {
         let sums = self.clusters.get(cluster).into_iter().flat_map(|coming| &coming.sums);
@@ -313,6 +335,24 @@ mod tests {
             left.push(promised.len());
         }
         assert_eq!(left, [3, 2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_makes_no_promise_shorter_or_longer() {
+        let at = |second| Timestamp::constant(second, 0);
+        let mut promised = Promised::default();
+        promised.assign(&Key::new("shop", "a"), &Arc::new("a"), &[], &gets(1), at(10));
+        promised.assign(&Key::new("shop", "b"), &Arc::new("b"), &[], &gets(1), at(20));
+        // At 5 an hour forward: 5 and 15 seconds are left.
+        promised.shift(SignedDuration::from_hours(1));
+        assert!(promised.expire(at(3609)).is_empty());
+        assert_eq!((promised.expire(at(3610)).len(), promised.len()), (1, 1));
+        // At 3612 two hours back: 8 seconds are left.
+        promised.shift(SignedDuration::from_hours(-2));
+        assert!(promised.expire(at(3619 - 7200)).is_empty());
+        assert_eq!((promised.expire(at(3620 - 7200)).len(), promised.len()), (1, 0));
+        promised.shift(SignedDuration::MIN);
+        assert!(promised.expire(Timestamp::MAX).is_empty(), "none is left");
     }
 
     /// The same, kept as one list and added up when asked.

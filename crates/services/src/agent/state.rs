@@ -134,11 +134,12 @@ impl State {
         (policy, true)
     }
 
-    /// Nodes there is something to look after on. What was remembered of nodes that are gone is forgotten.
+    /// Nodes there is something to look after on. What was remembered of nodes that are gone is forgotten, unless something
+    /// was taken there: a node that is registered anew still runs its pods, and their containers are held to what we wrote.
     pub fn due(&mut self) -> Vec<NodeObject> {
         let nodes = all(&self.nodes);
         let names: BTreeSet<&str> = nodes.iter().map(|(meta, _)| &*meta.key.name).collect();
-        self.memory.retain(|name, _| names.contains(&**name));
+        self.memory.retain(|name, memory| names.contains(&**name) || !memory.state.throttled.is_empty());
         let has_rules = self.has_rules();
         let is_due = |(meta, node): &NodeObject| {
             let is_idle = self.memory.get(&meta.key.name).is_none_or(Memory::is_idle);

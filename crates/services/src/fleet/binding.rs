@@ -31,6 +31,7 @@ use crate::cluster::leading::Leading;
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Resource, lease};
 use crate::ctx::{Ctx, Notices, Now};
+use crate::jumps::Jumps;
 use crate::serve::probes::{Readiness, Status};
 use deschedule::{Lowered, Passes};
 use explain::Asked;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tell::Teller;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use watched::{Bindings, ClusterBindings, Clusters, Message};
 use write::{Job, Written, write};
@@ -160,20 +161,16 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         lead,
     };
     let mut batch = Vec::new();
-    let mut wait: Option<Instant> = None;
+    let (mut wait, mut jumps): (Option<Instant>, _) = (None, Jumps::default());
     loop {
-        let mut looks = false;
+        let (mut looks, mut decided, mut written) = (false, None, None);
         tokio::select! {
             biased;
             () = ctx.stop.cancelled() => break,
             _ = look.tick() => looks = true,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
-            Some(ended) = this.deciding.join_next() => if let Ok((attempt, said)) = ended {
-                this.decide(*attempt, said, ctx.now());
-            },
-            Some(ended) = this.writing.join_next() => if let Ok(ended) = ended {
-                this.finish(ended, ctx.now());
-            },
+            Some(ended) = this.deciding.join_next() => decided = Some(ended),
+            Some(ended) = this.writing.join_next() => written = Some(ended),
             question = asked.next() => {
                 let answer = this.state.explain(&question.about, ctx.now());
                 question.answer(answer);
@@ -183,9 +180,17 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             },
             () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => {}
         }
-        // Whatever woke it, everything that is there is taken.
-        this.take_ended(&ctx);
         let now = ctx.now();
+        // Before anything is promised by the new time.
+        if let Some(by) = jumps.set_by(now) {
+            tracing::warn!(
+                seconds = by.as_secs(),
+                "the clock was set: promises last as long as they would have"
+            );
+            this.state.clock_set(by);
+        }
+        // Whatever woke it, everything that is there is taken.
+        this.take_ended(decided, written, now);
         for message in batch.drain(..) {
             this.state.take(message, now);
         }
@@ -233,6 +238,9 @@ async fn lowered(passes: Option<&mut Passes>) -> Option<Lowered> {
     }
 }
 
+/// A task that is over, well or not.
+type Ended<T> = Result<T, JoinError>;
+
 /// What was being written about.
 enum About {
     Decision(Decided),
@@ -253,16 +261,21 @@ struct Controller {
 }
 
 impl Controller {
-    /// Takes everything that has ended meanwhile.
-    fn take_ended(&mut self, ctx: &Ctx) {
-        while let Some(ended) = self.deciding.try_join_next() {
+    /// Takes what has ended, and everything that ended meanwhile.
+    fn take_ended(
+        &mut self,
+        mut decided: Option<Ended<(Box<Attempt>, Vec<Said>)>>,
+        mut written: Option<Ended<(About, Written)>>,
+        now: Now,
+    ) {
+        while let Some(ended) = decided.take().or_else(|| self.deciding.try_join_next()) {
             if let Ok((attempt, said)) = ended {
-                self.decide(*attempt, said, ctx.now());
+                self.decide(*attempt, said, now);
             }
         }
-        while let Some(ended) = self.writing.try_join_next() {
+        while let Some(ended) = written.take().or_else(|| self.writing.try_join_next()) {
             if let Ok(ended) = ended {
-                self.finish(ended, ctx.now());
+                self.finish(ended, now);
             }
         }
     }

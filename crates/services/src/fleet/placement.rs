@@ -130,6 +130,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         tokio::select! {
             biased;
             () = ctx.stop.cancelled() => break,
+            // What changed while another one led, or nobody did, waits for nothing else.
+            () = lead.leadership.acquired(), if !lead.leadership.may_write() => {}
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = in_flight.join_next() => ended_jobs.push(ended),
             question = asked.next() => {

@@ -11,7 +11,7 @@ use crate::cluster::resource::{CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS};
 use crate::cluster::{Event, Informer, Resource};
 use crate::ctx::Now;
 use crate::fleet::estimators::{self, Question, Said};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use loadline_api::estimator::{assumed_workload, pb};
 use loadline_api::karmada::Scheduling;
 use loadline_core::divide::due::{Due, due};
@@ -232,6 +232,12 @@ impl State {
     /// Has everything been read?
     pub fn is_ready(&self) -> bool {
         self.clusters.is_listed() && self.bindings.is_listed() && self.cluster_bindings.is_listed()
+    }
+
+    /// The clock was set by so much.
+    pub fn clock_set(&mut self, by: SignedDuration) {
+        self.promised.shift(by);
+        self.unsure.values_mut().for_each(|before| before.shift(by));
     }
 
     /// Works through what is new about clusters: who may be concerned is looked at again. Answers about those clusters

@@ -1,18 +1,20 @@
-//! Was the clock set since it was read last? Cool-downs and graces are of times that went by, and not of what a clock says.
+//! Was the clock set since it was read last? Cool-downs, graces and promises are of times that went by, and not of what a
+//! clock says.
 
+use crate::ctx::Now;
 use jiff::{SignedDuration, Timestamp};
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// Less is the clock being corrected, or this process having to wait between two readings.
 const LEAST: SignedDuration = SignedDuration::from_secs(5);
 
 /// When the clock was read last, and what a clock nobody sets said then.
 #[derive(Debug, Default)]
-pub(super) struct Clock(Option<(Timestamp, Instant)>);
+pub(crate) struct Jumps(Option<(Timestamp, Instant)>);
 
-impl Clock {
+impl Jumps {
     /// By how much it was set since it was read last; none if it was not.
-    pub fn set_by(&mut self, now: Timestamp, at: Instant) -> Option<SignedDuration> {
+    pub fn set_by(&mut self, Now { clock: now, at }: Now) -> Option<SignedDuration> {
         let (before, since) = self.0.replace((now, at))?;
         let passed = SignedDuration::try_from(at.saturating_duration_since(since)).ok()?;
         let by = now.duration_since(before).checked_sub(passed)?;
@@ -34,12 +36,12 @@ mod tests {
             (3600, 10, Some(3590), "set forward, or the machine slept"),
             (-3600, 10, Some(-3610), "set back"),
         ] {
-            let mut clock = Clock::default();
-            assert_eq!(clock.set_by(begin, since), None, "{why}: read for the first time");
+            let mut jumps = Jumps::default();
+            assert_eq!(jumps.set_by(Now { clock: begin, at: since }), None, "{why}: read for the first time");
             let now = begin + SignedDuration::from_secs(says);
-            let at = since + Duration::from_secs(passed);
-            assert_eq!(clock.set_by(now, at).map(|by| by.as_secs()), set, "{why}");
-            assert_eq!(clock.set_by(now, at), None, "{why}: told once");
+            let now = Now { clock: now, at: since + Duration::from_secs(passed) };
+            assert_eq!(jumps.set_by(now).map(|by| by.as_secs()), set, "{why}");
+            assert_eq!(jumps.set_by(now), None, "{why}: told once");
         }
     }
 }
