@@ -217,8 +217,9 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
         if leads {
             teller.disagreements(&mut state, now);
         }
-        // With all hands full there is nothing to do in time.
-        let due = state.due(now).filter(|_| leads && in_flight.len() < writes);
+        // With all hands full there is nothing to do in time, nor before everything is known: what is due would be due again
+        // at once.
+        let due = state.due(now).filter(|_| leads && state.is_ready() && in_flight.len() < writes);
         // Whatever wakes it, everything is looked at: the order says nothing about who waits.
         tokio::select! {
             biased;
