@@ -50,6 +50,27 @@ pub const SKIP_BUT_ADDRESSES: Skip = Skip::NOTHING.within(&[
     ),
 ]);
 
+/// What [`facts`] does not read, without conditions.
+pub const SKIP_BUT_CONDITIONS: Skip = Skip::NOTHING.within(&[
+    ("metadata", Skip::fields(&["finalizers", "managedFields"])),
+    ("spec", Skip::fields(&["configSource", "podCIDRs"])),
+    (
+        "status",
+        Skip::fields(&[
+            "addresses",
+            "config",
+            "daemonEndpoints",
+            "declaredFeatures",
+            "features",
+            "images",
+            "nodeInfo",
+            "runtimeHandlers",
+            "volumesAttached",
+            "volumesInUse",
+        ]),
+    ),
+]);
+
 /// What [`with_images`] does not read.
 pub const SKIP_BUT_IMAGES: Skip = Skip::NOTHING.within(&[
     ("metadata", Skip::fields(&["finalizers", "managedFields"])),

@@ -55,8 +55,8 @@ fn rows() -> Vec<Row> {
             shown((waiting::replica_set(tree), owners::made_by("apps", "ReplicaSet", tree)))
         }),
         row("deployment", waiting::SKIP, a_workload(), metadata, |tree| shown(waiting::deployment(tree))),
-        row("protected node", qos::snapshot::SKIP_NODE, a_node(), NODE_GONE, |tree| {
-            shown(qos::snapshot::node(tree))
+        row("protected node", qos::snapshot::SKIP_NODE, a_node(), PROTECTED_NODE_GONE, |tree| {
+            shown((qos::snapshot::node(tree), tree["status"]["conditions"].as_array().map(<[_]>::len)))
         }),
         row("protected pod", qos::pod::SKIP, a_pod(true), &POD_GONE[2..], |tree| shown(qos::pod::read(tree))),
         row("quota", quota::SKIP, a_quota(), metadata, |tree| shown(quota::quota(tree))),
@@ -91,6 +91,8 @@ fn metadata() -> Value {
 
 const NODE_GONE: &[&str] =
     &["/metadata/managedFields", "/status/nodeInfo", "/status/conditions", "/status/images"];
+
+const PROTECTED_NODE_GONE: &[&str] = &["/metadata/managedFields", "/status/nodeInfo", "/status/images"];
 
 fn a_node() -> Value {
     json!({

@@ -9,12 +9,12 @@
 mod bell;
 mod object;
 
+use bell::{Bell, News};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use bell::{Bell, News};
 pub(crate) use object::{Key, Object, key};
 
 /// What happened to an object.

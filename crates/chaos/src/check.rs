@@ -6,13 +6,14 @@
 //! | nothing left behind | `nodes` |
 //! | published sets, estimates, nothing lost | `fleet` |
 //! | who leads | `leader` |
+//! | who has nothing to do waits | here |
 
 mod fleet;
 mod leader;
 mod nodes;
 mod pods;
 
-use crate::history::Entry;
+use crate::history::{Entry, SPIN};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,11 +37,13 @@ pub enum Promise {
     Leader,
     /// No pod, no binding and no placement is lost: at rest everything is decided about.
     NothingLost,
+    /// Who has nothing to do waits.
+    Rest,
 }
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::BoundOnce,
         Self::Line,
         Self::Cooling,
@@ -49,6 +52,7 @@ impl Promise {
         Self::Estimate,
         Self::Leader,
         Self::NothingLost,
+        Self::Rest,
     ];
 }
 
@@ -63,6 +67,7 @@ impl fmt::Display for Promise {
             Self::Estimate => "no binding goes beyond the merged estimate",
             Self::Leader => "nothing is written by who does not lead",
             Self::NothingLost => "no pod, binding or placement is lost",
+            Self::Rest => "who has nothing to do waits",
         })
     }
 }
@@ -84,7 +89,7 @@ pub struct Conditions {
     pub honest: bool,
     /// Are all clocks within seconds of each other?
     pub clocks_agree: bool,
-    /// Does the scheduler hear of nodes in time?
+    /// Do schedulers hear of nodes and pods in time?
     pub hears: bool,
 }
 
@@ -94,7 +99,7 @@ pub fn check(history: &[Entry], given: Conditions) -> Vec<Violation> {
     let end = end(history);
     let mut found = Vec::new();
     pods::bound_once(history, &end, &mut found);
-    if given.honest && given.clocks_agree {
+    if given.honest && given.clocks_agree && given.hears {
         pods::line(history, &mut found);
     }
     if given.clocks_agree && given.hears {
@@ -105,6 +110,11 @@ pub fn check(history: &[Entry], given: Conditions) -> Vec<Violation> {
     fleet::estimate(history, &mut found);
     fleet::lost(&end, &mut found);
     leader::leads(history, &mut found);
+    found.extend(history.iter().filter(|entry| entry.verb == SPIN).map(|entry| Violation {
+        promise: Promise::Rest,
+        what: format!("{} went round and round at {} ms and waited for nothing", entry.identity, entry.at),
+        about: vec![entry.path.clone()],
+    }));
     found
 }
 

@@ -5,6 +5,9 @@
 use serde_json::{Value, json};
 use std::fmt;
 
+/// The verb of an entry that says that a component went round and round without time going on.
+pub const SPIN: &str = "spin";
+
 /// One write that was carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -14,7 +17,7 @@ pub struct Entry {
     pub who: String,
     /// Who it says it is: another name after each start.
     pub identity: String,
-    /// `create`, `update`, `patch`, `delete`; `quota` for what an agent tells its node.
+    /// `create`, `update`, `patch`, `delete`; `quota` for what an agent tells its node; [`SPIN`].
     pub verb: &'static str,
     /// Of the object, without the subresource.
     pub path: String,

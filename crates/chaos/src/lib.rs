@@ -6,7 +6,7 @@
 //! | what follows from a seed | [`plan`] |
 //! | how does it run | [`world`] |
 //! | what did the API server see | [`history`] |
-//! | was a promise broken | [`check`] |
+//! | was a promise broken | [`mod@check`] |
 //! | what is the least that breaks it | [`shrink`] |
 
 pub mod check;

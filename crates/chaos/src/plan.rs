@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Faults begin and end within this time.
 pub const TROUBLE: Duration = Duration::from_secs(90);
 /// Then everything works again, and this is how long it may take until nothing is left to do.
-pub const QUIET: Duration = Duration::from_mins(3);
+pub const QUIET: Duration = Duration::from_mins(4);
 
 /// Who can be in trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +122,8 @@ pub enum Flaw {
     WaitUnsaid,
     /// How many clusters a placement selects is not kept.
     PlacementUnsaid,
+    /// The first scheduler, until it is started again, looks at the time for ever and never waits.
+    Restless,
 }
 
 /// Clusters, and what is placed on them.

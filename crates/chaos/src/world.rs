@@ -6,10 +6,10 @@ use crate::fleet;
 use crate::floor::time;
 use crate::front::{Front, Life};
 use crate::hands::Hands;
-use crate::history::Entry;
+use crate::history::{Entry, SPIN};
 use crate::host::NodeHost;
 use crate::life::Cluster;
-use crate::plan::{Fault, Plan, QUIET, TROUBLE, Trouble, What, Who};
+use crate::plan::{Fault, Flaw, Plan, QUIET, TROUBLE, Trouble, What, Who};
 use jiff::SignedDuration;
 use kube::Client;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
@@ -253,6 +253,39 @@ fn action(fault: Fault) -> Action {
     }
 }
 
+/// So often at most does a component look at its clock within a millisecond: more is nothing but a loop that never waits.
+const LOOKS: u64 = 20_000;
+
+/// How often a component looked at its clock while time stood still.
+#[derive(Default)]
+struct Rounds {
+    at: AtomicU64,
+    looks: AtomicU64,
+}
+
+impl Rounds {
+    /// Is this once too often? True once.
+    fn too_many(&self, at: u64) -> bool {
+        if self.at.swap(at, Ordering::Relaxed) != at {
+            self.looks.store(0, Ordering::Relaxed);
+        }
+        self.looks.fetch_add(1, Ordering::Relaxed) == LOOKS
+    }
+}
+
+fn spins(at: u64, who: Who, identity: &str) -> Entry {
+    Entry {
+        at,
+        who: who.name(),
+        identity: identity.to_owned(),
+        verb: SPIN,
+        path: format!("/components/{}", who.name()),
+        subresource: String::new(),
+        before: Value::Null,
+        after: Value::Null,
+    }
+}
+
 /// Starts a component again and again, as a cluster does.
 async fn keep_up(front: Front, unit: Arc<Unit>, plan: Plan, folder: PathBuf) {
     for start in 1_u64.. {
@@ -262,14 +295,30 @@ async fn keep_up(front: Front, unit: Arc<Unit>, plan: Plan, folder: PathBuf) {
         let name = unit.who.name();
         let identity = format!("{}-{start}", name.replace('/', "-"));
         let client = Client::new(unit.faults.layer(front.door(&name, &identity, life.clone())), "default");
-        let (offset, began) = (unit.offset.clone(), front.start);
+        let (offset, rounds) = (unit.offset.clone(), Rounds::default());
+        let (watched, owner, own, who) = (front.clone(), identity.clone(), life.clone(), unit.who);
         let clock = Clock::new(move || {
-            let at = u64::try_from(began.elapsed().as_millis()).unwrap_or(0);
+            let at = watched.at();
+            if rounds.too_many(at) {
+                watched.note(spins(at, who, &owner));
+                own.kill();
+            }
             time(at) + SignedDuration::from_millis(offset.load(Ordering::Relaxed))
         });
         let seed = plan.seed.wrapping_mul(31).wrapping_add(start);
         let ctx = Ctx { clock, seed: Some(seed), ..Ctx::new(&identity, stop.clone()) };
-        let mut running = tokio::spawn(component(unit.who, ctx, client, front.clone(), folder.clone()));
+        let restless = start == 1 && unit.who == Who::Scheduler(0) && plan.flaws.contains(&Flaw::Restless);
+        let clock = ctx.clock.clone();
+        let running = component(unit.who, ctx, client, front.clone(), folder.clone());
+        let mut running = tokio::spawn(async move {
+            if restless {
+                loop {
+                    let _ = clock.now();
+                    tokio::task::yield_now().await;
+                }
+            }
+            running.await;
+        });
         tokio::select! {
             biased;
             () = life.died() => {}

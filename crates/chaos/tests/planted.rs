@@ -71,6 +71,12 @@ fn marks_that_stay_are_found() {
 }
 
 #[test]
+fn a_component_that_never_waits_is_found_and_started_again() {
+    let plan = Plan { flaws: vec![Flaw::Restless], ..plain() };
+    assert_eq!(broken(&plan), [Promise::Rest]);
+}
+
+#[test]
 fn a_pod_that_waits_for_no_stated_reason_is_found() {
     let plan = Plan { flaws: vec![Flaw::WaitUnsaid], ..plain() };
     assert_eq!(broken(&plan), [Promise::BoundOnce]);
@@ -98,6 +104,7 @@ fn a_cluster_that_is_absent_while_objects_are_rewritten_is_found() {
     let has = |entry: &Entry| !entry.after["status"]["decisions"].as_array().is_none_or(Vec::is_empty);
     let at = history.iter().rposition(|entry| entry.is_of("placementdecisions") && has(entry)).unwrap();
     let whole = history[at].clone();
+    let whole = Entry { at: history.last().unwrap().at, ..whole };
     let mut emptied = whole.clone();
     emptied.after["status"]["decisions"] = json!([]);
     history.extend([emptied, whole]);

@@ -8,7 +8,7 @@ use loadline_chaos::{judge, judge_all};
 use std::sync::Mutex;
 
 /// How many are run each time; `cargo xtask chaos` runs more.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 300;
 
 #[test]
 fn the_first_seeds_keep_every_promise() {

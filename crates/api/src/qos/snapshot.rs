@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub const SNAPSHOT: (&str, &str) = ("loadline.dev/v1alpha1", "NodeSnapshot");
 
 /// What [`node()`] does not read. Annotations stay: some say what an agent may do.
-pub const SKIP_NODE: Skip = crate::node::SKIP;
+pub const SKIP_NODE: Skip = crate::node::SKIP_BUT_CONDITIONS;
 
 /// The node of a `Node`.
 ///

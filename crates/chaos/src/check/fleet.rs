@@ -21,7 +21,7 @@ fn sets<'a>(slices: &BTreeMap<&'a str, &'a Value>) -> Sets<'a> {
     sets
 }
 
-/// What was decided before something changed may be written so much later, in milliseconds.
+/// A cluster changes in several writes; what was decided between two of them is written at most so much later, in milliseconds.
 const SETTLED: u64 = 2000;
 
 /// A cluster that leaves a set and comes back, though nothing happened in between, was absent for no reason.
@@ -30,11 +30,14 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
     let mut before: Sets<'_> = BTreeMap::new();
     // Placement and cluster, when it left.
     let mut left: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    let mut changed = 0;
+    // When a cluster last changed itself.
+    let mut changed: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in history {
         if entry.who == "fleet" {
             left.clear();
-            changed = entry.at;
+            if entry.is_of("managedclusters") {
+                changed.insert(entry.name(), entry.at);
+            }
         }
         if !entry.is_of("placementdecisions") {
             continue;
@@ -50,7 +53,8 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
         for placement in placements {
             let (old, new) =
                 (before.get(placement).unwrap_or(&nobody), now.get(placement).unwrap_or(&nobody));
-            for cluster in old.difference(new).filter(|_| entry.at > changed + SETTLED) {
+            let settled = |cluster: &&&str| changed.get(**cluster).is_none_or(|at| entry.at > at + SETTLED);
+            for cluster in old.difference(new).filter(settled) {
                 left.insert((placement, cluster), entry.at);
             }
             for cluster in new.difference(old) {

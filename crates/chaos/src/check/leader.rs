@@ -1,7 +1,7 @@
 //! Did who wrote lead?
 
 use super::{Promise, Violation};
-use crate::history::Entry;
+use crate::history::{Entry, SPIN};
 use std::collections::BTreeMap;
 
 /// Who of which components are elected by which lease.
@@ -23,7 +23,7 @@ pub(super) fn leads(history: &[Entry], found: &mut Vec<Violation>) {
             continue;
         };
         // What happened is told by whoever saw it.
-        if entry.is_of("events") {
+        if entry.is_of("events") || entry.verb == SPIN {
             continue;
         }
         let holder = holders.get(lease).copied().unwrap_or_default();

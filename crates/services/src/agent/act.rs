@@ -331,7 +331,7 @@ impl Agent {
             memory.state.rules.clear();
             let after = memory.state.clone();
             self.note(&after, now);
-            if target.node.is_tainted() || target.node.cooling.is_some() {
+            if target.node.is_marked() {
                 let open = Closed {
                     present: false,
                     taints: Vec::new(),
@@ -351,7 +351,9 @@ impl Agent {
         closed: &Closed,
         now: Timestamp,
     ) -> Option<(Meta, Result<Node, Error>)> {
-        let changed = target.node.is_tainted() != closed.present;
+        // A taint that never came may have left its condition behind, which is written before it.
+        let left = !closed.present && target.node.overloaded;
+        let changed = target.node.is_tainted() != closed.present || left;
         let mark = closed.cools_until.map(whole);
         if !changed && target.node.cooling == mark {
             return None;

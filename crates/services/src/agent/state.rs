@@ -143,7 +143,7 @@ impl State {
         let has_rules = self.has_rules();
         let is_due = |(meta, node): &NodeObject| {
             let is_idle = self.memory.get(&meta.key.name).is_none_or(Memory::is_idle);
-            has_rules || !is_idle || node.is_tainted() || node.cooling.is_some()
+            has_rules || !is_idle || node.is_marked()
         };
         nodes.iter().filter(|node| is_due(node)).cloned().collect()
     }

@@ -10,7 +10,7 @@ use loadline_api::{Error, Warning};
 use loadline_core::qos;
 use loadline_core::qos::policy::{Action, NodeQos};
 use loadline_core::qos::scope::Scope;
-use loadline_core::qos::taint::KEY;
+use loadline_core::qos::taint::{CONDITION, KEY};
 use loadline_core::view::NodeFacts;
 use serde::{Deserialize, Serialize};
 
@@ -38,12 +38,19 @@ pub(super) struct Node {
     pub taints: Vec<Taint>,
     /// Until when schedulers leave it alone, as it is written.
     pub cooling: Option<String>,
+    /// Does its condition say that it has too much?
+    pub overloaded: bool,
 }
 
 impl Node {
     /// Does it bear our taint?
     pub fn is_tainted(&self) -> bool {
         self.taints.iter().any(|taint| taint.key == KEY)
+    }
+
+    /// Does it bear anything of ours that must go one day?
+    pub fn is_marked(&self) -> bool {
+        self.is_tainted() || self.overloaded || self.cooling.is_some()
     }
 }
 
@@ -81,5 +88,9 @@ fn node(object: &Tree<'_>) -> Result<(Node, Vec<Warning>), Error> {
     let facts = loadline_api::node::facts(object).map(|(facts, _)| Box::new(facts)).unwrap_or_default();
     let taints = Vec::<Taint>::deserialize(&object["spec"]["taints"]).unwrap_or_default();
     let cooling = object["metadata"]["annotations"][COOLING].as_str().map(str::to_owned);
-    Ok((Node { view: node, facts, taints, cooling }, warnings))
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let overloaded = conditions
+        .filter(|one| one["type"].as_str() == Some(CONDITION))
+        .any(|one| one["status"].as_str() == Some("True"));
+    Ok((Node { view: node, facts, taints, cooling, overloaded }, warnings))
 }
