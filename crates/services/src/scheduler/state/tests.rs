@@ -3,16 +3,21 @@ mod moved;
 mod volumes;
 
 use super::*;
-use crate::cluster::Watched;
 use crate::cluster::testing::meta;
-use crate::scheduler::watched::{AdviceMessage, Budgets, Nodes, Pods, ReplicaSets, Services, StorageMessage};
+use crate::cluster::{Event, Watched};
+use crate::scheduler::execute::Outcome;
+use crate::scheduler::watched::{
+    AdviceMessage, Budgets, Message, Nodes, Pods, ReplicaSets, Services, StorageMessage,
+};
 use crate::sources::metrics_api::Measured;
+use jiff::SignedDuration;
 use loadline_api::json::Tree;
 use loadline_api::node::COOLING;
 use loadline_api::owners::Workload;
-use loadline_api::scheduler::SchedulerProfile;
+use loadline_api::scheduler::{SchedulerProfile, WhenOverloaded};
 use loadline_core::ledger::Sample;
 use loadline_core::load::policy::Policy;
+use loadline_core::load::publish;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::settings::Settings;
 use loadline_core::load::{Both, Load};

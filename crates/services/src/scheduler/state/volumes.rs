@@ -4,14 +4,18 @@
 //! it waits, without holding up others, until its claims are bound; then it is bound, too. If the volumes do not come, it
 //! is taken back and looks for a node again.
 
-use super::{Action, Helps, Key, Now, Pending, State, logged};
+use super::State;
+use super::take::logged;
 use crate::cluster::Change;
+use crate::ctx::Now;
+use crate::scheduler::execute::Action;
+use crate::scheduler::queue::{Helps, Pending};
 use crate::scheduler::volumes::{Provided, Provision};
 use crate::scheduler::watched::StorageMessage;
 use loadline_api::Context;
 use loadline_api::context::{Claim, PersistentVolume, Standing};
 use loadline_api::pod::Pod;
-use loadline_core::object::Meta;
+use loadline_core::object::{Key, Meta};
 use loadline_core::view::NodeView;
 use loadline_core::view::volumes::Planned;
 use std::collections::{BTreeMap, BTreeSet};
