@@ -204,6 +204,17 @@ fn gates(spec: &At<'_, '_>) -> Vec<Hold> {
             unsupported(format!("scheduling pods as a group (spec.{field})"));
         }
     }
+    // Which kubelets can do these, nodes declare since Kubernetes 1.36; others would turn the pod away once it is there.
+    let containers = [spec.get("initContainers"), spec.get("containers")];
+    let restarts_all = |rule: At<'_, '_>| rule.get("action").text() == Some("RestartAllContainers");
+    let rules_of = |container: At<'_, '_>| container.get("restartPolicyRules").items().any(restarts_all);
+    if containers.iter().any(|list| list.items().any(rules_of)) {
+        unsupported("nodes that declare that they restart all containers (restartPolicyRules)".to_owned());
+    }
+    let own_users = spec.get("hostUsers").is_set() && !spec.get("hostUsers").flag();
+    if spec.get("hostNetwork").flag() && own_users {
+        unsupported("nodes that declare users of their own in the host's network (hostUsers)".to_owned());
+    }
     holds
 }
 

@@ -425,3 +425,27 @@ fn gates_and_what_we_cannot_do_hold_the_pod() {
         ]
     );
 }
+
+#[test]
+fn what_only_some_kubelets_can_do_and_nodes_declare_holds_the_pod() {
+    let restarts = |action: &str| {
+        json!({"containers": [{"name": "c", "restartPolicy": "Never",
+        "restartPolicyRules": [{"action": action, "exitCodes": {"operator": "In", "values": [3]}}]}]})
+    };
+    let first = json!({"initContainers": restarts("RestartAllContainers")["containers"]});
+    let table = [
+        (restarts("RestartAllContainers"), true, "all containers begin again"),
+        (first, true, "those that come first have rules, too"),
+        (restarts("Restart"), false, "every kubelet restarts one"),
+        (json!({"hostNetwork": true, "hostUsers": false}), true, "users of its own in the host's network"),
+        (json!({"hostNetwork": true, "hostUsers": true}), false, "the host's users"),
+        (json!({"hostNetwork": true}), false, "the host's users unless it says otherwise"),
+        (json!({"hostUsers": false}), false, "a network of its own"),
+    ];
+    for (spec, held, why) in table {
+        let holds = wants(&spec).holds.clone();
+        let declared =
+            matches!(&*holds, [Hold::Unsupported(what)] if what.starts_with("nodes that declare "));
+        assert_eq!((declared, holds.is_empty()), (held, !held), "{why}: {holds:?}");
+    }
+}

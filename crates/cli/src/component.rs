@@ -7,6 +7,7 @@ use loadline_services::Ctx;
 use loadline_services::cluster::Access;
 use loadline_services::serve;
 use loadline_services::serve::probes::{self, Readiness};
+use loadline_services::serve::process::Figures;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,13 @@ pub async fn access(kubeconfig: Option<&Path>) -> Result<Access> {
     let hint = if kubeconfig.is_none() { "; give --kubeconfig" } else { "" };
     access.connect().await.map_err(|problem| anyhow!("{problem}{hint}"))?;
     Ok(access)
+}
+
+/// What the one component of this process runs in. What the process uses is shown with what the component counts.
+pub fn ctx(identity: &str, stop: &CancellationToken) -> Ctx {
+    let ctx = Ctx::new(identity, stop.clone());
+    ctx.metrics.register(|registry| registry.register_collector(&Figures::default(), &[]));
+    ctx
 }
 
 /// Runs a component until it is told to end, with `/healthz`, `/readyz` and `/metrics` at an address if there is one; and, for this
@@ -56,7 +64,7 @@ where
     F: Future<Output = Result<(), E>>,
 {
     let (ended, stop) = (signal::ended(), CancellationToken::new());
-    let ctx = Ctx::new(identity, stop.clone());
+    let ctx = ctx(identity, &stop);
     if let Some(address) = address {
         let http = serve::listen(address, None, true).await?;
         tracing::info!(http = %http.address(), "listening");

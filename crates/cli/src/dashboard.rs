@@ -10,7 +10,7 @@ use loadline_services::dashboard::{self, Beside, Guard, Options};
 use loadline_services::reload::Source;
 use loadline_services::serve::{self, Clients, Error, Listening, Tls, probes};
 use loadline_services::sources::metrics_api;
-use loadline_services::{Ctx, ask, scheduler};
+use loadline_services::{ask, scheduler};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ pub async fn run(args: &Dashboard) -> Result<()> {
         ..Options::new(&args.name, cluster)
     };
     let (ended, stop) = (signal::ended(), CancellationToken::new());
-    let ctx = Ctx::new("loadline-dashboard", stop.clone());
+    let ctx = component::ctx("loadline-dashboard", &stop);
     let status = options.status.clone();
     let (asker, questions) = ask::channel();
     let (fleet, about_fleet) = ask::channel();

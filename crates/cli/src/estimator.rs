@@ -3,10 +3,9 @@
 pub mod args;
 
 use crate::up::load_rules;
-use crate::{debug, signal};
+use crate::{component, debug, signal};
 use anyhow::{Context, Result, bail};
 use args::{Estimator, Place};
-use loadline_services::Ctx;
 use loadline_services::cluster::Access;
 use loadline_services::estimator::{self, Options, load, server};
 use loadline_services::serve::{self, Clients, Listening, Tls};
@@ -50,7 +49,7 @@ pub async fn run(args: &Estimator) -> Result<()> {
         ..Options::new(clusters, grpc)
     };
     let stop = CancellationToken::new();
-    let running = estimator::run(Ctx::new("", stop.clone()), options);
+    let running = estimator::run(component::ctx("", &stop), options);
     signal::until_ended(running, &stop, ended).await
 }
 

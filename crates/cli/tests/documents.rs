@@ -264,3 +264,43 @@ fn the_page_of_the_agent_names_every_file_it_may_open() {
     let rows = LISTED.iter().map(|one| format!("| `/{}` | {} | {} |", one.path, one.how, one.why));
     assert_eq!(told, rows.collect::<Vec<_>>());
 }
+
+/// The cells of the row of a table that begins with these.
+fn row<'a>(page: &'a str, begin: &[&str]) -> Vec<&'a str> {
+    let cells = |line: &'a str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>();
+    let mut rows = page.lines().filter(|line| line.starts_with('|')).map(cells);
+    rows.find(|cells| cells.starts_with(begin)).unwrap_or_else(|| panic!("no row {begin:?}"))
+}
+
+#[test]
+fn figures_that_pages_quote_are_those_of_the_tables_they_are_from() {
+    let page = |name: &str| read(Path::new(TOP).join(name));
+    let (benchmarks, quality) = (page("docs/benchmarks.md"), page("docs/quality.md"));
+    let (_, quality) = quality.split_once("## All together").unwrap();
+    let (extender, limits) = (page("docs/guide/extender.md"), page("docs/understand/limits.md"));
+    let readme = page("README.md");
+    let peers = |ours: &str, beside: &str| {
+        let cells = row(&benchmarks, &[ours, beside]);
+        let number = |at: usize| cells[at].trim_matches('*').parse::<f64>().unwrap();
+        (number(2), number(3), cells[4].trim_matches('*').to_owned())
+    };
+    let (_, alone, both) = peers("our extender: pods bound/s", "kube-scheduler without extenders");
+    let (_, _, filter) = peers("our extender, filter alone", "kube-scheduler without extenders");
+    let (tainted, ..) = peers("our taints on nodes", "our extender");
+    let (_, _, own) = peers("`loadline scheduler`: pods bound/s", "kube-scheduler");
+    let taints = format!("{:.2}", tainted / alone);
+    let moved = row(quality, &["line+rebalance"]);
+    let quoted = [
+        (&extender, format!("| filter and prioritize, as in `extender.yaml` | {both} |")),
+        (&extender, format!("| a filter alone, as in `filter-only.yaml` | {filter} |")),
+        (&extender, format!(" of `loadline annotator` | {taints}: nobody is asked |")),
+        (&extender, format!("no kube-scheduler involved: {own} |")),
+        (&limits, format!("{both} of the pods a second there are without, {filter} as a filter alone")),
+        (&limits, format!("it was {}, and worse in {}", moved[1], moved[2].replace("0 of 22", "none"))),
+        (&limits, format!("over 100 % for {} of the time", row(quality, &["line"])[1])),
+        (&readme, format!("over 100 % for {} of\nthe time", moved[1])),
+    ];
+    for (page, words) in quoted {
+        assert!(page.contains(&words), "not there, or an older figure: {words}");
+    }
+}

@@ -25,6 +25,38 @@ struct Family {
     values: BTreeMap<String, f64>,
 }
 
+/// What the dashboard of kube-scheduler that Kubernetes' mixin makes, and alerts beside it, ask for, but for what counts
+/// goroutines, and for `scheduler_e2e_…`, `scheduler_binding_…` and `scheduler_volume_…`, which kube-scheduler itself has no more.
+const DASHBOARD: [(&str, &str); 8] = [
+    ("process_cpu_seconds_total", ""),
+    ("process_resident_memory_bytes", ""),
+    ("rest_client_requests_total", "code=\"2"),
+    ("rest_client_request_duration_seconds_bucket", "verb=\"POST\""),
+    ("rest_client_request_duration_seconds_bucket", "verb=\"GET\""),
+    ("scheduler_scheduling_algorithm_duration_seconds_count", ""),
+    ("scheduler_scheduling_algorithm_duration_seconds_bucket", ""),
+    ("scheduler_pending_pods", "queue=\"unschedulable\""),
+];
+
+/// Is there a series of that name with that among its labels, above zero?
+fn shows(text: &str, (name, label): (&str, &str)) -> bool {
+    let is_it = |line: &&str| {
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])) && line.contains(label)
+    };
+    let mut lines =
+        text.lines().filter(is_it).filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+    lines.any(|value| value > 0.0)
+}
+
+/// The upper ends of a histogram's buckets, in millionths.
+fn buckets(text: &str, name: &str) -> BTreeSet<String> {
+    let of = |line: &str| {
+        let end = line.strip_prefix(name)?.split_once("le=\"")?.1.split_once('"')?.0.to_owned();
+        Some(end.parse::<f64>().map_or(end, |end| format!("{end:.6}")))
+    };
+    text.lines().filter_map(of).collect()
+}
+
 /// Everything that is called `scheduler_…`, without the ends that a type brings with it.
 fn families(text: &str) -> BTreeMap<String, Family> {
     let plain = |name: &str| {
@@ -131,5 +163,14 @@ fn what_is_counted_under_kube_schedulers_names_is_what_it_counts() {
         let (ours, theirs) = (&ours[name].values, &theirs[name].values);
         assert_eq!(ours.get(of), theirs.get(of), "{name}: {ours:?} {theirs:?}");
     }
+
+    let (ours, theirs) = (scheduler.get("/metrics"), plane.scheduler_metrics().unwrap());
+    for asked in DASHBOARD {
+        assert!(shows(&theirs, asked), "kube-scheduler has no {asked:?}");
+        assert!(shows(&ours, asked), "we have no {asked:?}: {ours}");
+    }
+    assert!(shows(&theirs, ("go_goroutines", "")), "what is left out is what there is");
+    let duration = "rest_client_request_duration_seconds_bucket";
+    assert_eq!(buckets(&ours, duration), buckets(&theirs, duration));
     assert!(scheduler.ends());
 }

@@ -162,6 +162,7 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let connection = Connection::new(client).named(COMPONENT).spread(ctx.seed());
     options.metrics.register(&ctx);
+    ctx.metrics.register(|registry| connection.rest().register(registry));
 
     let (_watches, mut messages) = watches(&connection, &options);
     let mut configuration = Reloaded::new("configuration", options.configuration.clone());

@@ -7,10 +7,11 @@ use loadline_core::cluster::Keep;
 use loadline_services::cluster::Access;
 use loadline_services::cluster::lease::{self, Checked};
 use loadline_services::fleet::{binding, placement, publish};
-use loadline_services::metrics::{Described, Kind};
+use loadline_services::metrics::{Described, Kind, Metrics};
 use loadline_services::node::local::{self, Local};
 use loadline_services::scheduler::extender;
 use loadline_services::scheduler::shadow::Reported;
+use loadline_services::serve::process::Figures;
 use loadline_services::{
     Ctx, agent, annotator, ask, dashboard, estimator, rebalance, recommender, scheduler, serve,
 };
@@ -41,7 +42,8 @@ are those of the program whose place the component takes, so that dashboards mad
 
 /// A component, and what it counts.
 struct Component {
-    command: &'static str,
+    /// Its command, as it is typed; none for what every process has.
+    command: Option<&'static str>,
     metrics: Vec<Described>,
 }
 
@@ -51,11 +53,10 @@ struct Component {
 /// When a component cannot be asked.
 pub async fn page() -> Result<String> {
     let mut page = INTRODUCTION.to_owned();
-    for Component { command, metrics } in components().await? {
-        let _ = write!(
-            page,
-            "\n## `{command}`\n\n| metric | type | unit | labels | what |\n|---|---|---|---|---|\n"
-        );
+    for Component { command, metrics } in [process()].into_iter().chain(components().await?) {
+        let title = command.map_or_else(|| "Every process".to_owned(), |command| format!("`{command}`"));
+        let _ =
+            write!(page, "\n## {title}\n\n| metric | type | unit | labels | what |\n|---|---|---|---|---|\n");
         for metric in metrics {
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
             let _ = writeln!(
@@ -76,11 +77,19 @@ pub async fn page() -> Result<String> {
 fn unit(metric: &Described) -> &'static str {
     match metric.name.as_str() {
         name if name.contains("_seconds") => "seconds",
+        name if name.starts_with("process_") && name.ends_with("_bytes") => "bytes",
         name if name.starts_with("loadline_agent_release_") => "millicores, bytes",
         name if name.starts_with("loadline_rebalance_relief_") => "cores, bytes",
         _ if metric.kind == Kind::Histogram => "how many",
         _ => "",
     }
+}
+
+/// What is shown of the process, whatever runs in it.
+fn process() -> Component {
+    let metrics = Metrics::default();
+    metrics.register(|registry| registry.register_collector(&Figures::default(), &[]));
+    Component { command: None, metrics: metrics.described() }
 }
 
 /// All components, in the order of `loadline help`.
@@ -152,7 +161,7 @@ async fn components() -> Result<Vec<Component>> {
     ];
     let sorted = all.into_iter().map(|(command, mut metrics)| {
         metrics.sort();
-        Component { command, metrics }
+        Component { command: Some(command), metrics }
     });
     Ok(sorted.collect())
 }

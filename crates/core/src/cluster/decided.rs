@@ -114,6 +114,15 @@ impl Decided<'_> {
         cycle::message_with(&self.cluster.ask(self.profile, self.pod).input, self.pod, &self.decision, &over)
     }
 
+    /// Does any node have some of a resource for pods, whether it is free or not?
+    #[must_use]
+    pub fn is_offered(&mut self, name: &str) -> bool {
+        let snapshot = self.cluster.snapshot();
+        snapshot.names().find(name).is_some_and(|resource| {
+            snapshot.nodes().any(|node| node.present && node.allocatable.get(resource) > 0)
+        })
+    }
+
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
     #[must_use]
     pub fn preempt(&mut self) -> Option<Preemption> {

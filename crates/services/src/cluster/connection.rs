@@ -10,11 +10,13 @@ mod calls;
 mod failure;
 mod media;
 mod record;
+mod rest;
 
 pub use calls::{Call, Calls, Outcome, Verb};
 pub use failure::{Cause, Failure};
 pub use media::Media;
 pub use record::FOLDER as RECORD_FOLDER;
+pub use rest::Rest;
 
 use crate::cluster::Resource;
 use crate::cluster::backoff::by_chance;
@@ -75,6 +77,7 @@ pub struct Connection {
     client: Client,
     places: Arc<Semaphore>,
     calls: Calls,
+    rest: Rest,
     busy: Busy,
     /// Who asks, for whoever reads the server's audit log.
     agent: HeaderValue,
@@ -104,7 +107,8 @@ impl Connection {
         let places = Arc::new(Semaphore::new(IN_FLIGHT));
         let agent = HeaderValue::from_static(concat!("loadline/", env!("CARGO_PKG_VERSION")));
         let busy = Busy::default();
-        Self { client, places, calls, busy, agent, component: None, yields: false, seed: by_chance() }
+        let rest = Rest::default();
+        Self { client, places, calls, rest, busy, agent, component: None, yields: false, seed: by_chance() }
     }
 
     /// The same way, for a component of that name: so it is called in the server's audit log, and so its requests are
@@ -119,8 +123,8 @@ impl Connection {
     /// For the same component, counted together, with limits of its own: what is sent this way waits behind nothing else.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let (agent, component) = (self.agent.clone(), self.component);
-        Self { agent, component, ..Self::counted(self.client.clone(), self.calls.clone()) }
+        let (agent, component, rest) = (self.agent.clone(), self.component, self.rest.clone());
+        Self { agent, component, rest, ..Self::counted(self.client.clone(), self.calls.clone()) }
     }
 
     /// The same way, with pauses between tries that follow from a seed.
@@ -156,6 +160,12 @@ impl Connection {
     #[must_use]
     pub fn calls(&self) -> &Calls {
         &self.calls
+    }
+
+    /// The same, in the words of Kubernetes' Go client.
+    #[must_use]
+    pub fn rest(&self) -> &Rest {
+        &self.rest
     }
 
     /// The client behind it.
@@ -219,6 +229,7 @@ impl Connection {
     }
 
     async fn send(&self, ask: Ask) -> Result<Response<Body>, (Cause, String)> {
+        let mut sent = self.rest.begin(&ask.method);
         let request = Request::builder()
             .method(ask.method)
             .uri(ask.path)
@@ -229,7 +240,9 @@ impl Connection {
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Body::from(ask.body))
             .map_err(|error| (Cause::Malformed, error.to_string()))?;
-        self.client.send(request).await.map_err(|error| (Cause::Unreachable, chain(&error)))
+        let answer = self.client.send(request).await;
+        sent.code = answer.as_ref().ok().map(Response::status);
+        answer.map_err(|error| (Cause::Unreachable, chain(&error)))
     }
 
     fn finish<T>(&self, call: Call, path: String, answer: Result<T, (Cause, String)>) -> Result<T, Failure> {

@@ -200,7 +200,8 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
             differences.push_front(one);
             differences.truncate(REMEMBERED);
         }
-        let due = state.due(now);
+        // Before everything is known nothing is done: what is due would be due again at once.
+        let due = state.due(now).filter(|_| state.is_ready());
         tokio::select! {
             () = ctx.stop.cancelled() => break,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },

@@ -3,6 +3,10 @@
 //! The kernel counts all of it already: nothing is sampled, and nothing is spent while nobody asks. Where in the program time goes
 //! is a question for `perf`, which needs nothing of the program.
 
+mod figures;
+
+pub use figures::Figures;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -134,13 +138,14 @@ fn compare(before: &BTreeMap<u32, Stat>, after: &BTreeMap<u32, Stat>, seconds: f
     out
 }
 
-/// Of lines such as `VmRSS: 12345 kB`.
 fn memory(status: &str) -> Memory {
-    let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    };
-    Memory { resident: of("VmRSS"), peak: of("VmHWM") }
+    Memory { resident: memory_of(status, "VmRSS"), peak: memory_of(status, "VmHWM") }
+}
+
+/// In bytes, of a line such as `VmRSS: 12345 kB`.
+fn memory_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

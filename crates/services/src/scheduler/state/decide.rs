@@ -9,6 +9,7 @@ use loadline_api::scheduler::WhenOverloaded;
 use loadline_core::cluster::{Decided, LeastBad};
 use loadline_core::cycle::{Decision, Filter, Parts, Weights};
 use loadline_core::object::Meta;
+use loadline_core::resources::is_extended;
 use loadline_core::view::PodView;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +79,10 @@ impl State {
             }
             let text = decided.message();
             let decision = decided.decision().clone();
+            let text = match unoffered(&mut decided, &pod) {
+                Some(why) => format!("{text} {why}"),
+                None => text,
+            };
             self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Err(text.clone()), now.clock);
             let plan = if may_preempt { decided.preempt() } else { None };
             let why = self.retellings.why(&pod, text, now);
@@ -136,6 +141,18 @@ impl State {
             self.queue.backoff(&pod.meta.key, now.at);
         }
     }
+}
+
+/// What to add if a pod was refused for a resource that no node has at all: a device class may offer it instead.
+fn unoffered(decided: &mut Decided<'_>, pod: &Pending) -> Option<String> {
+    if decided.decision().refused[Filter::Resources.index()] == 0 {
+        return None;
+    }
+    let mut asked = pod.pod.facts.requests.keys().filter(|name| name.contains('/') && is_extended(name));
+    let name = asked.find(|name| !decided.is_offered(name))?;
+    Some(format!(
+        "No node has {name}; if a DeviceClass offers it, kube-scheduler does that (schedulerName: default-scheduler)."
+    ))
 }
 
 /// What to say of a decision; nothing of most.

@@ -700,6 +700,22 @@ async fn what_was_decided_is_remembered_and_what_would_be_now_is_worked_out() {
     let reason = anew["nodes"][0]["reasons"][0].as_str().expect("a sentence");
     assert_eq!(reason, "cpu would pass the line: 5 measured + 0 pending + 2 incoming is over 6 (0.6 of 10)");
     assert_eq!(anew["nodes"][0]["counterfactual"], json!("would fit if the cpu target were 0.70"));
+    // Of every node every rule that refuses it, and what it would be worth.
+    let mut cordoned = node("n1", "10");
+    merge(&mut cordoned, json!({"metadata": {"resourceVersion": "2"}, "spec": {"unschedulable": true}}));
+    state.take(set_node(&cordoned), now(1));
+    state.take(set_node(&node("n2", "10")), now(1));
+    let said = state.explain(&key("a"), 10, now(1)).expect("it is there");
+    let [first, second] = &said["now"]["nodes"].as_array().expect("a list")[..] else {
+        panic!("two: {said}")
+    };
+    assert_eq!((&first["node"], &first["fits"]), (&json!("n2"), &json!(true)));
+    for part in ["load", "leastAllocated", "balancedAllocation"] {
+        assert!(!first["scores"][part].is_null(), "{part}: {first}");
+    }
+    assert_eq!(second["reasons"].as_array().map(Vec::len), Some(2), "cordoned, and over the line: {second}");
+    state.take(Message::Node(Event::Deleted(meta(&node("n2", "10")))), now(1));
+    state.take(set_node(&node("n1", "10")), now(1));
 
     let other = state.explain(&key("c"), 10, now(1)).expect("pods of other schedulers can be asked about");
     assert_eq!(other["decisions"], json!([]));
@@ -739,4 +755,89 @@ async fn a_pod_that_needs_what_is_not_done_here_is_told_so_and_who_does_it() {
           that (schedulerName: default-scheduler)"
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_no_node_has_may_be_a_device_and_the_pod_is_told_who_gives_it() {
+    let asks = |cpu: &str, gpu: &str| {
+        json!({"spec": {"containers": [{"name": "c",
+            "resources": {"requests": {"cpu": cpu, "example.com/gpu": gpu}}}]}})
+    };
+    let hint = "No node has example.com/gpu; if a DeviceClass offers it, kube-scheduler does that (schedulerName: \
+                default-scheduler).";
+    let mut with = node("n1", "8");
+    for list in ["allocatable", "capacity"] {
+        with["status"][list]["example.com/gpu"] = json!("1");
+    }
+    let table = [
+        (node("n1", "8"), asks("1", "1"), true, "nobody has any"),
+        (with.clone(), asks("1", "2"), false, "there is one, and that is too few"),
+        (with, asks("9", "1"), false, "it is the CPU"),
+    ];
+    for (node, pod_asks, hinted, why) in table {
+        let mut state = state(&[node], &[pod("a", 1, pod_asks)]);
+        let said = words(&mut state);
+        assert!(said[0].starts_with("a: 0/1 nodes are available: 1 Insufficient "), "{why}: {said:?}");
+        assert_eq!(said[0].ends_with(hint), hinted, "{why}: {said:?}");
+    }
+}
+
+/// The only action there is: a pod goes nowhere.
+fn refused(state: &mut State) -> (Arc<Pending>, Helps) {
+    let mut all = actions(state);
+    assert_eq!(all.len(), 1, "{all:?}");
+    match all.remove(0) {
+        (_, Action::Refuse { pod, helps, .. }) => (pod, helps),
+        (words, _) => panic!("{words}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_load_refused_is_tried_again_as_soon_as_load_falls_and_not_before() {
+    let rules = Some(line(0.6));
+    for (cpu, bound, why) in [("1", true, "less is used"), ("7", false, "more is used")] {
+        let mut state = state_that(rules.as_ref(), &[node("n1", "10")], &[]);
+        state.take(measured(1, &[("n1", "6")]), now(1));
+        state.advance(now(1));
+        state.take(set_pod(&pod("a", 1, json!({}))), now(1));
+        let (pod, helps) = refused(&mut state);
+        assert!(helps.load, "{why}");
+        state.done(Outcome::Refused { pod, helps }, now(1));
+        assert!(words(&mut state).is_empty(), "nothing has happened");
+        // Long before all that wait are tried again whatever happened.
+        tokio::time::advance(Duration::from_secs(2)).await;
+        state.take(measured(3, &[("n1", cpu)]), now(3));
+        state.advance(now(3));
+        let after: Vec<String> =
+            std::iter::from_fn(|| state.next(now(3))).map(|action| format!("{action:?}")).collect();
+        assert_eq!(after.iter().any(|action| action.starts_with("Bind")), bound, "{why}: {after:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_fits_nowhere_is_tried_again_as_soon_as_a_node_comes() {
+    let mut state = state_that(None, &[node("n1", "500m")], &[pod("a", 1, json!({}))]);
+    let (pod, helps) = refused(&mut state);
+    state.done(Outcome::Refused { pod, helps }, now(0));
+    assert!(words(&mut state).is_empty(), "nothing has happened");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    state.take(set_node(&node("n2", "8")), now(2));
+    assert_eq!(words(&mut state), ["a to n2"]);
+}
+
+/// How often memory is asked for to decide on a pod, with so many nodes, after another one like it.
+fn allocations(nodes: usize) -> u64 {
+    let nodes: Vec<Value> = (0..nodes).map(|number| node(&format!("n{number}"), "8")).collect();
+    let mut state = state(&nodes, &[pod("a", 1, json!({})), pod("b", 1, json!({}))]);
+    assert!(matches!(state.next(now(0)), Some(Action::Bind { .. })));
+    let mut action = None;
+    let counted = allocation_counter::measure(|| action = state.next(now(0)));
+    assert!(matches!(action, Some(Action::Bind { .. })));
+    counted.count_total
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_worked_out_about_each_node_for_people_while_nobody_asks() {
+    let (few, many) = (allocations(20), allocations(400));
+    assert!(many <= few + 10, "{few} with 20 nodes, {many} with 400: a report has several for each node");
 }
