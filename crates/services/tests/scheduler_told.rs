@@ -5,7 +5,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use loadline_api::scheduler::{Configuration, SchedulerProfile, WhenOverloaded};
 use loadline_apiserver::ApiServer;
@@ -155,7 +155,11 @@ async fn the_shadow_tells_of_both_worlds_what_each_is_like() {
 #[tokio::test(flavor = "multi_thread")]
 async fn that_a_pod_went_to_the_least_bad_node_is_told_in_its_event_and_counted() {
     let cluster = Cluster::of(&["n1"]).await;
-    cluster.nodes_use(Timestamp::now(), &[("n1", "6")]);
+    // On the node itself, so that it is known as soon as the node is.
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let loaded =
+        json!({"metadata": {"annotations": {"cpu_usage_avg_5m": format!("0.9,{}", Timestamp::now())}}});
+    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(loaded)).await.unwrap();
     let mut profile = SchedulerProfile::new("loadline", Some(Rules::default()));
     profile.when_overloaded = WhenOverloaded::LeastBad { after: SignedDuration::from_secs(1) };
     let configuration = Configuration { profiles: vec![profile], ..Configuration::default() };
@@ -181,12 +185,12 @@ async fn that_a_pod_went_to_the_least_bad_node_is_told_in_its_event_and_counted(
     assert_eq!(
         told("Scheduled").await,
         "Successfully assigned default/web to n1: every node was over its load \
-        limits for 1 s; this one is over by least, 5% of it",
-        "6 + 1 − 6.5 is half a CPU of ten"
+        limits for 1 s; this one is over by least, 35% of it",
+        "9 + 1 − 6.5 are 3.5 CPUs of ten"
     );
     let refused = told("FailedScheduling").await;
     assert_eq!(
-        refused, "0/1 nodes are available: 1 node(s) would pass the load line.",
+        refused, "0/1 nodes are available: 1 node(s) had a load over its threshold.",
         "it was refused at first"
     );
     assert_eq!((metrics.least_bad.get(), metrics.bound.get()), (1, 1));
