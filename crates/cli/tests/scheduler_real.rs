@@ -358,6 +358,22 @@ fn a_leader_that_is_killed_in_a_burst_leaves_every_pod_bound_once() {
     assert!(second.ends());
 }
 
+#[test]
+fn the_only_scheduler_that_is_killed_in_a_burst_and_started_again_binds_the_rest_once() {
+    let _alone = alone();
+    let Some(bench) = Bench::start() else { return };
+    let first = bench.scheduler();
+    let burst = names("one", BURST);
+    let missing = bench.interrupted(&burst, || first.signal("KILL"));
+    assert_eq!(missing, Vec::<&String>::new());
+    let before = bench.bound();
+    assert!(before < BURST, "nobody is there to bind the others");
+    let second = bench.scheduler();
+    under_the_line(&bench.placed(BURST));
+    bench.bound_once(BURST);
+    assert!(second.ends());
+}
+
 /// Somebody else binds pods to a node that nobody here is given.
 fn bind_aside(bench: &Bench, name: &str) -> u16 {
     let path = format!("{PODS}/{name}");

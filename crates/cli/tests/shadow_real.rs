@@ -61,7 +61,7 @@ fn placed(plane: &ControlPlane) -> BTreeMap<String, String> {
 
 #[test]
 fn beside_kube_scheduler_it_sends_no_pod_to_the_hot_node_and_writes_nothing() {
-    let Some(plane) = ControlPlane::setup().scheduler(&[]).audited().start_or_skip() else { return };
+    let Some(plane) = ControlPlane::setup().scheduler(&[]).audited_whole().start_or_skip() else { return };
     // By requests the hot one is the best: it has four times as much to give.
     node(&plane, "hot", "32", "0.90000");
     node(&plane, "calm-0", "8", "0.10000");
@@ -101,4 +101,9 @@ fn beside_kube_scheduler_it_sends_no_pod_to_the_hot_node_and_writes_nothing() {
     let ours: Vec<&Value> =
         log.iter().filter(|entry| entry["impersonatedUser"]["username"] == ACCOUNT).collect();
     assert!(ours.is_empty(), "nothing was even tried: {ours:?}");
+    let is_of = |entry: &&Value, resource: &str| entry["objectRef"]["resource"] == resource;
+    assert!(
+        log.iter().any(|entry| is_of(&entry, "events")),
+        "an Event would have been seen: kube-scheduler's are"
+    );
 }

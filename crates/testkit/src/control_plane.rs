@@ -45,6 +45,11 @@ const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy"
     {"level": "Request", "resources": [{"group": "", "resources": ["pods/binding"]}]},
     {"level": "Metadata", "omitStages": ["RequestReceived"]}]}"#;
 
+/// The same with Events and leases: whether somebody even tried to write anything.
+const AUDIT_POLICY_WHOLE: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
+    {"level": "None", "verbs": ["get", "list", "watch"]},
+    {"level": "Metadata", "omitStages": ["RequestReceived"]}]}"#;
+
 /// The bearer token of the one user, who may do everything.
 const TOKEN: &str = "loadline-test-admin";
 
@@ -129,7 +134,7 @@ pub struct Setup {
     scheduler: Option<Vec<String>>,
     scheduler_config: Option<String>,
     apiserver: Vec<String>,
-    audit: bool,
+    audit: Option<&'static str>,
     accounts: bool,
     in_memory: Option<PathBuf>,
 }
@@ -169,7 +174,14 @@ impl Setup {
     /// Has kube-apiserver write down every request that changes something; see [`ControlPlane::audit`].
     #[must_use]
     pub fn audited(mut self) -> Self {
-        self.audit = true;
+        self.audit = Some(AUDIT_POLICY);
+        self
+    }
+
+    /// The same, with Events and leases.
+    #[must_use]
+    pub fn audited_whole(mut self) -> Self {
+        self.audit = Some(AUDIT_POLICY_WHOLE);
         self
     }
 
@@ -283,9 +295,9 @@ impl ControlPlane {
 
         let mut flags = apiserver_flags(&files, etcd_port, port, setup.accounts);
         flags.extend_from_slice(&setup.apiserver);
-        if setup.audit {
+        if let Some(text) = setup.audit {
             let policy = plane.folder.path().join("audit-policy.json");
-            fs::write(policy, AUDIT_POLICY).map_err(Error::io("write the audit policy"))?;
+            fs::write(policy, text).map_err(Error::io("write the audit policy"))?;
             flags.push(files.flag("audit-policy-file", "audit-policy.json"));
             flags.push(files.flag("audit-log-path", AUDIT));
             // Written before the answer: whoever was answered finds it there.
