@@ -3,7 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | how do I run it, how are programs called? | `shell` |
-//! | is everything fine? | `test` |
+//! | is everything fine? | `test`; what failed only once: `again` |
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | may everything we depend on come in? | `deny` |
@@ -20,6 +20,7 @@
 //! | what does it take to break a promise? | crate `loadline-chaos` |
 //! | how good are our decisions? | `quality` |
 
+mod again;
 mod bench;
 mod calls;
 mod codegen;

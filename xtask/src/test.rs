@@ -2,7 +2,7 @@
 
 use crate::fresh::{self, Mode};
 use crate::shell::{self, spoken};
-use crate::{calls, control_plane, deny, fuzz, layers, style};
+use crate::{again, calls, control_plane, deny, fuzz, layers, style};
 use anyhow::{Context as _, Result, bail};
 use loadline_testkit::parts::{self, Group, Missing, PACKAGES, Places, Policy};
 use std::env;
@@ -21,6 +21,8 @@ struct Step {
 enum Check {
     /// A command with its terminal output.
     Command(Command),
+    /// Tests of which few may need a second try, and are told.
+    Tests(Command),
     /// Done in this process.
     Here(fn() -> Result<()>),
 }
@@ -46,11 +48,13 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
     }
     let steps = steps(policy, filter);
     let count = steps.len();
-    let mut taken = Vec::with_capacity(count);
+    let (mut taken, mut unsteady) = (Vec::with_capacity(count), Vec::new());
     for (index, mut step) in steps.into_iter().enumerate() {
         let begun = Instant::now();
         eprintln!("[{}/{count}] {}", index + 1, step.title());
-        step.run().with_context(|| format!("{} failed after {}", step.name, spoken(begun.elapsed())))?;
+        let twice =
+            step.run().with_context(|| format!("{} failed after {}", step.name, spoken(begun.elapsed())))?;
+        unsteady.extend(twice);
         taken.push((step.name, begun.elapsed()));
     }
     eprintln!();
@@ -58,6 +62,11 @@ pub fn run(no_real: bool, filter: Option<&str>) -> Result<()> {
         eprintln!("ok  {name:<18} {:>12}", spoken(time));
     }
     eprintln!("ok  {:<18} {:>12}", "everything", spoken(started.elapsed()));
+    for program in unsteady {
+        eprintln!(
+            "UNSTEADY: {program} failed, and passed when it was run again: look at its first failure above"
+        );
+    }
     if let Some(line) = not_run(policy, &Places::from_env()) {
         eprintln!("{line}");
     }
@@ -137,21 +146,31 @@ fn tests(policy: Policy, filter: Option<&str>, records: Option<&Path>) -> Step {
     if let Some(folder) = records {
         cargo.env(calls::FOLDER, folder);
     }
-    Step { name: "tests", check: Check::Command(cargo) }
+    // A developer sees a failure at once; the long run at the gate tries few of them again.
+    let check = if policy == Policy::Required && filter.is_none() {
+        Check::Tests(cargo)
+    } else {
+        Check::Command(cargo)
+    };
+    Step { name: "tests", check }
 }
 
 impl Step {
     fn title(&self) -> String {
         match &self.check {
-            Check::Command(command) => format!("{}: {}", self.name, shell::words(command)),
+            Check::Command(command) | Check::Tests(command) => {
+                format!("{}: {}", self.name, shell::words(command))
+            }
             Check::Here(_) => self.name.to_owned(),
         }
     }
 
-    fn run(&mut self) -> Result<()> {
+    /// Returns what passed only when it was tried again.
+    fn run(&mut self) -> Result<Vec<String>> {
         match &mut self.check {
-            Check::Command(command) => shell::run(command),
-            Check::Here(check) => check(),
+            Check::Command(command) => shell::run(command).map(|()| Vec::new()),
+            Check::Tests(command) => again::run(command),
+            Check::Here(check) => check().map(|()| Vec::new()),
         }
     }
 }
