@@ -9,8 +9,9 @@
 //! - kube-scheduler with an extender that lets everything through, and with ours, at the same settings; ours as a filter alone
 //! - kube-scheduler with nodes that `loadline annotator --taints` has marked: every third high, every ninth over
 //!
-//! `-- NODES PODS [SIDE…]` measures at other sizes than 5 000 and 5 000, or only some sides; `-- latency NODES` how long a pod
-//! waits from created to bound when 100 come a second.
+//! `-- NODES PODS [SIDE…]` measures at other sizes than 5 000 and 5 000, or only some sides; `every-node` among them has
+//! kube-scheduler look at all nodes for each pod (`percentageOfNodesToScore: 100`), as our examples of its configuration do.
+//! `-- latency NODES` measures how long a pod waits from created to bound when 100 come a second.
 #![allow(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -23,6 +24,7 @@ mod rows;
 use anyhow::{Context as _, Result, bail, ensure};
 use axum::Router;
 use axum::body::Bytes;
+use axum::http::StatusCode;
 use axum::routing::post;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hdrhistogram::Histogram;
@@ -40,6 +42,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// What has kube-scheduler look at all nodes for each pod.
+const EVERY_NODE: &str = "every-node";
 /// Objects made, or pods bound, at once.
 const WRITERS: usize = 32;
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -57,20 +61,23 @@ fn main() -> Result<()> {
     let numbers: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
     let (nodes, pods) = (numbers.first().copied().unwrap_or(5_000), numbers.get(1).copied().unwrap_or(5_000));
     let named: Vec<&String> = args.iter().filter(|arg| arg.parse::<usize>().is_err()).collect();
-    println!("{nodes} nodes, {pods} pods");
+    let every_node = named.iter().any(|name| **name == EVERY_NODE);
+    let named: Vec<&String> = named.into_iter().filter(|name| **name != EVERY_NODE).collect();
+    println!("{nodes} nodes, {pods} pods{}", if every_node { ", every node looked at" } else { "" });
     println!("{:<34} {:>8} {:>8} {:>8} {:>10}", "side", "pods/s", "of bind", "MB", "CPU s");
     let mut most = None;
     for side in Side::ALL {
         if !named.is_empty() && !named.iter().any(|name| **name == side.name()) {
             continue;
         }
-        let Measured { rate, megabytes, cpu, all } = runtime.block_on(throughput(side, nodes, pods))?;
+        let Measured { rate, megabytes, cpu, all, answers } =
+            runtime.block_on(throughput(side, [nodes, pods], every_node))?;
         Row { bench: "scheduler", side: side.name(), rate, megabytes: all, p99: None }.keep()?;
         if side == Side::Bind {
             most = Some(rate);
         }
         let share = most.map_or_else(|| "-".to_owned(), |most: f64| format!("{:.2}", rate / most));
-        println!("{:<34} {rate:>8.0} {share:>8} {megabytes:>8} {cpu:>10}", side.name());
+        println!("{:<34} {rate:>8.0} {share:>8} {megabytes:>8} {cpu:>10}{answers}", side.name());
     }
     Ok(())
 }
@@ -122,6 +129,8 @@ struct Measured {
     cpu: String,
     /// Memory of all of them together, where there are any.
     all: Option<f64>,
+    /// How long our extender took to answer, where there is one.
+    answers: String,
 }
 
 impl Measured {
@@ -130,7 +139,8 @@ impl Measured {
         let megabytes = joined(processes.iter().map(|process| process.megabytes().to_string()).collect());
         let cpu = joined(processes.iter().map(|process| format!("{:.1}", process.cpu_seconds())).collect());
         let all = processes.iter().map(|process| process.megabytes()).sum::<u64>() as f64;
-        Self { rate, megabytes, cpu, all: (!processes.is_empty()).then_some(all) }
+        let all = (!processes.is_empty()).then_some(all);
+        Self { rate, megabytes, cpu, all, answers: String::new() }
     }
 }
 
@@ -268,15 +278,18 @@ impl Stage {
         }
     }
 
-    fn kube_scheduler(&self, extender: Option<Value>) -> Result<Process> {
+    fn kube_scheduler(&self, extender: Option<Value>, every_node: bool) -> Result<Process> {
         let kubeconfig = self.plane.kubeconfig();
-        let config = json!({
+        let mut config = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": false},
             "clientConnection": {"kubeconfig": kubeconfig, "qps": 10_000, "burst": 10_000},
             "profiles": [{"schedulerName": "bench"}],
             "extenders": extender.into_iter().collect::<Vec<_>>(),
         });
+        if every_node {
+            config["percentageOfNodesToScore"] = json!(100);
+        }
         let file = self.plane.folder().join("bench-scheduler.json");
         std::fs::write(&file, config.to_string())?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -297,7 +310,7 @@ impl Stage {
     }
 }
 
-async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
+async fn throughput(side: Side, [nodes, pods]: [usize; 2], every_node: bool) -> Result<Measured> {
     let taints = if side == Side::KubeTaints { Stage::load_taints } else { |_| json!([]) };
     let stage = Stage::new(nodes, taints).await?;
     stage.pods(pods).await?;
@@ -312,7 +325,7 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
             Measured::new(rate, &[])
         }
         Side::Kube | Side::KubeTaints => {
-            let scheduler = stage.kube_scheduler(None)?;
+            let scheduler = stage.kube_scheduler(None, every_node)?;
             Measured::new(rate(&stage).await?, &[&scheduler])
         }
         Side::Ours | Side::OursByLoad => {
@@ -326,21 +339,24 @@ async fn throughput(side: Side, nodes: usize, pods: usize) -> Result<Measured> {
         }
         Side::KubeNoOp => {
             let port = no_op().await?;
-            let scheduler = stage.kube_scheduler(Some(extender(port, true)))?;
+            let scheduler = stage.kube_scheduler(Some(extender(port, true)), every_node)?;
             Measured::new(rate(&stage).await?, &[&scheduler])
         }
         Side::KubeOurs | Side::KubeFilterOnly => {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             let address = format!("--extender=127.0.0.1:{port}");
-            let mut args = vec!["--scheduler-name=nobody", &address];
+            let shown = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+            let metrics = format!("--http-bind-address=127.0.0.1:{shown}");
+            let mut args = vec!["--scheduler-name=nobody", &address, &metrics];
             if side == Side::KubeFilterOnly {
                 args.push("--extender-filter-only");
             }
             let ours = stage.ours(&args)?;
             ready(port).await?;
-            let scheduler = stage.kube_scheduler(Some(extender(port, side == Side::KubeOurs)))?;
+            let scheduler = stage.kube_scheduler(Some(extender(port, side == Side::KubeOurs)), every_node)?;
             let rate = rate(&stage).await?;
-            Measured::new(rate, &[&scheduler, &ours])
+            let answers = answered_below(shown, 0.99)?;
+            Measured { answers, ..Measured::new(rate, &[&scheduler, &ours]) }
         }
     })
 }
@@ -361,6 +377,29 @@ async fn ready(port: u16) -> Result<()> {
     bail!("the extender does not get ready")
 }
 
+/// Below which time that share of the extender's answers was given, by what was asked, as its own histogram says.
+fn answered_below(port: u16, share: f64) -> Result<String> {
+    let asked = Command::new("curl").args(["-s", &format!("http://127.0.0.1:{port}/metrics")]).output()?;
+    let text = String::from_utf8_lossy(&asked.stdout).into_owned();
+    let mut said = String::new();
+    for verb in ["filter", "prioritize"] {
+        let of_verb = format!("verb=\"{verb}\"");
+        let bucket = |line: &str| {
+            let (labels, count) =
+                line.strip_prefix("loadline_extender_request_duration_seconds_bucket")?.rsplit_once(' ')?;
+            let (_, end) = labels.contains(&of_verb).then(|| labels.split_once("le=\""))??;
+            Some((end.split('"').next()?.to_owned(), count.parse::<f64>().ok()?))
+        };
+        let mut buckets: Vec<(String, f64)> = text.lines().filter_map(bucket).collect();
+        buckets.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((_, all)) = buckets.last() else { continue };
+        if let Some((end, _)) = buckets.iter().find(|(_, count)| *count >= all * share) {
+            said.push_str(&format!("  {verb}: {:.0} % of {all} within {end} s", share * 100.0));
+        }
+    }
+    Ok(said)
+}
+
 fn extender(port: u16, prioritize: bool) -> Value {
     let mut extender = json!({
         "urlPrefix": format!("http://127.0.0.1:{port}"), "filterVerb": "filter", "nodeCacheCapable": true, "httpTimeout": "5s",
@@ -372,23 +411,38 @@ fn extender(port: u16, prioritize: bool) -> Value {
     extender
 }
 
-/// An extender that lets everything through and finds all nodes equal.
+/// What a question to an extender names, borrowed from its text.
+#[derive(serde::Deserialize)]
+struct Asked<'a> {
+    #[serde(rename = "NodeNames", borrow, default)]
+    names: Vec<&'a str>,
+}
+
+#[derive(serde::Serialize)]
+struct Passed<'a> {
+    #[serde(rename = "NodeNames")]
+    names: Vec<&'a str>,
+}
+
+#[derive(serde::Serialize)]
+struct Equal<'a> {
+    #[serde(rename = "Host")]
+    host: &'a str,
+    #[serde(rename = "Score")]
+    score: u8,
+}
+
+/// An extender that lets everything through and finds all nodes equal, at the least that costs: no name is copied but
+/// into the answer.
 async fn no_op() -> Result<u16> {
-    let names = |body: &Bytes| -> Vec<String> {
-        let asked: Value = serde_json::from_slice(body).unwrap_or_default();
-        asked["NodeNames"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|n| n.as_str().map(str::to_owned))
-            .collect()
-    };
-    let filter = post(move |body: Bytes| async move {
-        json!({"Nodes": null, "NodeNames": names(&body), "FailedNodes": {}, "Error": ""}).to_string()
+    let filter = post(|body: Bytes| async move {
+        let asked = serde_json::from_slice::<Asked>(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+        serde_json::to_vec(&Passed { names: asked.names }).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
     });
-    let prioritize = post(move |body: Bytes| async move {
-        Value::Array(names(&body).into_iter().map(|name| json!({"Host": name, "Score": 5})).collect())
-            .to_string()
+    let prioritize = post(|body: Bytes| async move {
+        let asked = serde_json::from_slice::<Asked>(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+        let equal: Vec<Equal> = asked.names.into_iter().map(|host| Equal { host, score: 5 }).collect();
+        serde_json::to_vec(&equal).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let port = listener.local_addr()?.port();
@@ -426,7 +480,7 @@ async fn latency(side: Side, nodes: usize) -> Result<()> {
     const COUNT: usize = 2_000;
     let stage = Stage::new(nodes, |_| json!([])).await?;
     let _scheduler = match side {
-        Side::Kube => stage.kube_scheduler(None)?,
+        Side::Kube => stage.kube_scheduler(None, false)?,
         _ => stage.ours(&["--scheduler-name=bench"])?,
     };
     // One pod first: it is there once that is bound.
@@ -462,7 +516,9 @@ async fn latency(side: Side, nodes: usize) -> Result<()> {
     let bound = tokio::time::timeout(PATIENCE, seen).await???;
     let mut micros = Histogram::<u64>::new(3)?;
     for (name, at) in created {
-        let took = bound.get(&name).map_or(Duration::ZERO, |bound| bound.saturating_duration_since(at));
+        // Nobody is left out: one that was never bound would be the slowest.
+        let bound = bound.get(&name).with_context(|| format!("{name} was not seen bound"))?;
+        let took = bound.saturating_duration_since(at);
         micros.record(u64::try_from(took.as_micros())?)?;
     }
     println!(

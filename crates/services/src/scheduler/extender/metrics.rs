@@ -6,7 +6,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -21,6 +21,10 @@ struct Of {
     verb: &'static str,
 }
 
+/// Seconds, from what an easy question takes to where kube-scheduler gives up; a millisecond is what an answer may take.
+const SECONDS: [f64; 13] =
+    [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0];
+
 /// What is counted.
 #[derive(Clone, Debug)]
 pub(super) struct Metrics {
@@ -31,8 +35,7 @@ pub(super) struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        // From 16 µs to 4 s.
-        let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_016, 2.0, 19));
+        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
         Self {
             requests: Family::default(),
             seconds: Family::new_with_constructor(seconds),
