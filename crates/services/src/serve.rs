@@ -8,17 +8,20 @@
 pub mod authorize;
 mod certificates;
 pub mod local;
+mod patience;
 pub mod probes;
 pub mod process;
 
 pub use certificates::{Certificates, Clients, Tls};
 
+use axum::body::Body;
 use axum::{Extension, Router};
 use http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use local::Peer;
+use patience::{Answer, Timely, UnderWay};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -27,10 +30,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
+use tower::{ServiceExt as _, service_fn};
 use tracing::{debug, error, warn};
 
 /// Why something cannot be served.
@@ -66,8 +69,12 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at once on one connection.
     pub streams: u32,
-    /// From a connection to the end of its handshake, or the first byte without TLS.
+    /// From a connection to its first request, with the handshake of TLS; and for the head of each further one.
     pub handshake: Duration,
+    /// From the head of a request to the end of its body.
+    pub body: Duration,
+    /// From the last answer on a connection to the next request, where HTTP/2 is spoken.
+    pub idle: Duration,
     /// From being told to stop to the end.
     pub grace: Duration,
 }
@@ -78,6 +85,8 @@ impl Default for Limits {
             connections: 1024,
             streams: 256,
             handshake: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            idle: Duration::from_mins(5),
             grace: Duration::from_secs(10),
         }
     }
@@ -202,17 +211,13 @@ impl Server {
     async fn connection(&self, stream: TcpStream, peer: Peer) -> Result<(), String> {
         // Answers are small and wanted now.
         let _ = stream.set_nodelay(true);
-        let late = |_| "nothing came in time".to_owned();
+        let first = Instant::now() + self.limits.handshake;
         if let Some(certificates) = &self.certificates {
-            let handshake = timeout(self.limits.handshake, certificates.acceptor().accept(stream));
-            let stream = handshake.await.map_err(late)?.map_err(|error| error.to_string())?;
-            self.requests(stream, peer).await
+            let handshake = timeout_at(first, certificates.acceptor().accept(stream)).await;
+            let stream = handshake.map_err(|_| late())?.map_err(|error| error.to_string())?;
+            self.requests(stream, peer, first).await
         } else {
-            let mut byte = [0];
-            let first = timeout(self.limits.handshake, stream.peek(&mut byte));
-            let Some(first) = self.stop.run_until_cancelled(first).await else { return Ok(()) };
-            first.map_err(late)?.map_err(|error| error.to_string())?;
-            self.requests(stream, peer).await
+            self.requests(stream, peer, first).await
         }
     }
 
@@ -220,19 +225,27 @@ impl Server {
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: Peer,
+        first: Instant,
     ) -> Result<(), String> {
+        let Limits { streams, handshake, body, idle, .. } = self.limits;
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.handshake);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(handshake);
         // A peer that is gone without a word is noticed.
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(self.limits.streams)
+            .max_concurrent_streams(streams)
             .keep_alive_interval(Duration::from_mins(1))
             .keep_alive_timeout(Duration::from_secs(20));
-        let service = self.router.clone().map_request(move |mut request: Request<_>| {
+        let under_way = UnderWay::default();
+        let (router, answering) = (self.router.clone(), under_way.clone());
+        let service = service_fn(move |request: Request<_>| {
+            let answering = answering.begin();
+            let by = Instant::now() + body;
+            let mut request = request.map(|body| Body::new(Timely::new(body, by)));
             request.extensions_mut().insert(peer);
-            request
+            let answer = router.clone().oneshot(request);
+            async move { answer.await.map(|answer| answer.map(|body| Answer::new(body, answering))) }
         });
         let service = TowerToHyperService::new(service);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -242,7 +255,19 @@ impl Server {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            () = under_way.none(first, idle) => {
+                // Over HTTP/2 the peer is told first: what it has sent by then is answered.
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = under_way.none(Instant::now() + handshake, handshake) => return Err(late()),
+                }
+            }
         };
         ended.map_err(|error| error.to_string())
     }
+}
+
+fn late() -> String {
+    "nothing came in time".to_owned()
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 fn one_cluster() -> Arc<Members> {
@@ -81,12 +82,8 @@ async fn without_verification_clients_need_no_certificate() {
     serving.end().await;
 }
 
-/// A handshake of those versions; the protocol agreed on.
-async fn shake(
-    address: SocketAddr,
-    trusts: &Authority,
-    versions: &[&'static SupportedProtocolVersion],
-) -> std::io::Result<Option<Vec<u8>>> {
+/// Who trusts that authority and speaks those versions.
+fn client(trusts: &Authority, versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusts.pem.as_bytes()).expect("PEM")).expect("an authority");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -94,9 +91,19 @@ async fn shake(
     let builder = builder.with_protocol_versions(versions).expect("versions");
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
+    Arc::new(config)
+}
+
+/// A handshake of those versions; the protocol agreed on.
+async fn shake(
+    address: SocketAddr,
+    trusts: &Authority,
+    versions: &[&'static SupportedProtocolVersion],
+) -> std::io::Result<Option<Vec<u8>>> {
+    let config = client(trusts, versions);
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").expect("a name");
-    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let mut stream = TlsConnector::from(config).connect(name, stream).await?;
     let agreed = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
     stream.shutdown().await?;
     Ok(agreed)
@@ -234,26 +241,102 @@ async fn plaintext_is_for_loopback_unless_allowed() {
     serve::listen(everywhere, Some(files.tls(Clients::Required)), false).await.unwrap();
 }
 
+/// The one place there is, taken by somebody who says only that, once there is a handshake if there is one; whether it
+/// is closed, and the next is answered.
+async fn says_only(said: &[u8], tls: Option<(&Files, &Authority)>) {
+    // Whether a head is waited for, an answer to a ping, or the next request: all of it ends.
+    let brief = Duration::from_millis(50);
+    let limits = Limits { connections: 1, handshake: brief, idle: brief, ..Limits::default() };
+    let with = tls.map(|(files, _)| files.tls(|_| Clients::Anyone));
+    let serving = Serving::with(&one_cluster(), Options::default(), with, limits).await;
+    let mut stream = TcpStream::connect(serving.address).await.unwrap();
+    // Closed or reset, whatever is told before.
+    let mut told = Vec::new();
+    if let Some((_, trusts)) = tls {
+        let name = ServerName::try_from("localhost").expect("a name");
+        let config = client(trusts, &[&rustls::version::TLS13]);
+        let mut stream = TlsConnector::from(config).connect(name, stream).await.unwrap();
+        stream.write_all(said).await.unwrap();
+        let _ = stream.read_to_end(&mut told).await;
+        assert_eq!(ask(&serving, trusts, None).await, Ok(110));
+    } else {
+        stream.write_all(said).await.unwrap();
+        let _ = stream.read_to_end(&mut told).await;
+        let answer = serving.client().await.max_available_replicas(replicas_request("a", None, &[])).await;
+        assert_eq!(answer.unwrap().into_inner().max_replicas, 110);
+    }
+    serving.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_says_nothing_gives_up_the_place() {
     let ours = Authority::new("ours");
     let files = Files::new(&ours.sign("server"), &ours);
-    // One place, taken by somebody who says nothing: the next is let in when patience ends.
-    let limits = Limits { connections: 1, handshake: Duration::from_millis(50), ..Limits::default() };
-    for tls in [None, Some(files.tls(|_| Clients::Anyone))] {
-        let secure = tls.is_some();
-        let serving = Serving::with(&one_cluster(), Options::default(), tls, limits).await;
-        let mut silent = TcpStream::connect(serving.address).await.unwrap();
-        if secure {
-            assert_eq!(ask(&serving, &ours, None).await, Ok(110));
-        } else {
-            let answer =
-                serving.client().await.max_available_replicas(replicas_request("a", None, &[])).await;
-            assert_eq!(answer.unwrap().into_inner().max_replicas, 110);
-        }
-        assert_eq!(silent.read(&mut [0; 8]).await.unwrap(), 0, "closed");
-        serving.end().await;
+    let said: [&[u8]; 6] = [
+        b"",
+        // What both versions of HTTP may go on from.
+        b"P",
+        b"PRI * H",
+        b"POST /x HTTP/1.1\r\nHost: x\r\n",
+        // HTTP/2 as it should be, without a request.
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+    ];
+    for said in said {
+        says_only(said, None).await;
+        says_only(said, Some((&files, &ours))).await;
     }
+    // Before the handshake.
+    let limits = Limits { connections: 1, handshake: Duration::from_millis(50), ..Limits::default() };
+    let tls = Some(files.tls(|_| Clients::Anyone));
+    let serving = Serving::with(&one_cluster(), Options::default(), tls, limits).await;
+    let mut silent = TcpStream::connect(serving.address).await.unwrap();
+    assert_eq!(silent.read(&mut [0; 8]).await.unwrap(), 0, "closed");
+    assert_eq!(ask(&serving, &ours, None).await, Ok(110));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_pings_and_asks_nothing_more_gives_up_the_place() {
+    let limits = Limits { connections: 1, idle: Duration::from_millis(50), ..Limits::default() };
+    let serving = Serving::with(&one_cluster(), Options::default(), None, limits).await;
+    // A client of gRPC answers pings as long as it is there.
+    let mut first = serving.client().await;
+    for _ in 0..2 {
+        first.max_available_replicas(replicas_request("a", None, &[])).await.unwrap();
+    }
+    let mut second = serving.client().await;
+    second.max_available_replicas(replicas_request("a", None, &[])).await.unwrap();
+    drop(second);
+    let again = first.max_available_replicas(replicas_request("a", None, &[])).await;
+    assert_eq!(again.unwrap().into_inner().max_replicas, 110, "over a new connection, as it was told");
+    serving.end().await;
+}
+
+#[tokio::test]
+async fn who_sends_half_a_body_is_told_and_gives_up_the_place() {
+    let limits = Limits { connections: 1, body: Duration::from_millis(50), ..Limits::default() };
+    let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap().limited(limits);
+    let (address, stop) = (listening.address(), CancellationToken::new());
+    let read = |body: axum::body::Bytes| async move { body };
+    let router = axum::Router::new().fallback(read);
+    let serving = tokio::spawn(serve::run(listening, router, stop.clone()));
+    for half in ["content-length: 9\r\n\r\nhalf", "transfer-encoding: chunked\r\n\r\n9\r\nhalf"] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("POST / HTTP/1.1\r\nhost: x\r\n{half}").as_bytes()).await.unwrap();
+        let mut told = Vec::new();
+        let _ = stream.read_to_end(&mut told).await;
+        let told = String::from_utf8_lossy(&told);
+        assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("did not come in time"), "{told}");
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let whole = b"POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nwhole";
+    stream.write_all(whole).await.unwrap();
+    let mut told = String::new();
+    stream.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 200 ") && told.ends_with("whole"), "{told}");
+    stop.cancel();
+    serving.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
