@@ -15,6 +15,7 @@
 //! Whatever is not 200, or has an `Error`, fails the cycle of one pod, which is tried again; an extender that is
 //! `ignorable` is passed over instead. Why is in the log of kube-scheduler only where the contract has a place for it.
 
+mod bodies;
 mod metrics;
 mod server;
 
@@ -24,6 +25,7 @@ use super::execute::Executor;
 use super::state::State;
 use crate::ctx::Ctx;
 use crate::serve::{self, Listening};
+use bodies::Bodies;
 use loadline_api::extender::Names;
 use loadline_api::pod::Pod;
 use loadline_core::cluster::{Keep, Verdict};
@@ -110,6 +112,7 @@ pub(super) fn start(ctx: &Ctx, options: Option<Options>, executor: &Executor) ->
         reserve_for,
         executor: executor.clone(),
         metrics: metrics.clone(),
+        bodies: Bodies::default(),
     };
     let router = server::router(Arc::new(server));
     let serving = tokio::spawn(serve::run(listening, router, ctx.stop.clone()));
@@ -153,6 +156,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt as _;
 
     async fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String) {
         let body = body.to_string();
@@ -168,13 +172,45 @@ mod tests {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.trim_end().to_owned())
     }
 
-    #[tokio::test]
-    async fn who_finds_the_line_full_is_told_so_at_once_in_the_words_of_the_contract() {
+    /// Without an API server.
+    fn alone() -> Executor {
         let nobody = tower::service_fn(|_: Request<Body>| async {
             Err::<http::Response<Body>, _>(std::io::Error::other("nobody is there"))
         });
         let writer = Writer::new(Connection::new(Client::new(nobody, "default")), "test");
-        let executor = Executor { writer, metrics: scheduler::Metrics::default() };
+        Executor { writer, metrics: scheduler::Metrics::default() }
+    }
+
+    #[tokio::test]
+    async fn who_sends_more_than_there_is_room_for_is_told_so_in_the_words_of_the_contract() {
+        let (asks, _receiver) = mpsc::channel(1);
+        let server = server::Server {
+            asks,
+            keep: Keep::All,
+            reserve_for: Duration::from_mins(1),
+            executor: alone(),
+            metrics: Metrics::default(),
+            bodies: Bodies::of(5),
+        };
+        let router = server::router(Arc::new(server));
+        let table = [
+            ("/filter", "123456", 200, "\"Error\":\"too many requests at once\""),
+            ("/prioritize", "123456", 503, "too many requests at once"),
+            ("/prioritize", "12345", 400, "the request cannot be read"),
+        ];
+        for (path, body, status, text) in table {
+            let request = Request::post(path).body(axum::body::Body::from(body)).unwrap();
+            let answer = router.clone().oneshot(request).await.unwrap();
+            let got = answer.status();
+            let told = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+            let told = String::from_utf8_lossy(&told);
+            assert!(got == status && told.contains(text), "{path} {body}: {got} {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_finds_the_line_full_is_told_so_at_once_in_the_words_of_the_contract() {
+        let executor = alone();
         let ctx = Ctx::new("test", CancellationToken::new());
         let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
         let address = listening.address();

@@ -1,5 +1,6 @@
 //! One function per verb: read, ask, write.
 
+use super::bodies::{Bodies, Unread};
 use super::metrics::Metrics;
 use super::{Ask, NotReady, Reserved};
 use crate::scheduler::execute::{Executor, read_back};
@@ -10,7 +11,6 @@ use axum::extract::{Request, State};
 use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Limited};
 use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
 use loadline_api::pod::Pod;
 use loadline_core::cluster::Keep;
@@ -30,6 +30,7 @@ pub(super) struct Server {
     pub reserve_for: Duration,
     pub executor: Executor,
     pub metrics: Metrics,
+    pub bodies: Bodies,
 }
 
 /// What is asked.
@@ -129,10 +130,12 @@ async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Res
         }
         // What says how long it is need not be read to find out.
         Some(_) if request.body().size_hint().lower() > LARGEST as u64 => too_large(),
-        Some(verb) => match Limited::new(request.into_body(), LARGEST).collect().await {
-            Ok(body) => server.answer(verb, body.to_bytes()).await,
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => too_large(),
-            Err(error) => verb.error(StatusCode::BAD_REQUEST, &error.to_string()),
+        Some(verb) => match server.bodies.read(request.into_body()).await {
+            // The room is taken until there is an answer.
+            Ok((body, _room)) => server.answer(verb, body).await,
+            Err(Unread::TooLarge) => too_large(),
+            Err(Unread::Busy) => verb.error(Unanswered::Busy.status(), &Unanswered::Busy.to_string()),
+            Err(Unread::Broken(error)) => verb.error(StatusCode::BAD_REQUEST, &error.to_string()),
         },
     };
     let Answer { status, told_an_error, content, body } = answer;
