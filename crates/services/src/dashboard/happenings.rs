@@ -6,6 +6,7 @@ use crate::cluster::watch::watched;
 use jiff::Timestamp;
 use loadline_api::json::{Skip, Tree};
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,7 +123,7 @@ struct Kept {
     /// By which number an event was last told, and how often it had been seen by then.
     seen: HashMap<Arc<str>, (u64, u64)>,
     next: u64,
-    /// What a list has said so far, while there is one.
+    /// What a list has said so far, while there is one: at most twice as many as are kept, the newest of them.
     listed: Option<Vec<(Arc<str>, Happening)>>,
 }
 
@@ -168,7 +169,14 @@ impl Happenings {
         match event {
             Event::ListStarted => kept.listed = Some(Vec::new()),
             Event::Applied(meta, Ok(happening)) => match &mut kept.listed {
-                Some(listed) => listed.push((meta.uid, happening)),
+                Some(listed) => {
+                    listed.push((meta.uid, happening));
+                    // A cluster may have far more than are kept; the oldest would only be dropped later.
+                    if listed.len() > 2 * KEPT {
+                        listed.select_nth_unstable_by_key(KEPT, |(_, happening)| Reverse(happening.at));
+                        listed.truncate(KEPT);
+                    }
+                }
                 None => kept.push(meta.uid, happening),
             },
             // A list is by name; what is told is told in the order in which it happened.
@@ -332,5 +340,23 @@ mod tests {
         happenings.take(Event::Applied(meta("u99999"), Ok(happening(1))));
         happenings.take(Event::Listed(None));
         assert_eq!(happenings.since(100_000, 10).items, []);
+    }
+
+    #[test]
+    fn of_a_list_of_a_hundred_thousand_the_newest_are_held_in_the_room_of_twenty_thousand() {
+        let happenings = Happenings::default();
+        happenings.take(Event::ListStarted);
+        // In no order of time, as a list is by name.
+        for at in (0..100_000).map(|at| at * 7919 % 100_000) {
+            let one = Happening { at: Timestamp::from_second(at).unwrap(), ..happening(1) };
+            happenings.take(Event::Applied(meta(&format!("u{at}")), Ok(one)));
+            let kept = happenings.0.lock().unwrap();
+            let listed = kept.listed.as_ref().unwrap();
+            assert!(listed.len() <= 2 * KEPT && listed.capacity() < 4 * KEPT, "{} listed", listed.len());
+        }
+        happenings.take(Event::Listed(None));
+        let page = happenings.since(0, usize::MAX);
+        let told: Vec<_> = page.items.iter().map(|one| one.at.as_second()).collect();
+        assert_eq!(told, Vec::from_iter(90_000..100_000), "the newest, in the order in which they happened");
     }
 }
