@@ -7,13 +7,18 @@ mod account;
 #[path = "common/service.rs"]
 mod service;
 
+use http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, SET_COOKIE};
+use kube::client::Body;
 use loadline_testkit::ControlPlane;
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use service::until;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 const SHIPPED: &str = include_str!("../../../deploy/dashboard/dashboard.yaml");
 const ACCOUNT: &str = "loadline-dashboard";
@@ -23,31 +28,49 @@ const WHO: &str = "system:serviceaccount:kube-system:loadline-dashboard";
 struct Dashboard {
     child: Child,
     address: String,
+    /// All it has said.
+    log: Arc<Mutex<String>>,
 }
 
 impl Dashboard {
     fn start(kubeconfig: &str) -> Self {
+        Self::with(&["--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"])
+    }
+
+    fn with(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_loadline"))
-            .args([
-                "--log-format",
-                "json",
-                "dashboard",
-                "--kubeconfig",
-                kubeconfig,
-                "--listen",
-                "127.0.0.1:0",
-            ])
-            .args(["--scheduler-name", "default-scheduler"])
+            .args(["--log-format", "json", "-vv", "dashboard", "--scheduler-name", "default-scheduler"])
+            .args(args)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let line = lines.find(|line| line.contains("\"listening\"")).unwrap();
+        let log = Arc::<Mutex<String>>::default();
+        let keep = |log: &Mutex<String>, line: &str| log.lock().unwrap().push_str(&format!("{line}\n"));
+        let line = lines.by_ref().inspect(|line| keep(&log, line));
+        let line = line.filter(|line| line.contains("\"listening\"")).next().unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();
-        let address = said["fields"]["url"].as_str().unwrap().trim_start_matches("http://").to_owned();
+        let (_, address) = said["fields"]["url"].as_str().unwrap().split_once("://").unwrap();
+        let address = address.to_owned();
         // Read on, or what it says would hold it up.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
+        let heard = log.clone();
+        std::thread::spawn(move || lines.for_each(|line| keep(&heard, &line)));
+        Self { child, address, log }
+    }
+
+    fn port(&self) -> u16 {
+        self.address.rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    /// Asks it to end, as a service manager would; all it has said by then.
+    fn ended(mut self) -> String {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap();
+        until("the end of the log", || {
+            let log = self.log.lock().unwrap();
+            log.contains("a request to terminate").then(|| log.clone())
+        })
     }
 
     /// Status and document.
@@ -166,4 +189,97 @@ fn an_account_that_is_denied_half_of_the_reads_is_told_so_and_sees_the_rest() {
     let (status, told) = dashboard.get("/api/v1/pods/default/web");
     assert_eq!((status, told["now"]["nodes"].as_array().map(Vec::len)), (200, Some(2)), "{told}");
     assert_eq!(dashboard.get("/api/v1/fleet").0, 200);
+}
+
+/// A page beyond this machine, over TLS; and who trusts its certificate. What it shows does not matter: there is no cluster.
+fn beyond(folder: &Path, token: &str) -> (Dashboard, kube::Client) {
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let cluster = json!({"name": "c", "cluster": {"server": "http://127.0.0.1:1"}});
+    let context = json!({"name": "x", "context": {"cluster": "c", "user": "u"}});
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context],
+        "users": [{"name": "u", "user": {}}], "current-context": "x"});
+    let dashboard = Dashboard::with(&[
+        "--kubeconfig",
+        &write("kubeconfig", &kubeconfig.to_string()),
+        "--listen",
+        "0.0.0.0:0",
+        "--cert",
+        &write("tls.crt", &certificate.pem()),
+        "--key",
+        &write("tls.key", &key.serialize_pem()),
+        "--token-file",
+        &write("token", &format!("{token}\n")),
+    ]);
+    let port = dashboard.address.rsplit_once(':').unwrap().1;
+    let mut config = kube::Config::new(format!("https://127.0.0.1:{port}").parse().unwrap());
+    config.root_cert = Some(vec![certificate.der().to_vec()]);
+    (dashboard, config.try_into().unwrap())
+}
+
+#[tokio::test]
+async fn beyond_this_machine_a_token_opens_the_page_over_tls_and_a_cookie_keeps_it_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = "sixteen-letters-or-more";
+    let (dashboard, client) = beyond(folder.path(), token);
+    let ask = async |path: &str, headers: &[(http::HeaderName, &str)]| {
+        let request = http::Request::get(path).body(Body::empty()).unwrap();
+        let (mut parts, body) = request.into_parts();
+        parts.headers.extend(headers.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())));
+        client.send(http::Request::from_parts(parts, body)).await.unwrap()
+    };
+    // A name that leads to this machine is not enough here.
+    for headers in [&[][..], &[(HOST, "localhost")], &[(AUTHORIZATION, "Bearer sixteen-letters-or-less")]] {
+        for path in ["/", "/api/v1/cluster", "/?token=sixteen-letters-or-less"] {
+            let answer = ask(path, headers).await;
+            assert_eq!(answer.status(), 401, "{path} {headers:?}");
+            assert_eq!(answer.headers().get(SET_COOKIE), None, "{path} {headers:?}");
+        }
+    }
+    let opened = ask(&format!("/?token={token}"), &[]).await;
+    assert_eq!(opened.status(), 303);
+    assert_eq!(opened.headers()[LOCATION], "/", "without the token, which would be seen there");
+    let cookie = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+    let (cookie, how) = cookie.split_once("; ").unwrap();
+    assert_eq!(how, "HttpOnly; SameSite=Strict; Path=/");
+    let page = ask("/", &[(COOKIE, cookie)]).await;
+    assert_eq!(
+        (page.status().as_u16(), &page.headers()["content-type"]),
+        (200, &"text/html; charset=utf-8".parse().unwrap())
+    );
+    assert_eq!(ask("/api/v1/cluster", &[(COOKIE, cookie)]).await.status(), 200);
+    assert_eq!(ask("/api/v1/cluster", &[(AUTHORIZATION, &format!("Bearer {token}"))]).await.status(), 200);
+    // Who speaks no TLS gets nothing.
+    let mut plain = TcpStream::connect(("127.0.0.1", dashboard.port())).unwrap();
+    write!(plain, "GET /?token={token} HTTP/1.0\r\n\r\n").unwrap();
+    let mut told = Vec::new();
+    let _ = plain.read_to_end(&mut told);
+    assert!(!told.starts_with(b"HTTP"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_token_is_in_no_line_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = "sixteen-letters-or-more";
+    let (dashboard, client) = beyond(folder.path(), token);
+    let bearer = format!("Bearer {token}");
+    for (path, shown) in
+        [(format!("/?token={token}"), ""), ("/api/v1/cluster".to_owned(), &bearer), (format!("/{token}"), "")]
+    {
+        let request = http::Request::get(path).header(AUTHORIZATION, shown).body(Body::empty()).unwrap();
+        client.send(request).await.unwrap();
+    }
+    // Refused by its own parts, it is told what for.
+    let wrong =
+        http::Request::get("/").header(AUTHORIZATION, format!("{bearer}!")).body(Body::empty()).unwrap();
+    assert_eq!(client.send(wrong).await.unwrap().status(), 401);
+    let log = dashboard.ended();
+    assert!(log.contains("\"listening\"") && log.contains("a request to terminate"), "{log}");
+    assert!(!log.contains(token), "{log}");
 }
