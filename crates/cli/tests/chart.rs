@@ -473,6 +473,29 @@ fn values_for_crane_bring_no_second_annotator_and_the_guide_says_the_same() {
 }
 
 #[test]
+fn the_preflight_asks_the_prometheus_the_annotator_is_going_to_ask() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let asked = |values: &[&str]| -> Vec<Value> {
+        let all = objects(&helm, &set(values));
+        let job = named(&all, "Job", "loadline-preflight").unwrap();
+        let args = job["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let is_asked = |arg: &&Value| arg.as_str().unwrap().starts_with("--prometheus");
+        args.iter().filter(is_asked).cloned().collect()
+    };
+    let address = "annotator.prometheus=http://prometheus:9090";
+    assert_eq!(asked(&[address]), [json!("--prometheus-address=http://prometheus:9090")]);
+    let query = "--prometheus-query=cpu_usage_avg_5m=avg(x)";
+    let more = format!("annotator.extraArgs={{--qps=1,{query}}}");
+    assert_eq!(
+        asked(&[address, &more]),
+        [json!("--prometheus-address=http://prometheus:9090"), json!(query)],
+        "as the annotator asks it"
+    );
+    assert_eq!(asked(&[address, "annotator.enabled=false"]), [json!(null); 0], "nobody is going to ask it");
+    assert_eq!(asked(&[]), [json!(null); 0]);
+}
+
+#[test]
 fn the_preflight_may_read_what_it_asks_and_says_what_is_wrong() {
     let Some(helm) = parts::find_or_skip("helm") else { return };
     let Some(plane) = ControlPlane::start_or_skip() else { return };

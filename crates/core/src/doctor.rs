@@ -125,6 +125,10 @@ impl Finding {
         Self { command: command.into(), ..self }
     }
 
+    fn at_most(self, severity: Severity) -> Self {
+        Self { severity: self.severity.min(severity), ..self }
+    }
+
     fn about(self, about: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { about: about.into_iter().map(Into::into).collect(), ..self }
     }
@@ -136,8 +140,10 @@ pub fn examine(facts: &Facts) -> Vec<Finding> {
     let mut out = reads::check(facts);
     out.extend(preflight::check(facts));
     out.extend(metrics::check(facts));
-    out.extend(series::check(facts));
-    out.extend(scrape::check(facts));
+    let monitoring = series::check(facts).into_iter().chain(scrape::check(facts));
+    // Rules may be loaded later: before anything is installed it is enough that somebody answers.
+    let is_early = facts.preflight && facts.prometheus.read().is_some();
+    out.extend(monitoring.map(|one| if is_early { one.at_most(Severity::Warning) } else { one }));
     out.extend(definitions::check(facts));
     out.extend(permissions::check(facts));
     out.extend(certificates::check(facts));

@@ -97,6 +97,22 @@ fn a_prometheus_without_the_metric_or_that_does_not_answer() {
             &|f| f.prometheus = Known::Failed(failed(Why::Failed)),
             Some((Severity::Broken, "series", "Prometheus cannot be asked: the server said so")),
         ),
+        (
+            "it has no such series yet, before anything is installed",
+            &|f| {
+                f.prometheus = with(&[]);
+                f.preflight = true;
+            },
+            Some((Severity::Warning, "series", "Prometheus has no series for cpu_usage_avg_5m")),
+        ),
+        (
+            "nobody answers, before anything is installed",
+            &|f| {
+                f.prometheus = Known::Failed(failed(Why::Failed));
+                f.preflight = true;
+            },
+            Some((Severity::Broken, "series", "Prometheus cannot be asked: the server said so")),
+        ),
         ("nobody asked", &|f| f.prometheus = Known::Unasked, None),
         (
             "labels that name nobody",
