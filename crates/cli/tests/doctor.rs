@@ -199,14 +199,22 @@ fn granted(file: &str) -> BTreeSet<String> {
 #[test]
 fn what_components_are_said_to_need_is_what_shipped_roles_grant() {
     let flags = ["--act", "--leader-elect"].map(str::to_owned);
-    for (component, file) in [
-        (Component::Scheduler, "scheduler/scheduler.yaml"),
-        (Component::Agent, "agent/act.yaml"),
-        (Component::Rebalance, "rebalance/act.yaml"),
-        (Component::Placement, "fleet/ocm.yaml"),
-    ] {
-        // An agent has no lease.
-        let flags = if component == Component::Agent { &flags[..1] } else { &flags[..] };
+    for component in Component::ALL {
+        let file = match component {
+            Component::Scheduler => "scheduler/scheduler.yaml",
+            Component::Annotator => "annotator/annotator.yaml",
+            Component::Recommender => "recommender/recommender.yaml",
+            Component::Rebalance => "rebalance/act.yaml",
+            Component::Agent => "agent/act.yaml",
+            Component::Estimator => "estimator/estimator.yaml",
+            Component::Placement => "fleet/ocm.yaml",
+            Component::Binding => "fleet/karmada.yaml",
+            Component::Publish => "fleet/publish.yaml",
+            Component::Dashboard => "dashboard/dashboard.yaml",
+        };
+        // Agents and estimators have no lease.
+        let is_alone = matches!(component, Component::Agent | Component::Estimator);
+        let flags = if is_alone { &flags[..1] } else { &flags[..] };
         let said: BTreeSet<String> = needs(component, flags)
             .iter()
             .map(|need| match need.subresource {

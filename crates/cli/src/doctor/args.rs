@@ -84,6 +84,11 @@ pub enum Component {
     Estimator,
     /// `fleet --api ocm`
     Placement,
+    /// `fleet --api karmada`
+    Binding,
+    /// `fleet --publish`, in the member it measures
+    Publish,
+    Dashboard,
 }
 
 impl From<Component> for loadline_core::doctor::Component {
@@ -96,6 +101,9 @@ impl From<Component> for loadline_core::doctor::Component {
             Component::Agent => Self::Agent,
             Component::Estimator => Self::Estimator,
             Component::Placement => Self::Placement,
+            Component::Binding => Self::Binding,
+            Component::Publish => Self::Publish,
+            Component::Dashboard => Self::Dashboard,
         }
     }
 }

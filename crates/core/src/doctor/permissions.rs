@@ -18,6 +18,11 @@ pub enum Component {
     Estimator,
     /// `fleet --api ocm`.
     Placement,
+    /// `fleet --api karmada`.
+    Binding,
+    /// `fleet --publish`, in the member it measures.
+    Publish,
+    Dashboard,
 }
 
 impl fmt::Display for Component {
@@ -29,13 +34,16 @@ impl fmt::Display for Component {
             Self::Rebalance => "rebalance",
             Self::Agent => "agent",
             Self::Estimator => "estimator",
-            Self::Placement => "fleet",
+            Self::Placement => "fleet --api ocm",
+            Self::Binding => "fleet --api karmada",
+            Self::Publish => "fleet --publish",
+            Self::Dashboard => "dashboard",
         })
     }
 }
 
 impl Component {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Scheduler,
         Self::Annotator,
         Self::Recommender,
@@ -43,6 +51,9 @@ impl Component {
         Self::Agent,
         Self::Estimator,
         Self::Placement,
+        Self::Binding,
+        Self::Publish,
+        Self::Dashboard,
     ];
 
     /// Which of our components a workload runs, and with which flags.
@@ -57,10 +68,30 @@ impl Component {
                 _ => return None,
             };
             let (name, flags) = words.split_first()?;
-            let component = Self::ALL.into_iter().find(|one| one.to_string() == *name)?;
-            let placement = component != Self::Placement || has(flags, "--api", Some("ocm"));
-            placement.then_some((component, flags))
+            let component = match name.as_str() {
+                "fleet" if has(flags, "--publish", None) => Self::Publish,
+                "fleet" => match said(flags, "--api")? {
+                    "ocm" => Self::Placement,
+                    "karmada" => Self::Binding,
+                    _ => return None,
+                },
+                name => Self::ALL.into_iter().find(|one| one.to_string() == name)?,
+            };
+            Some((component, flags))
         })
+    }
+
+    /// Does the account of its pod matter? Whoever has a kubeconfig is somebody else there; that of a hub is for the hub alone.
+    #[must_use]
+    pub fn is_itself(self, flags: &[String]) -> bool {
+        let others: &[&str] = match self {
+            Self::Publish => &["--member", "--member-kubeconfig"],
+            Self::Estimator => &["--kubeconfig", "--cluster", "--cluster-dir"],
+            _ => &["--kubeconfig"],
+        };
+        !flags
+            .iter()
+            .any(|word| others.contains(&word.split_once('=').map_or(word.as_str(), |(flag, _)| flag)))
     }
 
     /// The lease by which one of several leads.
@@ -71,7 +102,9 @@ impl Component {
             Self::Recommender => Some("loadline-recommender"),
             Self::Rebalance => Some("loadline-rebalance"),
             Self::Placement => Some("loadline-placement"),
-            Self::Agent | Self::Estimator => None,
+            Self::Binding => Some("loadline-fleet"),
+            // One for each member.
+            Self::Publish | Self::Agent | Self::Estimator | Self::Dashboard => None,
         }
     }
 
@@ -196,6 +229,18 @@ const PLACES: &[Row] = &[
 ];
 const MOVES: &[Row] = &[("", &["nodes"], &["get", "patch"]), ("", &["pods/eviction"], &["create"])];
 const OCM: &str = "cluster.open-cluster-management.io";
+const KARMADA: &str = "cluster.karmada.io";
+const WORK: &str = "work.karmada.io";
+const BINDINGS: &[&str] = &["resourcebindings", "clusterresourcebindings"];
+/// What placements and decisions of a hub are shown from.
+const HUB: &[&str] = &[
+    "managedclusters",
+    "managedclustersets",
+    "managedclustersetbindings",
+    "addonplacementscores",
+    "placements",
+    "placementdecisions",
+];
 
 /// What a component needs with these flags.
 #[must_use]
@@ -276,8 +321,30 @@ pub fn needs(component: Component, flags: &[String]) -> Vec<Need> {
             rows.push((OCM, &["placements/finalizers"], &["update"]));
             rows.push(EVENTS);
         }
+        Component::Binding => {
+            rows.push((KARMADA, &["clusters"], OBSERVE));
+            rows.push((WORK, BINDINGS, &["list", "watch", "get", "patch"]));
+            rows.push((WORK, &["resourcebindings/status", "clusterresourcebindings/status"], &["patch"]));
+            rows.push(("", &["services"], &["get"]));
+            rows.push(EVENTS);
+        }
+        Component::Publish => {
+            rows.push(("", &["nodes", "pods"], OBSERVE));
+            rows.push(("metrics.k8s.io", &["nodes"], LIST));
+        }
+        Component::Dashboard => {
+            rows.extend(DECIDES);
+            rows.push(("ensurance.crane.io", &["podqoss"], OBSERVE));
+            rows.push(("events.k8s.io", &["events"], OBSERVE));
+            if said(flags, "--hub-kubeconfig").is_none() {
+                rows.push((OCM, HUB, OBSERVE));
+                rows.push((KARMADA, &["clusters"], OBSERVE));
+                rows.push((WORK, BINDINGS, OBSERVE));
+            }
+        }
     }
-    if elects {
+    // The lease of who publishes is in the hub.
+    if elects && !matches!(component, Component::Publish | Component::Dashboard) {
         let namespace = said(flags, "--leader-elect-resource-namespace").unwrap_or("kube-system");
         here.push((("coordination.k8s.io", &["leases"], &["get", "create", "update"]), namespace));
     }
@@ -334,7 +401,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
             Component::Placement => "kubectl apply -f deploy/fleet/ocm.yaml",
             Component::Annotator => "kubectl apply -f deploy/annotator/annotator.yaml",
             Component::Recommender => "kubectl apply -f deploy/recommender/recommender.yaml",
-            Component::Estimator => "bind a role to the account with what the help of the command lists",
+            Component::Binding => "kubectl apply -f deploy/fleet/karmada.yaml",
+            Component::Publish => "kubectl apply -f deploy/fleet/publish.yaml",
+            Component::Dashboard => "kubectl apply -f deploy/dashboard/dashboard.yaml",
+            Component::Estimator => "kubectl apply -f deploy/estimator/estimator.yaml",
         })
         .show(first.need.command(account))
         .about(lacking)

@@ -32,8 +32,7 @@ pub(super) async fn of_accounts(
     let mut wanted: BTreeSet<(String, Component, Need)> = BTreeSet::new();
     for workload in workloads.into_iter().flatten() {
         let Some((component, flags)) = Component::of(workload) else { continue };
-        // Whoever has a kubeconfig is somebody else there.
-        if flags.iter().any(|flag| ["--kubeconfig", "--cluster"].iter().any(|one| flag.starts_with(one))) {
+        if !component.is_itself(flags) {
             continue;
         }
         let account = format!("system:serviceaccount:{}:{}", workload.key.namespace, workload.account);

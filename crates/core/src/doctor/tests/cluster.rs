@@ -338,8 +338,30 @@ fn what_a_component_needs_follows_from_its_flags() {
             "update placements.cluster.open-cluster-management.io/finalizers",
             true,
         ),
+        (Component::Binding, "--leader-elect", "update leases.coordination.k8s.io in kube-system", true),
+        (Component::Publish, "--leader-elect", "update leases.coordination.k8s.io in kube-system", false),
+        (Component::Dashboard, "", "list clusters.cluster.karmada.io", true),
+        (Component::Dashboard, "--hub-kubeconfig=x", "list clusters.cluster.karmada.io", false),
     ] {
         assert_eq!(may(component, flags, need), expected, "{component} {flags}: {need}");
+    }
+}
+
+#[test]
+fn whose_account_matters_follows_from_the_flags() {
+    for (component, flag, expected) in [
+        (Component::Scheduler, "--leader-elect", true),
+        (Component::Scheduler, "--kubeconfig=x", false),
+        (Component::Binding, "--kubeconfig=hub", false),
+        (Component::Publish, "--kubeconfig=hub", true),
+        (Component::Publish, "--member-kubeconfig=m1", false),
+        (Component::Publish, "--member=m1=m1.kubeconfig", false),
+        (Component::Estimator, "--cluster-name=m1", true),
+        (Component::Estimator, "--cluster-dir=x", false),
+        (Component::Estimator, "--cluster=m1=x", false),
+        (Component::Dashboard, "--hub-kubeconfig=hub", true),
+    ] {
+        assert_eq!(component.is_itself(&[flag.to_owned()]), expected, "{component} {flag}");
     }
 }
 
@@ -351,7 +373,11 @@ fn a_component_is_known_by_its_image_or_program() {
         ("mirror", &["/usr/bin/loadline", "annotator"], Some(Component::Annotator)),
         ("mirror", &["annotator"], None),
         ("loadline", &["fleet", "--api", "ocm"], Some(Component::Placement)),
-        ("loadline", &["fleet", "--api=karmada"], None),
+        ("loadline", &["fleet", "--api=karmada"], Some(Component::Binding)),
+        ("loadline", &["fleet", "--publish", "--cluster-name=m1"], Some(Component::Publish)),
+        ("loadline", &["fleet", "--api=x"], None),
+        ("loadline", &["fleet"], None),
+        ("loadline", &["dashboard", "--name=x"], Some(Component::Dashboard)),
         ("loadline", &["up"], None),
         ("loadline", &[], None),
     ] {
