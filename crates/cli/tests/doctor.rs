@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use service::{Service, until};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// What was found, and how it ended.
 struct Report {
@@ -27,6 +27,13 @@ struct Report {
 }
 
 impl Report {
+    fn read(output: &Output) -> Self {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let document =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+        Self { document, code: output.status.code().unwrap() }
+    }
+
     /// What is said by a check that is not fine.
     fn bad(&self, check: &str) -> Vec<String> {
         let all = self.document["findings"].as_array().unwrap().iter();
@@ -49,9 +56,7 @@ fn doctor(kubeconfig: &Path, more: &[&str]) -> Report {
         .args(more)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    Report { document, code: output.status.code().unwrap() }
+    Report::read(&output)
 }
 
 #[test]
@@ -88,6 +93,64 @@ fn a_healthy_cluster_has_nothing_bad_to_hear() {
     let report = doctor(&kubeconfig, &["--preflight"]);
     assert_eq!((report.code, &report.document["broken"]), (0, &json!(0)), "{:#}", report.document);
     assert!(annotator.ends());
+}
+
+/// Two nodes that are fine, from files, with what that Prometheus says of them.
+fn beside(prometheus: &Prometheus) -> Report {
+    let healthy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/doctor/healthy");
+    let output = Command::new(env!("CARGO_BIN_EXE_loadline"))
+        .args(["doctor", "-o", "json", "--timeout", "1m", "--prometheus-address", &prometheus.url(), "-f"])
+        .arg(healthy)
+        .output()
+        .unwrap();
+    Report::read(&output)
+}
+
+#[test]
+fn a_prometheus_without_our_rules_lacks_the_metrics_of_the_policy() {
+    let Some(program) = find_or_skip("prometheus") else { return };
+    let Some(exporter) = exporter() else { return };
+    let prometheus = Prometheus::start(program, &[format!("127.0.0.1:{}", exporter.port())], false);
+    let report = until("an answer", || {
+        let report = beside(&prometheus);
+        // While it starts it answers nobody.
+        (!report.bad("series").iter().any(|what| what.contains("cannot be asked"))).then_some(report)
+    });
+    assert_eq!(report.code, 1);
+    assert_eq!(
+        report.bad("series"),
+        [
+            "Prometheus has no series for cpu_usage_avg_5m, cpu_usage_max_avg_1h, cpu_usage_max_avg_1d and 3 more"
+        ]
+    );
+    assert_eq!(report.bad("scrape"), [""; 0], "without rules there are no ranges");
+}
+
+#[test]
+fn a_prometheus_that_scrapes_seldom_is_told_which_ranges_of_rules_are_too_short() {
+    let Some(program) = find_or_skip("prometheus") else { return };
+    let Some(exporter) = exporter() else { return };
+    // The first scrape comes at some time within the interval. One second is often; the rule is made to look back over less.
+    let ranges = [("[4m]", "[2s]"), ("[5m]", "[1s]")];
+    let targets = [format!("127.0.0.1:{}", exporter.port())];
+    let prometheus = Prometheus::start_looking_back(&ranges, program, &targets);
+    let report = until("a scrape", || {
+        let report = beside(&prometheus);
+        (report.bad("scrape").len() == 3).then_some(report)
+    });
+    let scrape = report.bad("scrape").join("\n");
+    for said in [
+        "cpu_usage_active looks back 2 s over node_cpu_seconds_total, which the job node brings every 1 s",
+        "cpu_usage_avg_5m looks back 1 s over cpu_usage_active, which the rule cpu_usage_active brings every 1 s",
+        "mem_usage_avg_5m looks back 1 s over mem_usage_active, which the rule mem_usage_active brings every 1 s",
+    ] {
+        assert!(scrape.contains(said), "{said} is not in\n{scrape}");
+    }
+    let all = report.document["findings"].as_array().unwrap();
+    let of = |severity: &str| {
+        all.iter().filter(|one| one["check"] == "scrape" && one["severity"] == severity).count()
+    };
+    assert_eq!((of("warning"), of("broken")), (1, 2), "two samples just so, and one");
 }
 
 /// A scheduler of ours whose account nobody gave a role.

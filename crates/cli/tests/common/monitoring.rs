@@ -29,8 +29,24 @@ impl Prometheus {
         Self::start_every("1s", program, found, rules)
     }
 
+    /// The same with other ranges in the rules: what stands there, and what instead.
+    pub fn start_looking_back(ranges: &[(&str, &str)], program: PathBuf, targets: &[String]) -> Self {
+        let found = json!({"static_configs": [{"targets": targets}]});
+        Self::start_with("1s", program, found, true, ranges)
+    }
+
     /// The same so often, with targets found that way.
-    pub fn start_every(every: &str, program: PathBuf, mut found: Value, rules: bool) -> Self {
+    pub fn start_every(every: &str, program: PathBuf, found: Value, rules: bool) -> Self {
+        Self::start_with(every, program, found, rules, &[])
+    }
+
+    fn start_with(
+        every: &str,
+        program: PathBuf,
+        mut found: Value,
+        rules: bool,
+        ranges: &[(&str, &str)],
+    ) -> Self {
         found["job_name"] = json!("node");
         let folder = tempfile::tempdir().unwrap();
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/prometheus/rules.yaml");
@@ -38,6 +54,10 @@ impl Prometheus {
         let interval = format!("interval: {every}");
         let quick = text.replace("interval: 15s", &interval).replace("interval: 1m", &interval);
         assert_eq!(quick.matches(&interval).count(), 3, "every group is made quick");
+        let quick = ranges.iter().fold(quick, |text, (from, to)| {
+            assert!(text.contains(from), "{from} stands in the rules");
+            text.replace(from, to)
+        });
         std::fs::write(folder.path().join("rules.yaml"), quick).unwrap();
         let config = json!({
             "global": {"scrape_interval": every, "evaluation_interval": every},
