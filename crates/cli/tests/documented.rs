@@ -75,3 +75,17 @@ fn every_command_of_the_guides_is_one_the_program_takes() {
     }
     assert!(checked >= 20, "{checked} commands only");
 }
+
+#[test]
+fn whoever_evicts_asks_no_prometheus() {
+    let refused = |component: &str| {
+        let words = [component, "--prometheus-address", "http://prometheus:9090"];
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_loadline")).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        said.contains("unexpected argument '--prometheus-address'")
+    };
+    for component in ["agent", "rebalance", "scheduler"] {
+        assert!(refused(component), "{component}");
+    }
+    assert!(!refused("doctor"), "who asks one knows the flag");
+}

@@ -183,6 +183,40 @@ async fn a_rotation_is_noticed_without_being_told() {
     serving.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_that_have_ended_or_are_not_good_yet_open_nothing() {
+    let ours = Authority::new("ours");
+    let files = Files::new(&ours.sign("server"), &ours);
+    let serving = start(files.tls(Clients::Required)).await;
+    let client = |years| ours.sign_for("scheduler", &["localhost"], years);
+    for (years, why) in [((2000, 2001), "it has ended"), ((4000, 4001), "it is not good yet")] {
+        ask(&serving, &ours, Some(&client(years))).await.expect_err(why);
+    }
+    assert_eq!(ask(&serving, &ours, Some(&client((2000, 4001)))).await, Ok(110));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_an_authority_that_was_replaced_open_nothing_any_more() {
+    let (ours, old, new) = (Authority::new("ours"), Authority::new("old"), Authority::new("new"));
+    let files = Files::new(&ours.sign("server"), &old);
+    let serving = start(files.tls(Clients::Required)).await;
+    let certificates = serving.certificates.clone().unwrap();
+    let (theirs, others) = (old.sign("scheduler"), new.sign("scheduler"));
+    assert_eq!(ask(&serving, &ours, Some(&theirs)).await, Ok(110));
+    ask(&serving, &ours, Some(&others)).await.expect_err("nobody trusts it yet");
+    // Both, while certificates are being replaced.
+    std::fs::write(files.path("ca.crt"), format!("{}{}", old.pem, new.pem)).unwrap();
+    assert!(certificates.look().unwrap());
+    assert_eq!(ask(&serving, &ours, Some(&theirs)).await, Ok(110));
+    assert_eq!(ask(&serving, &ours, Some(&others)).await, Ok(110));
+    std::fs::write(files.path("ca.crt"), &new.pem).unwrap();
+    assert!(certificates.look().unwrap());
+    ask(&serving, &ours, Some(&theirs)).await.expect_err("nobody trusts it any more");
+    assert_eq!(ask(&serving, &ours, Some(&others)).await, Ok(110));
+    serving.end().await;
+}
+
 /// Makes a mistake; the function tells where a file of that name is.
 type Change = fn(&mut Tls, &dyn Fn(&str) -> PathBuf);
 

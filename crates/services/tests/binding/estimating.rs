@@ -272,3 +272,38 @@ async fn estimators_are_found_by_service_and_talked_to_with_certificates_on_both
     running.end().await;
     serving.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_estimator_with_a_certificate_that_has_ended_or_is_for_another_host_is_not_believed() {
+    let authority = Authority::new("fleet");
+    let (good, world) = ((2000, 4096), story_world().await);
+    for (index, (hosts, years, why)) in [
+        (&["localhost", "127.0.0.1"][..], (2000, 2001), "xpired"),
+        (&["another.example"], good, "not valid for name"),
+        (&["localhost", "127.0.0.1"], good, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let files = Files::new(&authority.sign_for("estimator", hosts, years), &authority);
+        let tls = files.tls(|_| Clients::Anyone);
+        let serving = Serving::with(&story(), Serve::default(), Some(tls), Limits::default()).await;
+        let servers = Servers::SignedBy(files.path("ca.crt"));
+        let running = world.start(|options| {
+            asking(serving.address)(options);
+            let asked = options.estimators.as_mut().expect("estimators are asked");
+            asked.tls = Some(Tls { servers, identity: None });
+        });
+        let made = world.bind(&deployment(&format!("w{index}"), 1, "12", &aggregated())).await;
+        if why.is_empty() {
+            assert!(made.message.ends_with("successfully."), "{made:?}");
+        } else {
+            assert!(
+                made.message.contains("Without estimates of a: ") && made.message.contains(why),
+                "{made:?}"
+            );
+        }
+        running.end().await;
+        serving.end().await;
+    }
+}

@@ -31,10 +31,17 @@ impl Authority {
     }
 
     pub fn sign(&self, name: &str) -> Pair {
+        self.sign_for(name, &["localhost", "127.0.0.1"], (2000, 4096))
+    }
+
+    /// For a host of those names, from the beginning of one year to that of another.
+    pub fn sign_for(&self, name: &str, hosts: &[&str], (from, to): (i32, i32)) -> Pair {
         let key = KeyPair::generate().expect("a key");
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).expect("names");
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).expect("names");
         params.distinguished_name.push(DnType::CommonName, name);
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(to, 1, 1);
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
         Pair { certificate, key: key.serialize_pem() }
     }
