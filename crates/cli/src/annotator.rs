@@ -6,8 +6,6 @@ use crate::component;
 use crate::up::load_rules;
 use anyhow::{Context, Result};
 use args::Annotator;
-use loadline_core::load::policy::Rules;
-use loadline_manifests::{Manifests, PolicyInput};
 use loadline_services::annotator::{self, Options, history};
 use loadline_services::cluster::lease;
 use loadline_services::reload::Source;
@@ -18,9 +16,11 @@ pub async fn run(args: &Annotator) -> Result<()> {
         (Some(path), _) => {
             // What is wrong at the start ends it; later the last good one stays.
             load_rules(path)?;
-            Source::File(path.clone(), parse)
+            Source::file(path, crate::up::rules)
         }
-        (None, Some((key, entry))) => Source::ConfigMap { key: key.clone(), entry: entry.clone(), parse },
+        (None, Some((key, entry))) => {
+            Source::ConfigMap { key: key.clone(), entry: entry.clone(), parse: crate::up::rules.into() }
+        }
         (None, None) => Source::Fixed(Box::default()),
     };
     let identity = lease::identity().context("this machine has no name")?;
@@ -43,15 +43,4 @@ pub async fn run(args: &Annotator) -> Result<()> {
     let status = options.status.clone();
     let start = |ctx| annotator::run(ctx, options);
     component::run(&identity, args.http_bind_address, move || status.readiness(), start).await
-}
-
-/// The rules a text comes to, or everything that is wrong with it.
-fn parse(text: &str) -> Result<Rules, String> {
-    let manifests = Manifests::parse("policy", text, PolicyInput::KINDS);
-    let PolicyInput { rules, warnings } =
-        PolicyInput::read(manifests).map_err(|problems| problems.to_string())?;
-    for warning in warnings {
-        tracing::warn!(%warning, "load policy");
-    }
-    Ok(rules)
 }

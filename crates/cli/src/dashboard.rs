@@ -2,12 +2,11 @@
 
 pub mod args;
 
-use crate::scheduler::flags;
-use crate::{component, config, debug, signal};
+use crate::scheduler::configuration;
+use crate::{component, debug, signal};
 use anyhow::{Context, Result, anyhow, bail};
 use args::Dashboard;
 use loadline_services::dashboard::{self, Beside, Guard, Options};
-use loadline_services::reload::Source;
 use loadline_services::serve::{self, Clients, Error, Listening, Tls, probes};
 use loadline_services::sources::metrics_api;
 use loadline_services::{ask, scheduler};
@@ -18,14 +17,7 @@ use tokio_util::sync::CancellationToken;
 const SHORTEST_TOKEN: usize = 16;
 
 pub async fn run(args: &Dashboard) -> Result<()> {
-    let configuration = match &args.rules.config {
-        Some(path) => {
-            // What is wrong at the start ends it; later the last good one stays.
-            config::read(path)?;
-            Source::File(path.clone(), config::parse)
-        }
-        None => Source::Fixed(Box::new(flags(&args.rules, true)?)),
-    };
+    let configuration = configuration(&args.rules, true)?;
     let guard = guard(args)?;
     let listening = listen(args).await?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;

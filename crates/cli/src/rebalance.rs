@@ -3,7 +3,7 @@
 pub mod args;
 
 use crate::component;
-use crate::up::load_rules;
+use crate::up::{load_rules, rules};
 use anyhow::{Context, Result};
 use args::Rebalance;
 use axum::Router;
@@ -13,7 +13,7 @@ use loadline_core::load::policy::Rules;
 use loadline_core::rebalance::Settings;
 use loadline_manifests::{Manifests, RebalanceSettingsInput};
 use loadline_services::cluster::lease;
-use loadline_services::rebalance::{self, Last, Mode, Options};
+use loadline_services::rebalance::{self, Last, Mode, Options, configuration};
 use loadline_services::reload::Source;
 use loadline_services::sources::metrics_api;
 
@@ -23,14 +23,21 @@ pub async fn run(args: &Rebalance) -> Result<()> {
             // What is wrong at the start ends it; later the last good ones stay.
             let manifests = Manifests::read(std::slice::from_ref(path), RebalanceSettingsInput::KINDS);
             RebalanceSettingsInput::read(manifests)?;
-            Source::File(path.clone(), parse)
+            Source::file(path, parse)
         }
         None => Source::Fixed(Box::default()),
     };
-    let rules = match (&args.policy, args.requests_only) {
+    let read = match (&args.policy, args.requests_only) {
         (_, true) => None,
         (None, false) => Some(Rules::default()),
         (Some(path), false) => Some(load_rules(path)?),
+    };
+    let rules = match &args.policy {
+        // What comes through a pipe is there once.
+        Some(path) if path.is_file() => {
+            Source::file(path, |text: &str| Ok(configuration(Some(rules(text)?))))
+        }
+        _ => Source::Fixed(Box::new(configuration(read))),
     };
     let identity = lease::identity().context("this machine has no name")?;
     let lease = args.election.lease("loadline-rebalance", &identity)?;

@@ -4,7 +4,7 @@ pub mod args;
 mod extender;
 mod shadow;
 
-use crate::up::load_rules;
+use crate::up::{load_rules, rules};
 use crate::{component, config};
 use anyhow::{Context, Result};
 use args::{RuleFlags, Scheduler};
@@ -18,14 +18,7 @@ use loadline_services::serve::probes::Readiness;
 use loadline_services::sources::metrics_api;
 
 pub async fn run(args: &Scheduler) -> Result<()> {
-    let configuration = match &args.rules.config {
-        Some(path) => {
-            // What is wrong at the start ends it; later the last good one stays.
-            config::read(path)?;
-            Source::File(path.clone(), config::parse)
-        }
-        None => Source::Fixed(Box::new(flags(&args.rules, args.shadow)?)),
-    };
+    let configuration = configuration(&args.rules, args.shadow)?;
     let identity = lease::identity().context("this machine has no name")?;
     let lease = args.election.lease("loadline-scheduler", &identity)?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
@@ -46,17 +39,43 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     component::run_with(&identity, args.http_bind_address, move || readiness(&status), more, start).await
 }
 
-/// What the flags come to: the same rules for all names.
+/// By what is decided: a configuration, a policy for all names, or neither. What is wrong with a file at the start ends it; later
+/// the last good one stays.
+pub(crate) fn configuration(args: &RuleFlags, shadow: bool) -> Result<Source<Configuration>> {
+    if let Some(path) = &args.config {
+        config::read(path)?;
+        return Ok(Source::file(path, config::parse));
+    }
+    let read = flags(args, shadow)?;
+    Ok(match &args.policy {
+        // What comes through a pipe is there once.
+        Some(path) if path.is_file() => {
+            let names = names(args, shadow);
+            Source::file(path, move |text: &str| Ok(alike(&names, Some(&rules(text)?))))
+        }
+        _ => Source::Fixed(Box::new(read)),
+    })
+}
+
+/// What the flags come to now.
 pub(crate) fn flags(args: &RuleFlags, shadow: bool) -> Result<Configuration> {
     let rules = match (&args.policy, args.requests_only) {
         (_, true) => None,
         (None, false) => Some(Rules::default()),
         (Some(path), false) => Some(load_rules(path)?),
     };
+    Ok(alike(&names(args, shadow), rules.as_ref()))
+}
+
+fn names(args: &RuleFlags, shadow: bool) -> Vec<String> {
     let usual = if shadow { "default-scheduler" } else { loadline_api::scheduler::NAME };
-    let names = if args.names.is_empty() { vec![usual.to_owned()] } else { args.names.clone() };
-    let profiles = names.iter().map(|name| SchedulerProfile::new(name, rules.clone())).collect();
-    Ok(Configuration { profiles, ..Configuration::default() })
+    if args.names.is_empty() { vec![usual.to_owned()] } else { args.names.clone() }
+}
+
+/// The same rules for all names.
+fn alike(names: &[String], rules: Option<&Rules>) -> Configuration {
+    let profiles = names.iter().map(|name| SchedulerProfile::new(name, rules.cloned())).collect();
+    Configuration { profiles, ..Configuration::default() }
 }
 
 pub(crate) fn readiness(status: &Status) -> Readiness {

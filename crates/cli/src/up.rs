@@ -216,6 +216,17 @@ pub fn load_rules(path: &Path) -> Result<Rules> {
     Ok(rules)
 }
 
+/// The same of a text, which may change; or everything that is wrong with it.
+pub fn rules(text: &str) -> Result<Rules, String> {
+    let manifests = Manifests::parse("policy", text, PolicyInput::KINDS);
+    let PolicyInput { rules, warnings } =
+        PolicyInput::read(manifests).map_err(|problems| problems.to_string())?;
+    for warning in warnings {
+        tracing::warn!(%warning, "load policy");
+    }
+    Ok(rules)
+}
+
 /// A link to the folders of nodes, while they are there.
 struct Link(PathBuf);
 

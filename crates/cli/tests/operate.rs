@@ -123,3 +123,22 @@ fn what_a_process_uses_is_told_thread_by_thread() {
         assert_eq!(ask(&service, "GET", &format!("/debug/process{bad}"), "").0, 400, "{bad}");
     }
 }
+
+#[test]
+fn the_file_of_a_policy_is_read_again_when_it_changes() {
+    let up = Up::start(&["--nodes", "2", "--without", "scheduler"]);
+    let (kubeconfig, file) = (up.kubeconfig(), up.folder().join("policy.yaml"));
+    let short = include_str!("../../../scenarios/doctor/short.yaml");
+    let (kubeconfig, path) = (kubeconfig.to_str().unwrap(), file.to_str().unwrap());
+    for (component, problem) in [("scheduler", "configuration: "), ("rebalance", "policy: ")] {
+        std::fs::write(&file, short).unwrap();
+        let service = Service::start(&[component, "--kubeconfig", kubeconfig, "--policy", path]);
+        service.until("active");
+        std::fs::write(&file, short.replace("0.65", "many")).unwrap();
+        service.until(problem);
+        let told = service.get("/readyz");
+        assert!(told.starts_with("HTTP/1.1 200") && told.contains("maxLimitPecent"), "{component}: {told}");
+        std::fs::write(&file, short.replace("0.65", "0.5")).unwrap();
+        until("the problem to be over", || (!service.get("/readyz").contains(problem)).then_some(()));
+    }
+}

@@ -62,8 +62,8 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Options {
     pub cluster: Access,
-    /// By which rules the scheduler of the pods decides; `None` if it looks at requests alone.
-    pub rules: Option<Rules>,
+    /// By which rules the scheduler of the pods decides ([`configuration`]).
+    pub rules: Source<Configuration>,
     pub settings: Source<Settings>,
     /// Moves within an hour, in place of what the settings say.
     pub most: Option<u32>,
@@ -86,7 +86,7 @@ impl Options {
     pub fn new(cluster: Access) -> Self {
         Self {
             cluster,
-            rules: Some(Rules::default()),
+            rules: Source::Fixed(Box::new(configuration(Some(Rules::default())))),
             settings: Source::Fixed(Box::default()),
             most: None,
             mode: Mode::default(),
@@ -153,7 +153,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (_own, mut own) = own_watches(&connection, &options.settings);
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
     let mut settings = Reloaded::new("settings", options.settings.clone());
-    let mut state = State::new(&configuration(options.rules.clone()), settings.current(), ctx.now());
+    let mut rules = Reloaded::new("policy", options.rules.clone());
+    let mut state = State::new(rules.current(), settings.current(), ctx.now());
     let mut actor = Actor {
         writer: lead.writer.clone(),
         events: lead.events.clone(),
@@ -186,11 +187,17 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         for message in batch.drain(..) {
             // Whether it brought anything or not.
             looked |= matches!(message, Message::Measured(_));
+            if let Message::Configuration(read) = message {
+                if rules.take_text(read) {
+                    state.configure(rules.current(), now);
+                }
+                continue;
+            }
             measured |= state.take(message, now);
         }
         state.advance(now);
         let leads = lead.leadership.may_write();
-        let ready = state.is_ready() && settings.is_loaded();
+        let ready = state.is_ready() && settings.is_loaded() && rules.is_loaded();
         if measured && ready {
             state.limit(options.most);
             state.remember(leads);
@@ -199,7 +206,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         if looked && ready && leads && options.mode == Mode::Act {
             actor.open(&mut state, false, now.clock).await;
         }
-        options.status.set(readiness(&state, ready, leads, options.mode, settings.problem()));
+        let problems = [("settings", settings.problem()), ("policy", rules.problem())];
+        options.status.set(readiness(&state, ready, leads, options.mode, &problems));
     }
     if options.mode == Mode::Act && lead.leadership.may_write() {
         // Nobody else takes them off before another one starts.
@@ -215,13 +223,15 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
 /// What the scheduler would be told, to know what it knows.
 fn known(options: &Options) -> scheduler::Options {
     scheduler::Options {
-        configuration: Source::Fixed(Box::new(configuration(options.rules.clone()))),
+        configuration: options.rules.clone(),
         measure: options.measure,
         ..scheduler::Options::new(options.cluster.clone())
     }
 }
 
-fn configuration(rules: Option<Rules>) -> Configuration {
+/// What a scheduler that goes by these rules is configured to; by requests alone without.
+#[must_use]
+pub fn configuration(rules: Option<Rules>) -> Configuration {
     let profile = SchedulerProfile::new(loadline_api::scheduler::NAME, rules);
     Configuration { profiles: vec![profile], ..Configuration::default() }
 }
@@ -238,7 +248,13 @@ fn own_watches(
     (watches, messages)
 }
 
-fn readiness(state: &State, ready: bool, leads: bool, mode: Mode, problem: Option<&str>) -> Readiness {
+fn readiness(
+    state: &State,
+    ready: bool,
+    leads: bool,
+    mode: Mode,
+    problems: &[(&str, Option<&str>)],
+) -> Readiness {
     let mut lines = vec![
         match (ready, leads, mode) {
             (false, ..) => "reading the cluster",
@@ -249,6 +265,6 @@ fn readiness(state: &State, ready: bool, leads: bool, mode: Mode, problem: Optio
         .to_owned(),
     ];
     lines.extend(state.problem.iter().map(|problem| format!("metrics API: {problem}")));
-    lines.extend(problem.map(|problem| format!("settings: {problem}")));
+    lines.extend(problems.iter().filter_map(|(of, problem)| Some(format!("{of}: {}", (*problem)?))));
     Readiness { ready, progress: lines.join("\n") + "\n" }
 }

@@ -3,6 +3,7 @@
 use crate::cluster::Event;
 use loadline_core::object::{Key, Meta};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,23 @@ use tokio::time::interval;
 const REREAD: Duration = Duration::from_secs(5);
 
 /// Makes settings of a text, or says everything that is wrong with it.
-pub type Parse<T> = fn(&str) -> Result<T, String>;
+#[derive(Clone)]
+pub struct Parse<T>(Arc<dyn Fn(&str) -> Result<T, String> + Send + Sync>);
+
+impl<T, F> From<F> for Parse<T>
+where
+    F: Fn(&str) -> Result<T, String> + Send + Sync + 'static,
+{
+    fn from(parse: F) -> Self {
+        Self(Arc::new(parse))
+    }
+}
+
+impl<T> fmt::Debug for Parse<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parse")
+    }
+}
 
 /// Where settings are.
 #[derive(Clone, Debug)]
@@ -24,6 +41,13 @@ pub enum Source<T> {
     File(PathBuf, Parse<T>),
     /// In an entry of a `ConfigMap`, or in its only one.
     ConfigMap { key: Key, entry: Option<String>, parse: Parse<T> },
+}
+
+impl<T> Source<T> {
+    /// In a file, read again and again.
+    pub fn file(path: impl Into<PathBuf>, parse: impl Into<Parse<T>>) -> Self {
+        Self::File(path.into(), parse.into())
+    }
 }
 
 /// The settings in force.
@@ -97,7 +121,7 @@ impl<T: Clone + PartialEq + Default> Reloaded<T> {
         if self.seen.as_ref() == Some(&text) {
             return false;
         }
-        let parsed = parse(&text);
+        let parsed = (parse.0)(&text);
         self.seen = Some(text);
         match parsed {
             Ok(parsed) => {
@@ -195,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_last_good_policy_stays_while_a_new_one_cannot_be_used() {
-        let mut policies = Reloaded::new("policy", Source::File("p".into(), parse));
+        let mut policies = Reloaded::new("policy", Source::file("p", parse));
         assert!(!policies.is_loaded());
         for (read, other, now, problem, failures, why) in [
             (Err("not there"), false, 0.65, Some("not there"), 1, "nothing yet"),

@@ -12,10 +12,14 @@ use kube::{Api, Client};
 use loadline_api::json::{Skip, Tree};
 use loadline_api::node::COOLING;
 use loadline_api::rebalance::{MOVED, moved, settings};
+use loadline_api::scheduler::Configuration;
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
+
+use loadline_core::load::policy::{Policy, Rules};
 use loadline_core::load::ratio::Ratio;
+use loadline_core::load::{self, Both};
 use loadline_core::rebalance::{Closing, SWITCH, Settings};
 use loadline_services::Ctx;
 use loadline_services::cluster::{Access, lease};
@@ -515,7 +519,7 @@ async fn the_kill_switch_in_the_file_of_settings_works_while_it_runs() {
         std::fs::rename(aside, &path).unwrap();
     };
     write(false);
-    let running = world.start_by(Mode::Act, Source::File(path.clone(), parse), |_| {});
+    let running = world.start_by(Mode::Act, Source::file(path.clone(), parse), |_| {});
     let is_off = |plan: &Value| plan["pause"]["reason"] == "off";
     running.planned("it is off from the beginning", is_off).await;
     running.plans(5).await;
@@ -533,6 +537,53 @@ async fn the_kill_switch_in_the_file_of_settings_works_while_it_runs() {
     running.plans(20).await;
     assert!(running.last.get().is_some_and(|plan| is_off(&plan)));
     assert_eq!(world.pods().await, ["b-1", "b-2", "c-1", "d-1"], "8.9 of 10 cores, and nobody is moved");
+    running.end().await;
+}
+
+/// The share of its cores up to which a node may be used, and nothing else.
+fn target(text: &str) -> Result<Configuration, String> {
+    let cpu = text.parse().map_err(|_| format!("expected a share, not {text}"))?;
+    let targets = Both { cpu: Ratio::from_f64(cpu), memory: None };
+    let settings = load::settings::Settings { targets, ..load::settings::Settings::default() };
+    let rules = Rules::new(Policy::default(), settings).map_err(|_| "refused".to_owned())?;
+    Ok(rebalance::configuration(Some(rules.0)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_is_followed_as_it_changes_and_the_last_good_one_stays() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy");
+    let write = |text: &str| {
+        let aside = folder.path().join("next");
+        std::fs::write(&aside, text).unwrap();
+        std::fs::rename(aside, &path).unwrap();
+    };
+    let settings = Settings {
+        over_for: SignedDuration::from_secs(2),
+        warm_up: SignedDuration::ZERO,
+        slack: Ratio::ZERO,
+        ..Settings::default()
+    };
+    write("0.9");
+    let running = world.start_by(Mode::Act, Source::Fixed(Box::new(settings)), |options| {
+        options.rules = Source::file(path.clone(), target);
+    });
+    running.plans(20).await;
+    assert_eq!(world.pods().await.len(), HOT.len(), "8 of 10 cores are below 0.9");
+
+    write("rubbish");
+    let progress = || running.status.readiness().progress;
+    world
+        .until("it is told", || async { progress().contains("policy: expected a share, not rubbish") })
+        .await;
+    assert!(running.status.readiness().ready, "the last good one stays");
+
+    write("0.65");
+    world
+        .until("they are above 0.65, and a pod goes", || async { world.pods().await.len() < HOT.len() })
+        .await;
+    assert!(!progress().contains("policy:"), "{}", progress());
     running.end().await;
 }
 

@@ -69,7 +69,7 @@ async fn how_many_writes_are_under_way_at_a_time_follows_the_file() {
     let file = folder.path().join("scheduler.json");
     write(&file, &json!(2));
     let ctx = Ctx::new("test", CancellationToken::new());
-    let configuration = Source::File(file.clone(), parse);
+    let configuration = Source::file(file.clone(), parse);
     let access = Access::Client(Client::new(slow, "default"));
     let options = Options { configuration, ..Options::new(access) };
     let status = options.status.clone();

@@ -333,7 +333,9 @@ impl World {
         if let Some(mode) = options.rebalance {
             let measure = metrics_api::Options { every: options.measure, of: metrics_api::Of::NodesAndPods };
             let options = rebalance::Options {
-                rules: (options.scheduler != Scheduler::RequestsOnly).then(|| options.rules.clone()),
+                rules: Source::Fixed(Box::new(rebalance::configuration(
+                    (options.scheduler != Scheduler::RequestsOnly).then(|| options.rules.clone()),
+                ))),
                 settings: Source::Fixed(Box::new(moving())),
                 mode,
                 cooling: COOLING,

@@ -47,7 +47,8 @@ pub struct Rebalance {
     /// A file with settings (`RebalanceSettings`), read again when it changes
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
-    /// A file with the load policy the pods' scheduler goes by (`DynamicSchedulerPolicy`, `LoadSettings`); without, crane's default
+    /// A file with the load policy the pods' scheduler goes by (`DynamicSchedulerPolicy`, `LoadSettings`); without, crane's default.
+    /// Read again when it changes
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The pods' scheduler looks at requests alone, as kube-scheduler does

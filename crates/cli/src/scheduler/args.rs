@@ -81,7 +81,8 @@ pub struct RuleFlags {
     /// with --shadow, those of `default-scheduler`
     #[arg(long = "scheduler-name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
+    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`); read again when it
+    /// changes
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Look at requests alone, as kube-scheduler does

@@ -85,6 +85,11 @@ impl State {
         self.settings = settings.clone();
     }
 
+    /// The scheduler goes by other rules from now on.
+    pub fn configure(&mut self, configuration: &Configuration, now: Now) {
+        self.scheduler.configure(configuration, now);
+    }
+
     /// No more than so many within an hour.
     pub fn limit(&mut self, most: Option<u32>) {
         if let Some(most) = most.filter(|most| *most != self.settings.per_hour) {
