@@ -44,6 +44,8 @@ pub mod estimator;
 pub mod event;
 pub mod explain;
 pub mod extender;
+#[cfg(any(test, feature = "test-util"))]
+pub mod fuzz;
 pub mod karmada;
 pub mod learn;
 pub mod metrics;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a missing corpus ends the test")]
 
-use loadline_core::fuzz::fuzz_annotation;
+use loadline_core::fuzz::{fuzz_annotation, fuzz_kernel};
 use std::path::Path;
 
 fn run(target: &str, body: fn(&[u8])) {
@@ -21,4 +21,9 @@ fn run(target: &str, body: fn(&[u8])) {
 #[test]
 fn the_annotation_corpus_holds() {
     run("annotation", fuzz_annotation);
+}
+
+#[test]
+fn the_kernel_corpus_holds() {
+    run("kernel", fuzz_kernel);
 }

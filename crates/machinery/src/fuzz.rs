@@ -2,7 +2,9 @@
 //!
 //! They live here so that the fuzzer and the ordinary test over the committed corpus run the same code.
 
+use crate::json::{Skip, Tree};
 use crate::label::Selector;
+use crate::protobuf::{Envelope, Error, Event, List};
 use crate::quantity::{Quantity, stored};
 use std::collections::BTreeMap;
 
@@ -53,5 +55,27 @@ pub fn fuzz_selector(data: &[u8]) {
             assert_eq!(again.matches(&labels), selector.matches(&labels), "{printed:?} on {labels:?}");
         }
         Err(e) => assert!(printed.is_empty(), "{printed:?} does not read back: {e}"),
+    }
+}
+
+/// A body as API servers send it: an object, a list or an event of a watch. What reads must be JSON that reads.
+///
+/// # Panics
+/// When it is not: that is a finding.
+pub fn fuzz_protobuf(data: &[u8]) {
+    let reads = |object: Result<Tree<'_>, Error>| {
+        let Ok(object) = object else { return };
+        let text = object.to_string();
+        let again = Tree::parse(text.as_bytes(), Skip::NOTHING);
+        assert!(again.is_ok_and(|again| again.to_string() == text), "{text:?} reads back as something else");
+    };
+    if let Ok(envelope) = Envelope::read(data) {
+        reads(envelope.object(Skip::NOTHING));
+    }
+    if let Ok(list) = List::read(data) {
+        list.items(Skip::NOTHING).for_each(reads);
+    }
+    if let Ok(event) = Event::read(data) {
+        reads(event.object.object(Skip::NOTHING));
     }
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a missing corpus ends the test")]
 
-use loadline_machinery::fuzz::{fuzz_quantity, fuzz_selector};
+use loadline_machinery::fuzz::{fuzz_protobuf, fuzz_quantity, fuzz_selector};
 use std::path::Path;
 
 fn run(target: &str, body: fn(&[u8])) {
@@ -26,4 +26,9 @@ fn the_quantity_corpus_holds() {
 #[test]
 fn the_selector_corpus_holds() {
     run("selector", fuzz_selector);
+}
+
+#[test]
+fn the_protobuf_corpus_holds() {
+    run("protobuf", fuzz_protobuf);
 }
