@@ -434,10 +434,10 @@ impl Cluster {
         self.touch(node);
     }
 
-    /// A pod we placed did not get there: the charge is taken back at once.
-    pub fn unreserve(&mut self, uid: &str) {
+    /// A pod we placed did not get there: the charge is taken back at once. Says whether there was one.
+    pub fn unreserve(&mut self, uid: &str) -> bool {
         if self.assumed.remove(uid).is_none() {
-            return;
+            return false;
         }
         self.forget_volumes(uid);
         let id = Uid::new(uid);
@@ -449,6 +449,13 @@ impl Cluster {
         if let Some(node) = self.live.remove_pod(uid) {
             self.touch(node);
         }
+        true
+    }
+
+    /// The node a pod was placed on by a decision nobody has confirmed yet.
+    #[must_use]
+    pub fn reserved_on(&self, uid: &str) -> Option<&Arc<str>> {
+        self.assumed.get(uid).map(|node| &self.live.node(*node).name)
     }
 
     /// How many pods were placed by decisions nobody has confirmed yet.

@@ -274,6 +274,17 @@ impl Queue {
         }
     }
 
+    /// The same, by what became of one that is held: it does not help itself.
+    pub fn requeue_others(&mut self, held: &Key, on: Helps, now: Instant) {
+        let before = self.news;
+        self.requeue(on, now);
+        if let Some(Entry { place: Place::InFlight { since: Some(since) }, .. }) = self.pods.get_mut(held)
+            && *since == before
+        {
+            *since = self.news;
+        }
+    }
+
     /// Pods that something keeps from being placed whatever the nodes are like.
     pub fn held_back(&self) -> Vec<Arc<Pending>> {
         self.pods

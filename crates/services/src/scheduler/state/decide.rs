@@ -119,7 +119,7 @@ impl State {
                     self.take_pod(change, now);
                 }
                 // Nothing happens if it turned out to be bound.
-                self.cluster.unreserve(&pod.meta.uid);
+                self.give_back(&pod.meta, now);
                 self.backoff(&pod, now);
             }
             Outcome::Refused { pod, helps } => {
@@ -133,6 +133,13 @@ impl State {
                 }
             }
             Outcome::Untold { pod } => self.backoff(&pod, now),
+        }
+    }
+
+    /// What was kept for a pod is free again, if anything was: whoever waits for room may have it.
+    pub(super) fn give_back(&mut self, pod: &Meta, now: Now) {
+        if self.cluster.unreserve(&pod.uid) {
+            self.queue.requeue_others(&pod.key, Helps::ANY, now.at);
         }
     }
 

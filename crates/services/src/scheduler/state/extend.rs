@@ -56,7 +56,7 @@ impl State {
                 });
                 let _ = reply.send(answer.ok_or(NotReady));
             }
-            Ask::Unreserve { pod } => self.cluster.unreserve(&pod.uid),
+            Ask::Unreserve { pod } => self.give_back(&pod, now),
         }
     }
 

@@ -115,13 +115,14 @@ impl State {
 
     pub(super) fn take_pod(&mut self, change: Change<Box<Pod>, PodNote>, now: Now) {
         for (meta, PodNote { placed, .. }) in &change.deleted {
+            let had_room = placed.is_some() || self.room(meta).next().is_some();
             self.cluster.remove_pod(&meta.uid);
             self.claimants.remove(&meta.key);
             self.queue.remove(&meta.key);
             self.others.remove(&meta.key);
             self.ungate(&meta.key);
             self.count(*placed, None);
-            if placed.is_some() {
+            if had_room {
                 self.queue.requeue(Helps::ANY, now.at);
             }
         }
@@ -132,7 +133,9 @@ impl State {
 
     pub(super) fn set_pod(&mut self, meta: Meta, mut pod: Pod, now: Now) {
         pod.resolve(&self.context);
+        let kept: Vec<Arc<str>> = self.room(&meta).collect();
         let view = self.cluster.set_pod(&pod.facts);
+        let on = pod.facts.node.clone();
         let placed = (pod.facts.node.is_some() && !pod.facts.phase.is_over()).then_some(pod.facts.priority);
         let note = PodNote { placed, scheduler: self.scheduler(&pod.scheduler) };
         let before = self.informers.pods.value_mut(&meta.key);
@@ -145,18 +148,30 @@ impl State {
             self.gated.entry(pod.scheduler.clone()).or_default().insert(meta.key.clone());
         }
         match wants_a_node(&pod).then(|| self.profiles.find(&pod.scheduler)) {
-            Some(Some(_)) => self.queue.set(Arc::new(Pending { meta, pod, view })),
+            Some(Some(_)) => self.queue.set(Arc::new(Pending { meta: meta.clone(), pod, view })),
             Some(None) => {
                 self.queue.remove(&meta.key);
-                self.others.insert(meta.key.clone(), (meta, Box::new(pod)));
+                self.others.insert(meta.key.clone(), (meta.clone(), Box::new(pod)));
             }
             None => drop(self.queue.remove(&meta.key)),
         }
-        if before.is_some() && placed.is_none() {
+        let is_kept =
+            |node: &Arc<str>| on.as_deref() == Some(&**node) || self.room(&meta).any(|n| n == *node);
+        if (before.is_some() && placed.is_none()) || !kept.iter().all(is_kept) {
             self.queue.requeue(Helps::ANY, now.at);
         } else if placed.is_some() && before.is_none() {
             self.queue.requeue(Helps::POD_ADDED, now.at);
         }
+    }
+
+    /// The nodes on which there is room for a pod without a node: it was reserved there, or is nominated.
+    fn room(&self, pod: &Meta) -> impl Iterator<Item = Arc<str>> + use<> {
+        let reserved = self.cluster.reserved_on(&pod.uid).cloned();
+        let waiting = self.queue.get(&pod.key);
+        let other = || self.others.get(&pod.key).map(|(_, pod)| &pod.facts);
+        let facts = waiting.as_ref().map(|waiting| &waiting.pod.facts).or_else(other);
+        let nominated = facts.and_then(|facts| facts.nominated.as_deref()).map(Arc::from);
+        [reserved, nominated].into_iter().flatten()
     }
 
     /// The place of a name among those that pods ask for; the last is for all there is no place left for.

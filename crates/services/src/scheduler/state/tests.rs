@@ -1,5 +1,6 @@
 mod lines;
 mod moved;
+mod room;
 mod volumes;
 
 use super::*;

@@ -283,7 +283,7 @@ impl State {
             Some(why) => {
                 tracing::warn!(pod = %pod.meta.key, why, "volumes not bound");
                 self.waits.pods.remove(&pod.meta.uid);
-                self.cluster.unreserve(&pod.meta.uid);
+                self.give_back(&pod.meta, now);
                 self.backoff(pod, now);
             }
         }
@@ -291,15 +291,12 @@ impl State {
 
     /// Pods that do not want their volumes any more do not wait for them.
     pub(super) fn look_after_volumes(&mut self, now: Now) {
-        let Self { waits, queue, cluster, .. } = self;
+        let Self { waits, queue, .. } = self;
         waits.changed |= waits.due().is_some_and(|due| due <= now.at);
-        waits.pods.retain(|uid, waiting| {
-            let stays = queue.is_in_flight(&waiting.pod.meta.key, uid);
-            if !stays {
-                cluster.unreserve(uid);
-            }
-            stays
-        });
+        let gone = waits.pods.extract_if(.., |uid, waiting| !queue.is_in_flight(&waiting.pod.meta.key, uid));
+        for (_, waiting) in gone.collect::<Vec<_>>() {
+            self.give_back(&waiting.pod.meta, now);
+        }
     }
 
     /// A pod whose volumes have come, or will not.
@@ -333,7 +330,7 @@ impl State {
             return Some(Action::Bind { pod, node, remark });
         };
         tracing::warn!(pod = %pod.meta.key, %node, why, "volumes did not come");
-        self.cluster.unreserve(&uid);
+        self.give_back(&pod.meta, now);
         let why = self.retellings.why(&pod, format!("binding volumes: {why}"), now);
         Some(Action::Refuse { pod, why, helps: Helps::ANY })
     }

@@ -105,6 +105,39 @@ async fn a_write_that_fails_gives_the_volume_back() {
     assert!(words(&mut state).contains(&"a: 1 writes".to_owned()), "it is tried again");
 }
 
+/// One pod waits for its volume, and was reserved the only one; the other was refused a second ago.
+async fn one_refused() -> (State, Arc<Pending>) {
+    let mut state = two();
+    let mut found = actions(&mut state);
+    let Some((_, Action::Refuse { pod, helps, .. })) = found.pop() else { panic!("{found:?}") };
+    state.done(Outcome::Refused { pod, helps }, now(0));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    (state, taken(found))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_kept_for_a_pod_whose_volumes_do_not_come_is_anothers_at_once() {
+    let (mut state, a) = one_refused().await;
+    state.done(Outcome::Provided { pod: a, written: Vec::new(), failed: Some("v: conflict".into()) }, now(1));
+    assert_eq!(words(&mut state), ["b: 1 writes"], "could not be written");
+
+    let (mut state, a) = one_refused().await;
+    state.done(Outcome::Provided { pod: a, written: Vec::new(), failed: None }, now(1));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    state.take(Message::Node(Event::Deleted(meta(&node("n1", "8")))), now(2));
+    let said = words(&mut state);
+    assert!(said.contains(&"a: binding volumes: node \"n1\" is gone".to_owned()), "{said:?}");
+    let told = |said: &[String]| said.iter().any(|words| words == "b: 1 writes");
+    assert!(told(&said) || told(&words(&mut state)), "{said:?}");
+
+    let (mut state, _) = one_refused().await;
+    let mut going = pod("a", 9, uses("ca"));
+    merge(&mut going, json!({"metadata": {"deletionTimestamp": stamp(1)}}));
+    state.take(set_pod(&going), now(1));
+    state.advance(now(1));
+    assert_eq!(words(&mut state), ["b: 1 writes"], "on its way out");
+}
+
 #[tokio::test(start_paused = true)]
 async fn volumes_that_do_not_come_are_not_waited_for_forever() {
     let mut state = two();
