@@ -134,7 +134,8 @@ pub fn args(body: &[u8]) -> Result<Args<'_>, Error> {
     let pod = read(&pod.0)?;
     Ok(match (names, nodes) {
         (Some(names), _) => Args { pod, names, form: Form(None) },
-        (None, None) => Args { pod, names: Names::default(), form: Form(None) },
+        // Answered with an empty list, this would read as "no node will do".
+        (None, None) => return Err(Error::Missing("candidates: NodeNames or Nodes")),
         (None, Some(list)) => {
             let nodes = list.items.unwrap_or_default();
             let mut names = Names::default();

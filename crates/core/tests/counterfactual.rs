@@ -175,7 +175,8 @@ impl World {
         if let Some(tentative) = self.tentative {
             let other = cluster.view(&sized(pod("other").facts(), tentative));
             let nodes = cluster.candidates(["n"].into_iter());
-            let _ = cluster.filter(Question { pod: &other, nodes: &nodes, until: at(60) }, Keep::All);
+            let _ =
+                cluster.filter(Question { profile: 0, pod: &other, nodes: &nodes, until: at(60) }, Keep::All);
         }
         if self.cooling {
             cluster.cool("n", at(60));

@@ -2,25 +2,39 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
+use http::{Method, Request};
 use jiff::Timestamp;
 use kube::Client;
+use kube::client::Body;
 use loadline_api::json::Tree;
+use loadline_api::scheduler::{Configuration, SchedulerProfile};
 use loadline_apiserver::ApiServer;
 use loadline_core::cluster::Keep;
+use loadline_core::load::Both;
+use loadline_core::load::policy::{Policy, Rules};
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::settings::Settings;
+use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
 use loadline_services::cluster::resource::{NODES, PODS};
 use loadline_services::cluster::{Access, Connection, Writer};
+use loadline_services::reload::Source;
 use loadline_services::scheduler::extender::{self, LARGEST};
 use loadline_services::scheduler::{self, Options, Phase, Status};
 use loadline_services::serve;
 use serde_json::{Value, json};
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 /// Generous: a busy machine must not fail a test.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -36,9 +50,17 @@ struct Bench {
 impl Bench {
     /// `calm` has plenty of room, `full` too little for a pod of two cores, `hot` is over its threshold.
     async fn start(keep: Keep) -> Self {
+        Self::start_with(keep, |server| Client::new(server, "default"), Source::Fixed(Box::default())).await
+    }
+
+    /// The same; the API server is reached by this client, and these rules hold.
+    async fn start_with(
+        keep: Keep,
+        reach: impl FnOnce(ApiServer) -> Client,
+        configuration: Source<Configuration>,
+    ) -> Self {
         let server = ApiServer::default();
-        let client = Client::new(server.clone(), "default");
-        let writer = Writer::new(Connection::new(client.clone()), "test");
+        let writer = Writer::new(Connection::new(Client::new(server.clone(), "default")), "test");
         for (name, used) in [("calm", "0.1"), ("full", "0.5"), ("hot", "0.9")] {
             let has = json!({"cpu": "10", "memory": "64Gi", "pods": "100"});
             let annotation = format!("{used},{}", Timestamp::now());
@@ -47,7 +69,8 @@ impl Bench {
                 "status": {"capacity": has, "allocatable": has}});
             writer.create(NODES, "", &node).await.unwrap();
         }
-        let (ctx, address, status, running) = serve(Access::Client(client), keep).await;
+        let access = Access::Client(reach(server));
+        let (ctx, address, status, running) = serve(access, keep, configuration).await;
         let ready = async {
             while status.phase() == Phase::Reading {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -77,6 +100,39 @@ impl Bench {
         self.writer.connection().client().request(request).await.unwrap()
     }
 
+    /// Will that node do for a new pod that asks for so much? It is not taken to be on its way.
+    async fn has_room(&self, node: &str, cpu: &str) -> bool {
+        let pod = json!({"metadata": {"name": "probe", "namespace": "default"}, "spec": {"containers": [
+            {"name": "c", "resources": {"requests": {"cpu": cpu}}}]}});
+        let (status, answer) = self.post("/filter", &json!({"Pod": pod, "NodeNames": [node]})).await;
+        assert_eq!((status, &answer["Error"]), (200, &json!("")));
+        answer["NodeNames"] == json!([node])
+    }
+
+    /// Waits until it will.
+    async fn gets_room(&self, node: &str, cpu: &str) {
+        let room = async {
+            while !self.has_room(node, cpu).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, room).await.unwrap_or_else(|_| panic!("{node} gets room for {cpu}"));
+    }
+
+    /// Sends a request and leaves it to the caller to hang up.
+    async fn abandon(&self, verb: &str, body: &Value) -> TcpStream {
+        let body = body.to_string();
+        let head = format!("POST {verb} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        stream
+    }
+
+    /// Binds the pod, as whoever else may.
+    async fn bind(&self, pod: &Value, node: &str) {
+        self.writer.bind(&meta_of(pod), node).await.unwrap();
+    }
+
     fn metric(&self, name: &str) -> String {
         let text = self.ctx.metrics.text().unwrap();
         text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>().join("\n")
@@ -88,15 +144,21 @@ impl Bench {
     }
 }
 
+fn meta_of(object: &Value) -> Meta {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap();
+    Meta { key: Key::new(text("namespace"), text("name")), uid: text("uid").into(), revision: None }
+}
+
 async fn serve(
     cluster: Access,
     keep: Keep,
+    configuration: Source<Configuration>,
 ) -> (Ctx, SocketAddr, Status, JoinHandle<Result<(), scheduler::Error>>) {
     let ctx = Ctx::new("test", CancellationToken::new());
     let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
     let address = listening.address();
     let extender = Some(extender::Options { listening, keep, reserve_for: Duration::from_mins(1) });
-    let options = Options { extender, ..Options::new(cluster) };
+    let options = Options { extender, configuration, ..Options::new(cluster) };
     let status = options.status.clone();
     (ctx.clone(), address, status, tokio::spawn(scheduler::run(ctx, options)))
 }
@@ -146,11 +208,13 @@ async fn whatever_comes_is_answered_so_that_nothing_is_lost() {
         ("POST", "/filter", asked(&pod, json!("calm")), 200, "\"Error\":\"the request cannot be read"),
         ("POST", "/filter", asked(&bad, json!(["calm"])), 200, "\"Error\":\"Pod default/p: spec.containers[0]"),
         ("POST", "/filter", asked(&pod, json!([])), 200, "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{}"),
-        ("POST", "/filter", asked(&pod, Value::Null), 200, "\"NodeNames\":[]"),
+        ("POST", "/filter", asked(&pod, Value::Null), 200, "\"NodeNames\":null,\"FailedNodes\":{},\
+            \"FailedAndUnresolvableNodes\":{},\"Error\":\"the request lacks candidates: NodeNames or Nodes\""),
         ("POST", "/filter", asked(&pod, json!(["gone"])), 200, "\"NodeNames\":[],\"FailedNodes\":{\"gone\":\"node(s) were not known"),
         ("POST", "/prioritize", String::new(), 400, "the request cannot be read"),
         ("POST", "/prioritize", "{\"Pod\":7}".into(), 400, "Pod without a name"),
         ("POST", "/prioritize", asked(&pod, json!([])), 200, "[]"),
+        ("POST", "/prioritize", asked(&pod, Value::Null), 400, "the request lacks candidates"),
         ("POST", "/prioritize", asked(&pod, json!(["gone"])), 200, "[{\"Host\":\"gone\",\"Score\":0}]"),
         ("POST", "/preempt", "null".into(), 400, "the request"),
         ("POST", "/preempt", json!({"Pod": pod}).to_string(), 200, "{\"NodeNameToMetaVictims\":{}}"),
@@ -182,11 +246,11 @@ async fn whatever_comes_is_answered_so_that_nothing_is_lost() {
 
     let counted = bench.metric("loadline_extender_requests_total");
     for wanted in [
-        "{verb=\"filter\",code=\"200\"} 4",
+        "{verb=\"filter\",code=\"200\"} 3",
         "{verb=\"filter\",code=\"405\"} 1",
         "{verb=\"filter\",code=\"413\"} 2",
-        "{verb=\"filter\",code=\"error\"} 6",
-        "{verb=\"prioritize\",code=\"400\"} 2",
+        "{verb=\"filter\",code=\"error\"} 7",
+        "{verb=\"prioritize\",code=\"400\"} 3",
         "{verb=\"unknown\",code=\"404\"} 3",
         "{verb=\"bind\",code=\"error\"} 5",
     ] {
@@ -269,6 +333,155 @@ async fn a_pod_goes_through_all_verbs() {
     bench.end().await;
 }
 
+/// Bindings on their way to the API server: each waits to be told whether it arrives.
+struct Held(mpsc::UnboundedReceiver<oneshot::Sender<bool>>);
+
+impl Held {
+    /// An API server behind which bindings are held, and so many questions about pods get lost.
+    fn back(server: ApiServer, lost: usize) -> (Client, Self) {
+        let (arrived, held) = mpsc::unbounded_channel();
+        let lost = Arc::new(AtomicUsize::new(lost));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (server, arrived, lost) = (server.clone(), arrived.clone(), lost.clone());
+            async move {
+                let path = request.uri().path();
+                if path.ends_with("/binding") {
+                    let (decide, decided) = oneshot::channel();
+                    arrived.send(decide).unwrap();
+                    if decided.await != Ok(true) {
+                        return Err(io::Error::other("cut"));
+                    }
+                } else if request.method() == Method::GET && path.contains("/pods/") {
+                    let left =
+                        lost.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                    if left.is_ok() {
+                        return Err(io::Error::other("cut"));
+                    }
+                }
+                server.oneshot(request).await.map_err(|never| match never {})
+            }
+        });
+        (Client::new(service, "default"), Self(held))
+    }
+
+    /// The next one.
+    async fn next(&mut self) -> oneshot::Sender<bool> {
+        timeout(PATIENCE, self.0.recv()).await.expect("a binding").unwrap()
+    }
+}
+
+/// An extender behind which bindings are held, with a pod of four cores that was asked about.
+async fn holding(lost: usize) -> (Arc<Bench>, Held, Value) {
+    let mut held = None;
+    let reach = |server| {
+        let (client, back) = Held::back(server, lost);
+        held = Some(back);
+        client
+    };
+    let bench = Bench::start_with(Keep::All, reach, Source::Fixed(Box::default())).await;
+    let pod = bench.pod("p", "4").await;
+    let asked = json!({"Pod": pod, "NodeNames": ["calm", "full"]});
+    assert_eq!(bench.post("/filter", &asked).await.1["NodeNames"], json!(["calm"]));
+    (Arc::new(bench), held.unwrap(), pod)
+}
+
+fn bind_to(pod: &Value, node: &str) -> Value {
+    json!({"PodName": "p", "PodNamespace": "default", "PodUID": pod["metadata"]["uid"], "Node": node})
+}
+
+/// `calm` has room for five cores under its line, and for one beside a pod of four.
+const ALONE: (&str, &str) = ("calm", "5");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_was_bound_keeps_its_place_however_many_answers_are_lost() {
+    for (arrives, why) in [(true, "it is there"), (false, "it never arrived")] {
+        let (bench, mut held, pod) = holding(3).await;
+        let bind = bind_to(&pod, "calm");
+        let asker = tokio::spawn({
+            let (bench, bind) = (bench.clone(), bind.clone());
+            async move { bench.post("/bind", &bind).await }
+        });
+        let first = held.next().await;
+        assert!(!bench.has_room(ALONE.0, ALONE.1).await, "its place is kept meanwhile");
+        if arrives {
+            // It arrives by the way of the answer that is lost.
+            bench.bind(&pod, "calm").await;
+        }
+        first.send(false).unwrap();
+        let (status, answer) = timeout(PATIENCE, asker).await.unwrap().unwrap();
+        assert_eq!((status, answer["Error"] == ""), (200, arrives), "{why}: {answer}");
+        if arrives {
+            assert!(!bench.has_room(ALONE.0, ALONE.1).await, "{why}");
+        } else {
+            bench.gets_room(ALONE.0, ALONE.1).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bind_that_nobody_waits_for_any_more_is_ended_all_the_same() {
+    let (bench, mut held, pod) = holding(0).await;
+    let abandoned = bench.abandon("/bind", &bind_to(&pod, "calm")).await;
+    let first = held.next().await;
+    drop(abandoned);
+    assert!(!bench.has_room(ALONE.0, ALONE.1).await, "it may still arrive");
+    first.send(false).expect("it is waited for");
+    bench.gets_room(ALONE.0, ALONE.1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_goes_to_another_node_after_all_is_charged_there_alone() {
+    let (bench, mut held, pod) = holding(0).await;
+    let abandoned = bench.abandon("/bind", &bind_to(&pod, "calm")).await;
+    let first = held.next().await;
+    drop(abandoned);
+    assert!(!bench.has_room(ALONE.0, ALONE.1).await);
+    // Whoever asked has given up and chosen again.
+    let asker = tokio::spawn({
+        let (bench, bind) = (bench.clone(), bind_to(&pod, "full"));
+        async move { bench.post("/bind", &bind).await }
+    });
+    let second = held.next().await;
+    bench.gets_room(ALONE.0, ALONE.1).await;
+    assert!(!bench.has_room("full", "1").await);
+    // What was asked first comes to nothing, which says nothing about the second.
+    first.send(false).expect("it is waited for");
+    second.send(true).unwrap();
+    assert_eq!(timeout(PATIENCE, asker).await.unwrap().unwrap(), (200, json!({"Error": ""})));
+    assert_eq!(bench.get("p").await["spec"]["nodeName"], "full");
+    assert!(bench.has_room(ALONE.0, ALONE.1).await && !bench.has_room("full", "1").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_pod_is_judged_by_the_rules_of_the_scheduler_it_asks_for() {
+    let line = |share| {
+        let targets = Both { cpu: Ratio::from_f64(share), memory: None };
+        let settings = Settings { targets, ..Settings::default() };
+        Some(Rules::new(Policy::default(), settings).unwrap().0)
+    };
+    let profiles = vec![
+        SchedulerProfile::new("strict", line(0.3)),
+        SchedulerProfile::new("lenient", line(0.9)),
+        SchedulerProfile::new("blind", None),
+    ];
+    let configuration = Configuration { profiles, ..Configuration::default() };
+    let reach = |server| Client::new(server, "default");
+    let bench = Bench::start_with(Keep::All, reach, Source::Fixed(Box::new(configuration))).await;
+    for (scheduler, expected, why) in [
+        ("strict", json!([]), "1 + 3 of 10 are over 0.3"),
+        ("lenient", json!(["calm", "full"]), "5 + 3 are not over 0.9"),
+        ("blind", json!(["calm", "full", "hot"]), "it does not look at load"),
+        ("default-scheduler", json!([]), "of a name nobody knows: by the first"),
+    ] {
+        let pod = json!({"metadata": {"name": "probe", "namespace": "default"}, "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}});
+        let asked = json!({"Pod": pod, "NodeNames": ["calm", "full", "hot"]});
+        assert_eq!(bench.post("/filter", &asked).await.1["NodeNames"], expected, "{scheduler}: {why}");
+    }
+    bench.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn by_filter_alone_the_best_are_told_and_the_others_not_mentioned() {
     let bench = Bench::start(Keep::Best).await;
@@ -287,7 +500,8 @@ async fn before_everything_is_read_pods_wait() {
     // Nobody is there.
     let config = kube::Config::new("http://127.0.0.1:9".parse().unwrap());
     let (ctx, address, _, running) =
-        serve(Access::Client(Client::try_from(config).unwrap()), Keep::All).await;
+        serve(Access::Client(Client::try_from(config).unwrap()), Keep::All, Source::Fixed(Box::default()))
+            .await;
     let pod =
         json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": []}});
     assert!(loadline_api::pod::read(&Tree::from(&pod)).is_ok());

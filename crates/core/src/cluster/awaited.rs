@@ -129,7 +129,7 @@ impl Cluster {
         let facts = PodFacts { key: one.moved.pod.clone(), uid: one.name(), ..PodFacts::default() };
         let pod = Arc::new(self.live.view(&facts, one.moved.high));
         let nodes: Vec<_> = self.live.id(&one.moved.to).into_iter().collect();
-        self.expect(Question { pod: &pod, nodes: &[], until: one.until }, nodes, None);
+        self.expect(Question { profile: 0, pod: &pod, nodes: &[], until: one.until }, nodes, None);
     }
 }
 
@@ -249,7 +249,10 @@ mod tests {
         // Another scheduler may have taken it anywhere.
         let nodes = cluster.candidates(["n1", "n2"].into_iter());
         let asked = cluster.succeeding(&heir);
-        cluster.filter(Question { pod: &asked, nodes: &nodes, until: at(25) }, super::super::Keep::All);
+        cluster.filter(
+            Question { profile: 0, pod: &asked, nodes: &nodes, until: at(25) },
+            super::super::Keep::All,
+        );
         assert_eq!(room(&mut cluster), [2, 1], "3 do not fit on n1; on n2 they are charged as its own");
         cluster.advance(at(24));
         assert_eq!((cluster.tentative_count(), cluster.awaited_count()), (1, 0));

@@ -25,6 +25,8 @@ const BAND: i64 = 5;
 /// Which nodes are asked about, for whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
+    /// By the rules of which profile.
+    pub profile: usize,
     pub pod: &'a Arc<PodView>,
     /// From [`Cluster::candidates`].
     pub nodes: &'a [Option<NodeId>],
@@ -115,7 +117,7 @@ impl Cluster {
     /// Which candidates do the load rules allow? The pod is taken to be on its way to one of those told.
     pub fn filter(&mut self, asked: Question<'_>, keep: Keep) -> Vec<Verdict> {
         self.release(&asked.pod.uid);
-        let Asked { input, .. } = self.ask(0, asked.pod);
+        let Asked { input, .. } = self.ask(asked.profile, asked.pod);
         let rules = Rules::new(&input, asked.pod);
         let mut best: Option<(i64, NodeId)> = None;
         let mut judge = |node: NodeId| {
@@ -149,7 +151,7 @@ impl Cluster {
     /// The level of each candidate, 0 to [10](crate::cycle::among::BEST). The pod is taken to be on its way to one of them.
     pub fn prioritize(&mut self, asked: Question<'_>) -> Vec<u8> {
         self.release(&asked.pod.uid);
-        let Asked { input, .. } = self.ask(0, asked.pod);
+        let Asked { input, .. } = self.ask(asked.profile, asked.pod);
         let rules = Rules::new(&input, asked.pod);
         // What changed since it was asked about them may keep it off; they cannot be taken back, only put last.
         let allowed = |node: &NodeId| rules.check(*node, Load::ZERO).is_none();
@@ -170,8 +172,13 @@ impl Cluster {
 
     /// Would the load rules allow the pod on a node once these pods have left it? By node, and in that order. Only load
     /// nobody has measured yet surely goes with a pod.
-    pub fn allows_without(&mut self, pod: &Arc<PodView>, nodes: &[(Option<NodeId>, Vec<Uid>)]) -> Vec<bool> {
-        let Asked { input, ledger, .. } = self.ask(0, pod);
+    pub fn allows_without(
+        &mut self,
+        profile: usize,
+        pod: &Arc<PodView>,
+        nodes: &[(Option<NodeId>, Vec<Uid>)],
+    ) -> Vec<bool> {
+        let Asked { input, ledger, .. } = self.ask(profile, pod);
         let rules = Rules::new(&input, pod);
         let allows = |(node, victims): &(Option<NodeId>, Vec<Uid>)| {
             let Some(node) = *node else { return false };
@@ -195,10 +202,14 @@ impl Cluster {
     }
 
     /// Charges a pod to a node that another scheduler has decided on and we are to bind it to. As
-    /// [`Decided::reserve`](super::Decided::reserve) otherwise. Says whether there is such a node.
+    /// [`Decided::reserve`](super::Decided::reserve) otherwise. One that was charged to another node is on its way to this
+    /// one now. Says whether there is such a node.
     pub fn charge(&mut self, pod: &Arc<PodView>, node: &str) -> bool {
         self.release(&pod.uid);
         let Some(node) = self.live.id(node) else { return false };
+        if self.assumed.get(&pod.uid).is_some_and(|before| *before != node) {
+            self.unreserve(&pod.uid);
+        }
         if self.live.place(&pod.uid).is_none() {
             self.reserve(pod, node);
         }

@@ -78,7 +78,7 @@ pub(super) enum Outcome {
 pub(super) type Read = (Meta, Result<Box<Pod>, Error>);
 
 /// Is a pod on a node whose binding failed? The request may have arrived although the answer did not: the server knows.
-pub(super) async fn read_back(writer: &Writer, pod: &Meta, node: &str) -> Result<(bool, Box<Read>), Failure> {
+async fn read_back(writer: &Writer, pod: &Meta, node: &str) -> Result<(bool, Box<Read>), Failure> {
     let now = Box::new(writer.get::<Pods>(&pod.key).await?);
     let (meta, read) = &*now;
     let on = read.as_ref().ok().and_then(|read| read.facts.node.as_deref());
@@ -144,16 +144,23 @@ impl Executor {
     }
 
     async fn bind(&self, pod: Arc<Pending>, node: Arc<str>, remark: Option<String>) -> Outcome {
-        let Err(error) = self.writer.bind(&pod.meta, &node).await else {
-            return Outcome::Bound { pod, node, remark };
-        };
-        self.metrics.bind_failures.inc();
-        tracing::warn!(pod = %pod.meta.key, %node, %error, "pod not bound");
-        if error.cause == Cause::NotLeading {
-            return Outcome::Unbound { pod, now: None };
+        match self.bind_to(&pod.meta, &node).await {
+            Ok(()) => Outcome::Bound { pod, node, remark },
+            Err((_, now)) => Outcome::Unbound { pod, now },
         }
-        let (is_bound, now) = settled(&self.writer, &pod.meta, &node).await;
-        if is_bound { Outcome::Bound { pod, node, remark } } else { Outcome::Unbound { pod, now } }
+    }
+
+    /// Binds a pod to a node, and does not end before it is known whether that happened, as far as it can be known. If it
+    /// did not: why, and what the server says of the pod.
+    pub async fn bind_to(&self, pod: &Meta, node: &str) -> Result<(), (Failure, Option<Box<Read>>)> {
+        let Err(error) = self.writer.bind(pod, node).await else { return Ok(()) };
+        self.metrics.bind_failures.inc();
+        tracing::warn!(pod = %pod.key, node, %error, "pod not bound");
+        if error.cause == Cause::NotLeading {
+            return Err((error, None));
+        }
+        let (is_bound, now) = settled(&self.writer, pod, node).await;
+        if is_bound { Ok(()) } else { Err((error, now)) }
     }
 
     /// Nominates the node for the pod and asks the victims to go. What is refused, by a disruption budget for example,

@@ -32,7 +32,7 @@ use loadline_core::cluster::{Keep, Verdict};
 use loadline_core::object::Meta;
 use metrics::Metrics;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -113,6 +113,7 @@ pub(super) fn start(ctx: &Ctx, options: Option<Options>, executor: &Executor) ->
         executor: executor.clone(),
         metrics: metrics.clone(),
         bodies: Bodies::default(),
+        binding: Mutex::default(),
     };
     let router = server::router(Arc::new(server));
     let serving = tokio::spawn(serve::run(listening, router, ctx.stop.clone()));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::Options;
+use crate::cluster::{Options, Profile};
 use crate::ledger::Sample;
 use crate::load::Both;
 use crate::load::policy::{self, Policy};
@@ -37,7 +37,7 @@ fn passing(cluster: &mut Cluster, pod: Pod, names: &[&str], keep: Keep) -> Vec<b
     let view = cluster.view(&pod.facts());
     let nodes = cluster.candidates(names.iter().copied());
     let until = cluster.now() + SignedDuration::from_secs(5);
-    let verdicts = cluster.filter(Question { pod: &view, nodes: &nodes, until }, keep);
+    let verdicts = cluster.filter(Question { profile: 0, pod: &view, nodes: &nodes, until }, keep);
     verdicts.iter().map(|v| *v == Verdict::Passes).collect()
 }
 
@@ -45,7 +45,7 @@ fn ranked(cluster: &mut Cluster, pod: Pod) -> Vec<u8> {
     let view = cluster.view(&pod.facts());
     let nodes = cluster.candidates(ALL.into_iter());
     let until = cluster.now() + SignedDuration::from_secs(5);
-    cluster.prioritize(Question { pod: &view, nodes: &nodes, until })
+    cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, until })
 }
 
 /// Cores that may still come to each node.
@@ -59,7 +59,7 @@ fn each_rule_and_a_name_nobody_knows() {
     cluster.cool("cool", at(60));
     let view = cluster.view(&core("p").facts());
     let nodes = cluster.candidates(["calm", "full", "hot", "cool", "gone"].into_iter());
-    let asked = Question { pod: &view, nodes: &nodes, until: at(5) };
+    let asked = Question { profile: 0, pod: &view, nodes: &nodes, until: at(5) };
     let refused = |rule| Verdict::Refused(rule);
     let expected = [
         Verdict::Passes,
@@ -151,7 +151,7 @@ fn victims_release_what_nobody_has_measured_and_never_a_threshold() {
     let nodes = cluster.candidates(["n1", "n1", "hot", "gone"].into_iter());
     let victims = [Vec::new(), vec![a], vec![c], vec![c]];
     let asked: Vec<_> = nodes.into_iter().zip(victims).collect();
-    assert_eq!(cluster.allows_without(&big, &asked), [false, true, false, false]);
+    assert_eq!(cluster.allows_without(0, &big, &asked), [false, true, false, false]);
 }
 
 #[test]
@@ -165,6 +165,35 @@ fn a_pod_we_are_to_bind_is_charged_once() {
     cluster.unreserve(&view.uid);
     assert_eq!(room(&mut cluster), [2, 3]);
     assert!(!cluster.charge(&view, "gone"));
+
+    assert!(cluster.charge(&view, "n1") && cluster.charge(&view, "n2"));
+    assert_eq!(room(&mut cluster), [2, 2], "decided anew, it goes to the other node alone");
+    assert!(!cluster.charge(&view, "gone"));
+    assert_eq!(room(&mut cluster), [2, 2]);
+    cluster.set_pod(&core("a").on("n2").facts());
+    assert!(cluster.charge(&view, "n1"));
+    assert_eq!(room(&mut cluster), [2, 2], "seen on a node, it stays there");
+}
+
+#[test]
+fn each_pod_is_judged_by_the_rules_of_its_profile() {
+    let rules = |share| {
+        let targets = Both { cpu: Ratio::from_f64(share), memory: None };
+        policy::Rules::new(Policy::default(), Settings { targets, ..Settings::default() }).unwrap().0
+    };
+    let mut cluster = cluster(&[("n1", 4500), ("n2", 1000)]);
+    cluster.set_profiles([0.5, 0.9].map(|share| Profile::by(Some(rules(share)))).into());
+    let view = cluster.view(&core("a").facts());
+    let nodes = cluster.candidates(ALL.into_iter());
+    for (profile, passes) in [(0, [false, true]), (1, [true, true])] {
+        let asked = Question { profile, pod: &view, nodes: &nodes, until: at(5) };
+        let found: Vec<bool> =
+            cluster.filter(asked, Keep::All).iter().map(|v| *v == Verdict::Passes).collect();
+        assert_eq!(found, passes, "5.5 of 10 are over 0.5 and not over 0.9");
+        assert_eq!(cluster.prioritize(asked)[0] > 0, passes[0]);
+        let asked: Vec<_> = nodes.iter().map(|node| (*node, Vec::new())).collect();
+        assert_eq!(cluster.allows_without(profile, &view, &asked), passes);
+    }
 }
 
 /// What another scheduler does with an answer, and what comes of it.
@@ -210,7 +239,7 @@ proptest! {
                         let view = cluster.view(&new().facts());
                         let nodes = cluster.candidates(told.iter().map(|at| all[*at]));
                         let until = cluster.now() + SignedDuration::from_secs(5);
-                        let levels = cluster.prioritize(Question { pod: &view, nodes: &nodes, until });
+                        let levels = cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, until });
                         prop_assert!(levels.contains(&10), "one is the best");
                     }
                     let at = told[takes % told.len()];

@@ -3,7 +3,7 @@
 use super::bodies::{Bodies, Unread};
 use super::metrics::Metrics;
 use super::{Ask, NotReady, Reserved};
-use crate::scheduler::execute::{Executor, read_back};
+use crate::scheduler::execute::Executor;
 use crate::scheduler::watched::Pods;
 use axum::Router;
 use axum::body::Body;
@@ -15,7 +15,8 @@ use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
 use loadline_api::pod::Pod;
 use loadline_core::cluster::Keep;
 use loadline_core::object::Meta;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -31,6 +32,15 @@ pub(super) struct Server {
     pub executor: Executor,
     pub metrics: Metrics,
     pub bodies: Bodies,
+    /// Bindings that are tried, by the pod's uid.
+    pub binding: Mutex<BTreeMap<Arc<str>, Tries>>,
+}
+
+/// How often a pod is being bound, and whether it has a node by now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tries {
+    under_way: usize,
+    has_node: bool,
 }
 
 /// What is asked.
@@ -105,13 +115,18 @@ enum Unanswered {
     /// A pod was not bound.
     #[error("{0}")]
     Unbound(String),
+    /// It was not bound there, and has a node: the watch will say so, or did.
+    #[error("{0}")]
+    Elsewhere(String),
 }
 
 impl Unanswered {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::Reading | Self::Busy | Self::Ending | Self::Unbound(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Reading | Self::Busy | Self::Ending | Self::Unbound(_) | Self::Elsewhere(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 }
@@ -154,7 +169,7 @@ fn too_large() -> Answer {
 }
 
 impl Server {
-    async fn answer(&self, verb: Verb, body: Bytes) -> Answer {
+    async fn answer(self: &Arc<Self>, verb: Verb, body: Bytes) -> Answer {
         let answered = match verb {
             Verb::Filter => self.filter(&body).await,
             Verb::Prioritize => self.prioritize(&body).await,
@@ -196,12 +211,27 @@ impl Server {
         Ok(api::preempted(&kept.collect()))
     }
 
-    async fn bind(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+    async fn bind(self: &Arc<Self>, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
         let BindArgs { pod, node } = api::bind_args(body)?;
-        let mut reserved = self.reserve(&pod, None, &node).await?;
+        // Whoever asks waits for a few seconds only and is gone then; what was begun is ended all the same.
+        let server = self.clone();
+        let bound = tokio::spawn(async move { server.bind_there(&pod, &node).await });
+        bound.await.map_err(|_| Unanswered::Ending)??;
+        Ok(api::bound(""))
+    }
+
+    async fn bind_there(&self, pod: &Meta, node: &str) -> Result<(), Unanswered> {
+        self.begin(&pod.uid);
+        let bound = self.try_bind(pod, node).await;
+        self.end(pod, matches!(bound, Ok(()) | Err(Unanswered::Elsewhere(_)))).await;
+        bound
+    }
+
+    async fn try_bind(&self, pod: &Meta, node: &str) -> Result<(), Unanswered> {
+        let mut reserved = self.reserve(pod, None, node).await?;
         if reserved == Reserved::UnknownPod {
-            let object = self.read(&pod).await?;
-            reserved = self.reserve(&pod, Some(object), &node).await?;
+            let object = self.read(pod).await?;
+            reserved = self.reserve(pod, Some(object), node).await?;
         }
         if reserved != Reserved::Charged {
             return Err(Unanswered::Unbound(format!(
@@ -209,19 +239,44 @@ impl Server {
                 pod.key
             )));
         }
-        let Executor { writer, metrics } = &self.executor;
-        if let Err(error) = writer.bind(&pod, &node).await {
-            metrics.bind_failures.inc();
-            tracing::warn!(pod = %pod.key, node, %error, "pod not bound");
-            let is_bound = read_back(writer, &pod, &node).await.is_ok_and(|(is_bound, _)| is_bound);
-            if !is_bound {
-                let why = format!("pod {} not bound to {node}: {error}", pod.key);
-                let _ = self.asks.send(Ask::Unreserve { pod }).await;
-                return Err(Unanswered::Unbound(why));
-            }
+        let bound = tokio::select! {
+            bound = self.executor.bind_to(pod, node) => bound,
+            // The room is nobody's any more.
+            () = self.asks.closed() => return Err(Unanswered::Ending),
+        };
+        bound.map_err(|(error, now)| {
+            let why = format!("pod {} not bound to {node}: {error}", pod.key);
+            let now = now.as_deref().filter(|(meta, _)| meta.uid == pod.uid);
+            let on = now.and_then(|(_, read)| read.as_ref().ok()?.facts.node.as_ref());
+            if on.is_some() { Unanswered::Elsewhere(why) } else { Unanswered::Unbound(why) }
+        })?;
+        self.executor.metrics.bound.inc();
+        Ok(())
+    }
+
+    /// A binding of that pod is tried.
+    fn begin(&self, uid: &Arc<str>) {
+        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        binding.entry(uid.clone()).or_default().under_way += 1;
+    }
+
+    /// One has ended. Who asked may not have waited for it and have asked for another one: the room is given back once
+    /// none can arrive any more and none has.
+    async fn end(&self, pod: &Meta, has_node: bool) {
+        // Room for the message is there before it is decided on: what comes after is told after.
+        let told = self.asks.reserve().await.ok();
+        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tries) = binding.get_mut(&pod.uid) else { return };
+        tries.under_way -= 1;
+        tries.has_node |= has_node;
+        let Tries { under_way, has_node } = *tries;
+        if under_way > 0 {
+            return;
         }
-        metrics.bound.inc();
-        Ok(api::bound(""))
+        binding.remove(&pod.uid);
+        if !has_node && let Some(told) = told {
+            told.send(Ask::Unreserve { pod: pod.clone() });
+        }
     }
 
     async fn reserve(

@@ -3,6 +3,7 @@
 use super::State;
 use crate::ctx::Now;
 use crate::scheduler::extender::{Ask, NotReady, Reserved};
+use crate::scheduler::queue::Helps;
 use jiff::{SignedDuration, Timestamp};
 use loadline_api::extender::Names;
 use loadline_api::pod::Pod;
@@ -25,8 +26,10 @@ impl State {
         match ask {
             Ask::Filter { pod, names, keep, reserve_for, reply } => {
                 let answer = ready.then(|| {
+                    let profile = self.profile_of(&pod);
                     let (pod, nodes) = self.asked(*pod, &names);
-                    let asked = Question { pod: &pod, nodes: &nodes, until: until(now, reserve_for) };
+                    let until = until(now, reserve_for);
+                    let asked = Question { profile, pod: &pod, nodes: &nodes, until };
                     let verdicts = self.cluster.filter(asked, keep);
                     (names, verdicts)
                 });
@@ -34,8 +37,10 @@ impl State {
             }
             Ask::Prioritize { pod, names, reserve_for, reply } => {
                 let answer = ready.then(|| {
+                    let profile = self.profile_of(&pod);
                     let (pod, nodes) = self.asked(*pod, &names);
-                    let asked = Question { pod: &pod, nodes: &nodes, until: until(now, reserve_for) };
+                    let until = until(now, reserve_for);
+                    let asked = Question { profile, pod: &pod, nodes: &nodes, until };
                     let levels = self.cluster.prioritize(asked);
                     (names, levels)
                 });
@@ -48,11 +53,17 @@ impl State {
             Ask::Reserve { pod, object, node, reply } => {
                 let answer = ready.then(|| {
                     let known = self.cluster.tentative(&pod.uid).cloned();
-                    match known.or_else(|| object.map(|object| self.look_at(*object))) {
-                        None => Reserved::UnknownPod,
-                        Some(view) if self.cluster.charge(&view, &node) => Reserved::Charged,
-                        Some(_) => Reserved::UnknownNode,
+                    let Some(view) = known.or_else(|| object.map(|object| self.look_at(*object))) else {
+                        return Reserved::UnknownPod;
+                    };
+                    let before = self.cluster.reserved_on(&pod.uid).cloned();
+                    if !self.cluster.charge(&view, &node) {
+                        return Reserved::UnknownNode;
                     }
+                    if before.is_some_and(|before| *before != *node) {
+                        self.queue.requeue(Helps::ANY, now.at);
+                    }
+                    Reserved::Charged
                 });
                 let _ = reply.send(answer.ok_or(NotReady));
             }
@@ -71,13 +82,19 @@ impl State {
         (self.cluster.succeeding(&view), self.cluster.candidates(names.iter()))
     }
 
+    /// By whose rules a pod is judged: those of the name it asks for, else the first.
+    fn profile_of(&self, pod: &Pod) -> usize {
+        self.profiles.find(&pod.scheduler).unwrap_or(0)
+    }
+
     /// The nodes the pod could go to once the victims have left them.
     fn remaining(&mut self, pod: Pod, victims: BTreeMap<String, Vec<String>>) -> Vec<String> {
+        let profile = self.profile_of(&pod);
         let pod = self.look_at(pod);
         let nodes = self.cluster.candidates(victims.keys().map(String::as_str));
         let uids = victims.values().map(|uids| uids.iter().map(|uid| Uid::new(uid)).collect());
         let asked: Vec<(Option<NodeId>, Vec<Uid>)> = nodes.into_iter().zip(uids).collect();
-        let allowed = self.cluster.allows_without(&pod, &asked);
+        let allowed = self.cluster.allows_without(profile, &pod, &asked);
         victims.into_keys().zip(allowed).filter(|(_, allowed)| *allowed).map(|(node, _)| node).collect()
     }
 }
