@@ -16,7 +16,7 @@ use loadline_api::pod::Pod;
 use loadline_core::cluster::Keep;
 use loadline_core::object::Meta;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,10 +36,11 @@ pub(super) struct Server {
     pub binding: Mutex<BTreeMap<Arc<str>, Tries>>,
 }
 
-/// How often a pod is being bound, and whether it has a node by now.
+/// How often a pod is being bound, whether it was charged to a node for that, and whether it has one by now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tries {
     under_way: usize,
+    charged: bool,
     has_node: bool,
 }
 
@@ -239,6 +240,7 @@ impl Server {
                 pod.key
             )));
         }
+        self.charged(&pod.uid, true);
         let bound = tokio::select! {
             bound = self.executor.bind_to(pod, node) => bound,
             // The room is nobody's any more.
@@ -256,20 +258,32 @@ impl Server {
 
     /// A binding of that pod is tried.
     fn begin(&self, uid: &Arc<str>) {
-        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
-        binding.entry(uid.clone()).or_default().under_way += 1;
+        self.binding().entry(uid.clone()).or_default().under_way += 1;
+    }
+
+    /// Has the pod been charged to a node for a binding that is tried, or just now?
+    fn charged(&self, uid: &str, now: bool) -> bool {
+        let mut binding = self.binding();
+        let Some(tries) = binding.get_mut(uid) else { return false };
+        tries.charged |= now;
+        tries.charged
+    }
+
+    fn binding(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Tries>> {
+        self.binding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One has ended. Who asked may not have waited for it and have asked for another one: the room is given back once
     /// none can arrive any more and none has.
     async fn end(&self, pod: &Meta, has_node: bool) {
-        // Room for the message is there before it is decided on: what comes after is told after.
-        let told = self.asks.reserve().await.ok();
-        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        // Room for the message is there before it is decided on: what comes after is told after. Who was not charged has
+        // nothing to tell, and does not wait in line for it.
+        let told = if self.charged(&pod.uid, false) { self.asks.reserve().await.ok() } else { None };
+        let mut binding = self.binding();
         let Some(tries) = binding.get_mut(&pod.uid) else { return };
         tries.under_way -= 1;
         tries.has_node |= has_node;
-        let Tries { under_way, has_node } = *tries;
+        let Tries { under_way, has_node, .. } = *tries;
         if under_way > 0 {
             return;
         }
