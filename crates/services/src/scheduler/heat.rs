@@ -9,8 +9,9 @@ use loadline_core::ledger::Sample;
 use loadline_core::load::policy::Rules;
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::{Both, Metered};
-use loadline_core::quantity::Quantity;
-use loadline_core::resources::List;
+use loadline_core::qos::agree::About;
+use loadline_core::select::Lookup;
+use loadline_core::view::Snapshot;
 use std::collections::BTreeMap;
 
 /// The highest share of what a node has for pods that was ever measured on it.
@@ -30,13 +31,19 @@ struct Node {
     hot: bool,
 }
 
-/// What a node has, and what its rules are read from.
-#[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
-    pub name: &'a str,
-    pub allocatable: &'a List,
-    pub labels: &'a BTreeMap<String, String>,
-    pub annotations: &'a BTreeMap<String, String>,
+impl Node {
+    /// How much of what there is for pods is used.
+    fn share(&self, sample: Sample, r: Metered) -> Option<Ratio> {
+        Ratio::of(sample.usage.get(r), self.allocatable.get(r)?)
+    }
+
+    /// The first resource of which more is used than its target says: how much, and the target.
+    fn over(&self, sample: Sample) -> Option<(Metered, Ratio, Ratio)> {
+        Metered::ALL.into_iter().find_map(|r| {
+            let (share, target) = (self.share(sample, r)?, self.targets.get(r)?);
+            (share > target).then_some((r, share, target))
+        })
+    }
 }
 
 /// All nodes.
@@ -49,11 +56,21 @@ pub struct Heat {
 
 impl Heat {
     /// A node is there, and this is what it has.
-    pub fn set(&mut self, about: &About<'_>, rules: &Rules) {
-        let node = self.nodes.entry(about.name.to_owned()).or_default();
-        let has = |r: Metered| about.allocatable.get(r.name()).map(|q| amount(r, q));
-        node.allocatable = Both { cpu: has(Metered::Cpu), memory: has(Metered::Memory) };
+    pub fn set<L: Lookup + ?Sized>(&mut self, name: &str, about: &About<'_, L>, rules: &Rules) {
+        let node = self.nodes.entry(name.to_owned()).or_default();
+        node.allocatable = about.allocatable;
         node.targets = rules.node(about.labels, about.annotations).0.targets;
+    }
+
+    /// The same for all there are, by other rules. What was measured last is held against these at once; for how long
+    /// nodes were hot until now stays what it was.
+    pub fn judge_by(&mut self, rules: &Rules, nodes: &Snapshot) {
+        for view in nodes.nodes().filter(|view| view.present) {
+            self.set(&view.name, &About::from(view), rules);
+        }
+        for node in self.nodes.values_mut() {
+            node.hot = node.newest.is_some_and(|newest| node.over(newest).is_some());
+        }
     }
 
     /// A node is gone.
@@ -68,17 +85,9 @@ impl Heat {
             return None;
         }
         node.newest = Some(sample);
-        let mut over = None;
-        let mut highest: Option<(Ratio, Metered)> = None;
-        for r in Metered::ALL {
-            let Some(share) = node.allocatable.get(r).and_then(|a| Ratio::of(sample.usage.get(r), a)) else {
-                continue;
-            };
-            highest = highest.max(Some((share, r)));
-            if let Some(target) = node.targets.get(r).filter(|target| share > *target) {
-                over = over.or(Some((r, share, target)));
-            }
-        }
+        let over = node.over(sample);
+        let shares = Metered::ALL.into_iter().filter_map(|r| Some((node.share(sample, r)?, r)));
+        let highest = shares.max();
         if let Some((share, r)) = highest
             && self.peak.as_ref().is_none_or(|peak| share > peak.share)
         {
@@ -126,18 +135,11 @@ impl Heat {
     pub fn hottest(&self) -> Option<Peak> {
         let shares = self.nodes.iter().flat_map(|(name, node)| {
             Metered::ALL.into_iter().filter_map(move |r| {
-                let share = Ratio::of(node.newest?.usage.get(r), node.allocatable.get(r)?)?;
+                let share = node.share(node.newest?, r)?;
                 Some(Peak { node: name.clone(), resource: r.name().to_owned(), share })
             })
         });
         shares.max_by(|a, b| a.share.cmp(&b.share).then_with(|| b.node.cmp(&a.node)))
-    }
-}
-
-fn amount(resource: Metered, quantity: &Quantity) -> i64 {
-    match resource {
-        Metered::Cpu => loadline_core::load::estimate::nanocores(quantity),
-        Metered::Memory => quantity.value(),
     }
 }
 
@@ -163,11 +165,10 @@ mod tests {
     /// 10 CPUs and 10 GiB, of which crane's policy lets 65 % be used.
     fn heat() -> Heat {
         let mut heat = Heat::default();
-        let amounts = [("cpu", "10"), ("memory", "10Gi")];
-        let allocatable = amounts.map(|(name, text)| (name.to_owned(), text.parse().expect("a quantity")));
-        let (allocatable, none) = (allocatable.into(), BTreeMap::new());
-        let about = About { name: "a", allocatable: &allocatable, labels: &none, annotations: &none };
-        heat.set(&about, &Rules::default());
+        let allocatable = Both { cpu: Some(10_000_000_000), memory: Some(10 << 30) };
+        let none: BTreeMap<String, String> = BTreeMap::new();
+        let about = About { labels: &none, annotations: &none, allocatable, capacity: allocatable };
+        heat.set("a", &about, &Rules::default());
         heat
     }
 

@@ -14,7 +14,7 @@ mod world;
 
 use super::execute::{Action, Outcome};
 use super::state::State;
-use super::{Error, Options, Phase, Status, WAITING, watches};
+use super::{Error, Options, Phase, WAITING, watches};
 use crate::cluster::{Calls, Connection};
 use crate::ctx::{Ctx, Now};
 use crate::reload::Reloaded;
@@ -166,7 +166,7 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
     let mut configuration = Reloaded::new("configuration", options.configuration.clone());
     let now = ctx.now();
     let mut state = State::new(configuration.current(), now);
-    let mut worlds = Worlds::new(state.rules().cloned().unwrap_or_else(Rules::default));
+    let mut worlds = Worlds::new(rules(&state));
     reported.set(Report { until: Some(now.clock), ..Report::default() });
     let (mut batch, mut differences) = (Vec::new(), VecDeque::new());
     let mut ticks = interval(EVERY);
@@ -177,15 +177,21 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
             if let super::Message::Configuration(read) = message {
                 if configuration.take_text(read) {
                     state.configure(configuration.current(), now);
+                    worlds.configure(rules(&state), state.cluster().snapshot());
                 }
+                continue;
+            }
+            // Nobody can say yet whether it is much.
+            if matches!(message, super::Message::Measured(_)) && !configuration.is_loaded() {
                 continue;
             }
             let message = worlds.translate(message, |name| state.serves(name));
             state.take(message, now);
         }
         state.advance(now);
-        set_phase(&options.status, &state);
-        while let Some(action) = state.next(now) {
+        let is_ready = state.is_ready() && configuration.is_loaded();
+        options.status.set(if is_ready { Phase::Active } else { Phase::Reading });
+        while is_ready && let Some(action) = state.next(now) {
             decide(&mut state, &mut worlds, action, now);
         }
         for (from, about, what) in state.notices() {
@@ -201,7 +207,7 @@ pub async fn run(ctx: Ctx, options: Options, reported: Reported) -> Result<(), E
             differences.truncate(REMEMBERED);
         }
         // Before everything is known nothing is done: what is due would be due again at once.
-        let due = state.due(now).filter(|_| state.is_ready());
+        let due = state.due(now).filter(|_| is_ready);
         tokio::select! {
             () = ctx.stop.cancelled() => break,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
@@ -232,8 +238,9 @@ fn decide(state: &mut State, worlds: &mut Worlds, action: Action, now: Now) {
     }
 }
 
-fn set_phase(status: &Status, state: &State) {
-    status.set(if state.is_ready() { Phase::Active } else { Phase::Reading });
+/// By which both worlds are judged.
+fn rules(state: &State) -> Rules {
+    state.rules().cloned().unwrap_or_else(Rules::default)
 }
 
 /// How things stand.

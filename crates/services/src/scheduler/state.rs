@@ -124,6 +124,9 @@ impl State {
         self.cluster.set_profiles(self.profiles.engine());
         let heat = self.heat.take().map(|(heat, _)| heat).unwrap_or_default();
         self.heat = self.profiles.rules().map(|rules| (heat, rules.clone()));
+        if let Some((heat, rules)) = &mut self.heat {
+            heat.judge_by(rules, self.cluster.snapshot());
+        }
         self.agreement.targets_changed();
         let waiting = self.queue.waiting().into_iter().map(|held| {
             let Pending { meta, pod, .. } = Pending::clone(&held);

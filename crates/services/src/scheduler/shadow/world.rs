@@ -9,7 +9,7 @@
 //!
 //! What a pod uses is what was measured of it; one that is not measured yet moves nothing, and is on its way in ours.
 
-use super::super::heat::{About, Heat};
+use super::super::heat::Heat;
 use super::super::watched::Message;
 use crate::cluster::Event;
 use crate::sources::metrics_api::Measured;
@@ -18,6 +18,8 @@ use loadline_core::ledger::Sample;
 use loadline_core::load::Load;
 use loadline_core::load::policy::Rules;
 use loadline_core::object::{Key, Meta};
+use loadline_core::qos::agree::About;
+use loadline_core::view::Snapshot;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -86,6 +88,12 @@ impl Worlds {
         }
     }
 
+    /// Both are judged by these rules from now on.
+    pub fn configure(&mut self, rules: Rules, nodes: &Snapshot) {
+        self.real.judge_by(&rules, nodes);
+        self.rules = rules;
+    }
+
     pub fn agreement(&self) -> Agreement {
         let waits = |pair: &&Pair| pair.real.is_some() && pair.ours.is_none();
         Agreement { waiting: self.pairs.values().filter(waits).count(), ..self.agreement }
@@ -139,9 +147,7 @@ impl Worlds {
             Message::Node(event) => {
                 match &event {
                     Event::Applied(_, Ok(facts)) => {
-                        let (name, allocatable) = (&facts.name, &facts.allocatable);
-                        let (labels, annotations) = (&facts.labels, &facts.annotations);
-                        self.real.set(&About { name, allocatable, labels, annotations }, &self.rules);
+                        self.real.set(&facts.name, &About::from(facts), &self.rules);
                     }
                     Event::Deleted(meta) => self.real.remove(&meta.key.name),
                     _ => {}

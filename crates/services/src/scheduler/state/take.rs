@@ -4,7 +4,6 @@ use super::State;
 use super::informers::{NodeNote, PodNote, looks};
 use crate::cluster::{Change, Event};
 use crate::ctx::Now;
-use crate::scheduler::heat::About as HeatOf;
 use crate::scheduler::queue::{Helps, Pending};
 use crate::scheduler::watched::Message;
 use crate::sources::metrics_api::Measurements;
@@ -82,8 +81,7 @@ impl State {
         self.context.complete(&mut facts);
         self.cluster.set_node(&facts);
         if let Some((heat, rules)) = &mut self.heat {
-            let NodeFacts { name, allocatable, labels, annotations, .. } = &facts;
-            heat.set(&HeatOf { name, allocatable, labels, annotations }, rules);
+            heat.set(&facts.name, &LinesOf::from(&facts), rules);
         }
         self.agreement.set(&facts.name, &LinesOf::from(&facts), self.profiles.all_rules());
         if let Some(until) = cooling_until(&facts).filter(|until| *until > now.clock) {
