@@ -145,12 +145,13 @@ fn unresolved(pod: &At<'_, '_>) -> Pod {
     }
 }
 
-/// The message of the condition that says it has no node.
+/// The message of the condition that says that it fits nowhere. That it is not to be placed yet is said by the same
+/// condition, and by the API server: then nobody has looked for a node.
 fn unschedulable(status: &At<'_, '_>) -> Option<String> {
     let conditions = status.get("conditions");
     let is = |at: &At<'_, '_>, field: &str, text: &str| at.get(field).text() == Some(text);
     let told = conditions.items().find(|at| is(at, "type", "PodScheduled") && is(at, "status", "False"))?;
-    Some(told.get("message").string())
+    (!is(&told, "reason", "SchedulingGated")).then(|| told.get("message").string())
 }
 
 /// A pod as a template makes it, before it has a name.

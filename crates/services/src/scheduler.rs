@@ -168,7 +168,11 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
     let mut configuration = Reloaded::new("configuration", options.configuration.clone());
 
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease);
-    let executor = Executor { writer: lead.writer.clone(), metrics: options.metrics.clone() };
+    let executor = Executor {
+        writer: lead.writer.clone(),
+        metrics: options.metrics.clone(),
+        events: lead.events.clone(),
+    };
     let teller =
         Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };
 

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use loadline_api::scheduler::{Configuration, SchedulerProfile, WhenOverloaded};
+use loadline_api::json::Tree;
+use loadline_api::scheduler::{Configuration, SchedulerProfile, WhenOverloaded, read};
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::metrics::Sample;
 use loadline_core::load::policy::Rules;
@@ -71,6 +73,21 @@ impl Cluster {
             uid: made.metadata.uid.unwrap().as_str().into(),
             revision: None,
         }
+    }
+
+    /// The first Event with that reason, once there is one.
+    async fn event(&self, reason: &str) -> Event {
+        let events: Api<Event> = Api::all(self.client.clone());
+        let waiting = async {
+            loop {
+                let all = events.list(&ListParams::default()).await.unwrap().items;
+                if let Some(event) = all.into_iter().find(|event| event.reason.as_deref() == Some(reason)) {
+                    return event;
+                }
+                tokio::time::sleep(OFTEN).await;
+            }
+        };
+        timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("no Event {reason}"))
     }
 
     /// Somebody else sends a pod there.
@@ -153,6 +170,76 @@ async fn the_shadow_tells_of_both_worlds_what_each_is_like() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_shadow_judges_both_worlds_by_the_rules_of_its_file() {
+    let cluster = Cluster::of(&["busy"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scheduler.json");
+    let document = json!({"apiVersion": "loadline.dev/v1alpha1", "kind": "SchedulerConfiguration",
+        "profiles": [{"schedulerName": "loadline", "settings": {"targets": {"cpu": 0.9}}}]});
+    std::fs::write(&file, document.to_string()).unwrap();
+    let parse = |text: &str| {
+        let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        read(&Tree::from(&document)).map(|(read, _)| read).map_err(|problems| format!("{problems:?}"))
+    };
+    let options = Options { configuration: Source::File(file, parse), ..cluster.options() };
+    let ctx = Ctx::new("test", CancellationToken::new());
+    let reported = Reported::default();
+    let running = tokio::spawn(shadow::run(ctx.clone(), options, reported.clone()));
+    let began = Timestamp::now();
+    for (second, used, percent, hot, why) in
+        [(0, "8", 80, 0, "8 of 10 are over 0.65 and not over 0.9"), (1, "9500m", 95, 1, "9.5 are over it")]
+    {
+        cluster.nodes_use(began + SignedDuration::from_secs(second), &[("busy", used)]);
+        let told = report(&reported, why, |report| report.shadow.peak_percent == Some(percent)).await;
+        for (world, of) in [("actual", &told.actual), ("shadow", &told.shadow)] {
+            let figures = (of.peak_percent, of.hot_nodes, of.node_seconds_over_target);
+            assert_eq!(figures, (Some(percent), hot, 15 * hot as u64), "{world}: {why}");
+        }
+    }
+    ctx.stop.cancel();
+    timeout(PATIENCE, running).await.expect("it ends").unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_to_go_for_another_is_told_for_whom() {
+    let cluster = Cluster::of(&["n1"]).await;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
+    let class = json!({"metadata": {"name": "high"}, "value": 1000});
+    let classes: Api<PriorityClass> = Api::all(cluster.client.clone());
+    classes.create(&PostParams::default(), &from_value(class).unwrap()).await.unwrap();
+    let make = async |name: &str, class: Option<&str>, node: Option<&str>| {
+        let requests = json!({"cpu": "8", "memory": "1Gi"});
+        let pod = json!({"metadata": {"name": name}, "spec": {"schedulerName": "loadline", "priorityClassName": class,
+            "nodeName": node, "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}});
+        let made = pods.create(&PostParams::default(), &from_value(pod).unwrap()).await.unwrap();
+        made.metadata.uid.unwrap()
+    };
+    let lesser = make("lesser", None, Some("n1")).await;
+    let important = make("important", Some("high"), None).await;
+    let profiles = vec![SchedulerProfile::new("loadline", None)];
+    let configuration = Configuration { profiles, ..Configuration::default() };
+    let options = Options { configuration: Source::Fixed(Box::new(configuration)), ..cluster.options() };
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(scheduler::run(Ctx::new("test", stop.clone()), options));
+
+    let event = cluster.event("Preempted").await;
+    assert_eq!(event.note, Some(format!("Preempted by pod {important} on node n1")));
+    assert_eq!((event.type_.as_deref(), event.action.as_deref()), (Some("Normal"), Some("Preempting")));
+    assert_eq!(event.reporting_controller.as_deref(), Some("loadline-scheduler"));
+    let about = |object: Option<ObjectReference>| object.map(|object| (object.kind, object.name, object.uid));
+    let pod = |name: &str, uid: String| Some((Some("Pod".to_owned()), Some(name.to_owned()), Some(uid)));
+    assert_eq!(about(event.regarding), pod("lesser", lesser));
+    assert_eq!(about(event.related), pod("important", important));
+    assert_eq!(
+        cluster.event("Scheduled").await.regarding.and_then(|pod| pod.name).as_deref(),
+        Some("important")
+    );
+    stop.cancel();
+    timeout(PATIENCE, running).await.expect("it ends").unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn that_a_pod_went_to_the_least_bad_node_is_told_in_its_event_and_counted() {
     let cluster = Cluster::of(&["n1"]).await;
     // On the node itself, so that it is known as soon as the node is.
@@ -169,19 +256,7 @@ async fn that_a_pod_went_to_the_least_bad_node_is_told_in_its_event_and_counted(
     let stop = CancellationToken::new();
     let running = tokio::spawn(scheduler::run(Ctx::new("test", stop.clone()), options));
 
-    let events: Api<Event> = Api::all(cluster.client.clone());
-    let told = async |reason: &str| {
-        let waiting = async {
-            loop {
-                let all = events.list(&ListParams::default()).await.unwrap().items;
-                if let Some(event) = all.into_iter().find(|event| event.reason.as_deref() == Some(reason)) {
-                    return event.note.unwrap_or_default();
-                }
-                tokio::time::sleep(OFTEN).await;
-            }
-        };
-        timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("no Event {reason}"))
-    };
+    let told = async |reason: &str| cluster.event(reason).await.note.unwrap_or_default();
     assert_eq!(
         told("Scheduled").await,
         "Successfully assigned default/web to n1: every node was over its load \

@@ -4,6 +4,7 @@ use super::Metrics;
 use super::queue::{Helps, Pending};
 use super::volumes::{self, Provided, Provision};
 use super::watched::Pods;
+use crate::cluster::events::{Happened, Recorder, Regarding, Severity};
 use crate::cluster::resource::PODS;
 use crate::cluster::write::Patch;
 use crate::cluster::{Cause, Failure, Writer};
@@ -124,6 +125,7 @@ fn is_silence(cause: &Cause) -> bool {
 pub(super) struct Executor {
     pub writer: Writer,
     pub metrics: Metrics,
+    pub events: Recorder,
 }
 
 impl Executor {
@@ -137,7 +139,7 @@ impl Executor {
             }
             Action::Refuse { pod, why, helps } => self.refuse(pod, &why, helps, at).await,
             Action::Preempt { pod, node, victims, why, helps } => {
-                self.preempt(&pod, &node, &victims).await;
+                self.preempt(&pod, &node, &victims, at).await;
                 self.refuse(pod, &why, helps, at).await
             }
         }
@@ -165,7 +167,7 @@ impl Executor {
 
     /// Nominates the node for the pod and asks the victims to go. What is refused, by a disruption budget for example,
     /// is planned anew at the pod's next turn.
-    async fn preempt(&self, pod: &Pending, node: &str, victims: &[Meta]) {
+    async fn preempt(&self, pod: &Pending, node: &str, victims: &[Meta], at: Timestamp) {
         // First the nomination, or the place might be given to somebody else the moment it is free.
         let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"nominatedNodeName": node}});
         if pod.pod.facts.nominated.as_deref() != Some(node)
@@ -176,12 +178,27 @@ impl Executor {
         }
         for victim in victims {
             match self.writer.evict(victim, None).await {
-                Ok(()) => drop(self.metrics.preempted.inc()),
+                Ok(()) => {
+                    self.metrics.preempted.inc();
+                    self.tell(victim, pod, node, at);
+                }
                 Err(error) => {
                     tracing::info!(victim = %victim.key, pod = %pod.meta.key, %error, "victim not evicted");
                 }
             }
         }
+    }
+
+    /// A victim is told for whom it goes, in kube-scheduler's words.
+    fn tell(&self, victim: &Meta, pod: &Pending, node: &str, at: Timestamp) {
+        let happened = Happened {
+            severity: Severity::Normal,
+            reason: "Preempted",
+            action: "Preempting",
+            note: format!("Preempted by pod {} on node {node}", pod.meta.uid),
+        };
+        let related = Some(Regarding::new(PODS, &pod.meta));
+        self.events.record_with(Regarding::new(PODS, victim), related, happened, at);
     }
 
     async fn refuse(&self, pod: Arc<Pending>, why: &Why, helps: Helps, at: Timestamp) -> Outcome {
@@ -209,6 +226,7 @@ mod tests {
     use super::*;
     use crate::cluster::Connection;
     use crate::cluster::testing::meta;
+    use crate::scheduler::COMPONENT;
     use http::{Method, Request, Response};
     use kube::Client;
     use kube::client::Body;
@@ -218,6 +236,7 @@ mod tests {
     use serde_json::Value;
     use std::io;
     use std::sync::Mutex;
+    use tokio_util::sync::CancellationToken;
 
     fn object(node: Option<&str>) -> Value {
         json!({"apiVersion": "v1", "kind": "Pod",
@@ -244,7 +263,8 @@ mod tests {
             std::future::ready(answer.ok_or_else(|| io::Error::other("cut")))
         });
         let writer = Writer::new(Connection::new(Client::new(server, "default")), "test");
-        (Executor { writer, metrics: Metrics::default() }, asked)
+        let (events, _) = Recorder::new(writer.clone(), COMPONENT, "test", CancellationToken::new());
+        (Executor { writer, metrics: Metrics::default(), events }, asked)
     }
 
     #[tokio::test(start_paused = true)]

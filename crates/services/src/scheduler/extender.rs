@@ -147,7 +147,7 @@ impl Asks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Connection, Writer};
+    use crate::cluster::{Connection, Recorder, Writer};
     use crate::scheduler;
     use http::Request;
     use kube::Client;
@@ -179,7 +179,9 @@ mod tests {
             Err::<http::Response<Body>, _>(std::io::Error::other("nobody is there"))
         });
         let writer = Writer::new(Connection::new(Client::new(nobody, "default")), "test");
-        Executor { writer, metrics: scheduler::Metrics::default() }
+        let (events, _) =
+            Recorder::new(writer.clone(), "loadline-scheduler", "test", CancellationToken::new());
+        Executor { writer, metrics: scheduler::Metrics::default(), events }
     }
 
     #[tokio::test]
@@ -192,6 +194,7 @@ mod tests {
             executor: alone(),
             metrics: Metrics::default(),
             bodies: Bodies::of(5),
+            binding: Mutex::default(),
         };
         let router = server::router(Arc::new(server));
         let table = [

@@ -63,6 +63,14 @@ pub const KNOWN: &[Known] = &[
     ),
     row(
         SCHEDULER,
+        "Preempted",
+        Normal,
+        "Pod",
+        "the pod was asked to go because a more important one is to have its place",
+        "by which pod is in `related`; a disruption budget or a higher priority keeps pods that must stay",
+    ),
+    row(
+        SCHEDULER,
         "LinesDisagree",
         Warning,
         "NodeQOS",

@@ -557,6 +557,28 @@ async fn a_node_that_is_only_annotated_wakes_nobody_but_those_who_wait_for_load(
     assert_eq!(words(&mut state), ["large to n"], "more CPUs do");
 }
 
+#[tokio::test(start_paused = true)]
+async fn load_that_fell_as_an_annotation_says_wakes_who_waits_for_it() {
+    let annotated = |revision: u64, used: &str| {
+        let mut node = node("n", "8");
+        node["metadata"]["resourceVersion"] = json!(revision.to_string());
+        node["metadata"]["annotations"] = json!({"cpu_usage_avg_5m": format!("{used},{}", stamp(0))});
+        node
+    };
+    for (used, expected, why) in
+        [("0.10000", true, "it fell"), ("0.80000", false, "it is over its limit still")]
+    {
+        let mut state = state(&[annotated(1, "0.90000")], &[pod("a", 5, json!({}))]);
+        let (held, helps) = refused(&mut state);
+        assert!(helps.load);
+        state.done(Outcome::Refused { pod: held, helps }, now(0));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(words(&mut state).is_empty(), "nothing has happened");
+        state.take(set_node(&annotated(6, used)), now(1));
+        assert_eq!(words(&mut state).contains(&"a to n".to_owned()), expected, "{why}");
+    }
+}
+
 /// Rules with a line of that share of CPU.
 fn line(cpu: f64) -> Rules {
     let targets = Both { cpu: Ratio::from_f64(cpu), memory: None };
@@ -624,6 +646,22 @@ async fn another_configuration_holds_for_pods_that_wait_already() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn which_nodes_are_hot_is_said_by_the_targets_in_force_at_once() {
+    let profile = |share: Option<f64>| configuration(vec![SchedulerProfile::new("ours", share.map(line))]);
+    let mut state = half_used(profile(Some(0.4)).profiles, &[]);
+    let hot = |state: &State| state.heat().map(|heat| (heat.hot(), heat.node_seconds()));
+    assert_eq!(hot(&state), Some((1, 15)), "5 of 10 are over 0.4");
+    state.configure(&profile(Some(0.9)), now(1));
+    assert_eq!(hot(&state), Some((0, 15)), "and not over 0.9; what was is not undone");
+    state.configure(&profile(None), now(2));
+    assert_eq!(hot(&state), None, "nobody looks");
+    state.configure(&profile(Some(0.4)), now(3));
+    let measured = Measured { nodes: vec![sample("n1", 15, 5000)], ..Measured::default() };
+    state.take(Message::Measured(Ok(measured)), now(15));
+    assert_eq!(hot(&state), Some((1, 15)), "nodes that were known before are looked at");
+}
+
+#[tokio::test(start_paused = true)]
 async fn when_every_node_is_over_its_line_the_least_bad_is_taken_after_a_while_if_that_is_wanted() {
     let after = SignedDuration::from_secs(20);
     let mut profile = SchedulerProfile::new("patient", Some(line(0.6)));
@@ -664,6 +702,27 @@ async fn many_that_wait_are_not_all_told_again_whenever_the_words_change() {
         let all = actions(&mut state(&[node("n1", "8")], &pods));
         assert!(all.len() == 150 && all.iter().all(|(words, _)| words.ends_with(now)), "{:?}", all.first());
         assert_eq!(all.iter().filter(|(_, action)| action.is_news()).count(), expected, "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_was_gated_has_not_been_told_that_it_fits_nowhere() {
+    let told = |reason: &str| {
+        let condition =
+            json!({"type": "PodScheduled", "status": "False", "reason": reason, "message": "it waits"});
+        json!({"status": {"conditions": [condition]}})
+    };
+    for (reason, waited) in [("SchedulingGated", false), ("Unschedulable", true)] {
+        let mut state = state_that(None, &[node("n1", "8")], &[pod("a", 1, told(reason))]);
+        assert_eq!(words(&mut state), ["a to n1"]);
+        let notices = state.notices();
+        assert_eq!(notices.iter().any(|(.., what)| what.contains("after")), waited, "{reason}: {notices:?}");
+        // Told at once, whatever many others are told.
+        let mut nowhere = told(reason);
+        merge(&mut nowhere, json!({"spec": {"nodeSelector": {"there": "is none"}}}));
+        let mut state = state_that(None, &[node("n1", "8")], &[pod("a", 1, nowhere)]);
+        let (_, action) = actions(&mut state).remove(0);
+        assert_eq!(action.pod().pod.unschedulable.is_some(), waited, "{reason}");
     }
 }
 
