@@ -5,6 +5,8 @@
 //! is chosen, no node passes its line; the price is that the last places of a node are given away one after the other.
 //! The best of the nodes also counts as bound to for its hot value, so that the next pod prefers another.
 //!
+//! A pod whose volume is made for its node takes longer, and where it goes is told: on its claim.
+//!
 //! Such a charge is replaced when the pod is asked about again, becomes a real one when the pod is seen on a node or we
 //! bind it ourselves, and is dropped when the pod is gone or its time is over.
 
@@ -13,6 +15,7 @@ use crate::cycle::Filter;
 use crate::cycle::among::{Rules, levels};
 use crate::ledger::Uid;
 use crate::load::{Load, Metered};
+use crate::object::Key;
 use crate::view::{NodeId, PodView};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
@@ -214,6 +217,21 @@ impl Cluster {
             self.reserve(pod, node);
         }
         true
+    }
+
+    /// Another scheduler has chosen a node for who uses a claim, and binds them once that has its volume: they are charged
+    /// there alone, and for so long.
+    pub fn await_volume(&mut self, claim: &Key, node: &str, until: Timestamp) {
+        let Some(node) = self.live.id(node) else { return };
+        let uses = |one: &&Reservation| {
+            one.nodes.contains(&node) && one.pod.wants.claims.iter().any(|wanted| wanted.key == *claim)
+        };
+        let mut pods: Vec<_> = self.tentative.pods.values().filter(uses).map(|one| one.pod.clone()).collect();
+        pods.sort_by(|a, b| a.uid.cmp(&b.uid));
+        for pod in pods {
+            self.release(&pod.uid);
+            self.expect(Question { profile: 0, pod: &pod, nodes: &[], until }, vec![node], Some(node));
+        }
     }
 
     /// Nobody waits for a pod any more that was about to arrive; it is seen there, or gone, or late.

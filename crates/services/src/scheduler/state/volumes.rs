@@ -12,6 +12,7 @@ use crate::scheduler::execute::Action;
 use crate::scheduler::queue::{Helps, Pending};
 use crate::scheduler::volumes::{Provided, Provision};
 use crate::scheduler::watched::StorageMessage;
+use jiff::{SignedDuration, Timestamp};
 use loadline_api::Context;
 use loadline_api::context::{Claim, PersistentVolume, Standing};
 use loadline_api::pod::Pod;
@@ -103,7 +104,7 @@ impl State {
         match message {
             StorageMessage::Claim(event) => {
                 let change = i.claims.apply(logged("persistentvolumeclaims", event), now.clock);
-                self.take_claim(change)
+                self.take_claim(change, now)
             }
             StorageMessage::Volume(event) => {
                 let change = i.volumes.apply(logged("persistentvolumes", event), now.clock);
@@ -144,7 +145,7 @@ impl State {
         }
     }
 
-    fn take_claim(&mut self, change: Change<Claim, Option<u64>>) -> bool {
+    fn take_claim(&mut self, change: Change<Claim, Option<u64>>, now: Now) -> bool {
         self.waits.changed |= !change.deleted.is_empty();
         for (Meta { key, .. }, _) in &change.deleted {
             self.context.remove_claim(&key.namespace, &key.name);
@@ -155,6 +156,11 @@ impl State {
         }
         self.waits.changed = true;
         let Some(claim) = facts else { return false };
+        if let Some(node) = claim.asks.node.as_ref().filter(|_| claim.standing != Standing::Bound) {
+            let patience = SignedDuration::try_from(PATIENCE).unwrap_or(SignedDuration::MAX);
+            let until = now.clock.checked_add(patience).unwrap_or(Timestamp::MAX);
+            self.cluster.await_volume(&meta.key, node, until);
+        }
         self.context.set_claim(claim);
         self.resolve_users(&meta.key);
         true
@@ -268,7 +274,7 @@ impl State {
                 }
                 Provided::Claim(meta, read) => {
                     let change = self.informers.claims.wrote(meta, read.map(|claim| *claim));
-                    self.take_claim(change);
+                    self.take_claim(change, now);
                 }
             }
         }

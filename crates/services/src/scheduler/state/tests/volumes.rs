@@ -1,6 +1,10 @@
 use super::*;
+use crate::scheduler::extender::Ask;
 use crate::scheduler::volumes::Provided;
 use crate::scheduler::watched::{Claims, StorageClasses, Volumes};
+use loadline_api::extender::Names;
+use loadline_core::cluster::{Keep, Verdict};
+use tokio::sync::oneshot;
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 
@@ -210,6 +214,54 @@ async fn a_pod_that_goes_while_it_waits_gives_its_volume_back() {
     state.advance(now(1));
     state.take(set_pod(&pod("d", 12, uses("cb"))), now(2));
     assert_eq!(words(&mut state), ["d: 1 writes"]);
+}
+
+/// Does another scheduler hear that the pod may go to a node? It is taken to be on its way for ten seconds.
+fn may_go(state: &mut State, value: &Value, to: &str, second: i64) -> bool {
+    let (reply, mut answer) = oneshot::channel();
+    let mut names = Names::default();
+    names.push(to);
+    let (pod, _) = loadline_api::pod::read(&Tree::from(value)).unwrap();
+    let (pod, keep, reserve_for) = (Box::new(pod), Keep::All, Duration::from_secs(10));
+    state.answer(Ask::Filter { pod, names, keep, reserve_for, reply }, now(second));
+    let (_, verdicts) = answer.try_recv().unwrap().unwrap();
+    verdicts == [Verdict::Passes]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_another_scheduler_has_volumes_made_for_is_on_its_way_for_as_long_as_that_takes() {
+    let chosen = json!({"metadata": {"annotations": {SELECTED: "n1"}}});
+    let elsewhere = json!({"metadata": {"annotations": {SELECTED: "n2"}}});
+    let table = [
+        (json!({}), 0, "nobody has said where it goes"),
+        (chosen.clone(), 1, "its volume is being made for the node"),
+        (elsewhere, 0, "nobody was told that it may go there"),
+    ];
+    for (more, expected, why) in table {
+        // Of 8 CPUs under the line 5 are used: room for one pod of two.
+        let mut state = half_used(vec![SchedulerProfile::new("ours", Some(line(0.8)))], &[]);
+        state.take_all(vec![
+            set_node(&node("n2", "10")),
+            class("made", "disk.example.com"),
+            set_claim(&claim("ca", "made", 3, json!({}))),
+        ]);
+        let mut a = asking("a", "another");
+        merge(&mut a, uses("ca"));
+        let b = asking("b", "another");
+        assert!(may_go(&mut state, &a, "n1", 0));
+        state.take(set_claim(&claim("ca", "made", 4, more)), now(1));
+        state.advance(now(11));
+        assert_eq!(state.tentative(), expected, "{why}");
+        assert_eq!(may_go(&mut state, &b, "n1", 11), expected == 0, "{why}");
+        if expected == 1 {
+            assert!(may_go(&mut state, &a, "n1", 12), "asked again, its own charge is not in its way");
+            state.take(set_claim(&claim("ca", "made", 5, chosen.clone())), now(13));
+            state.advance(now(612));
+            assert_eq!(state.tentative(), 1);
+            state.advance(now(614));
+            assert_eq!(state.tentative(), 0, "nobody waits longer than kube-scheduler does");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
