@@ -2,8 +2,12 @@
 
 use crate::cluster::{Cluster, Node, Pod};
 use crate::node::Figures;
+use loadline_core::load::estimate::nanocores;
 use loadline_core::load::policy::Rules;
-use loadline_services::scheduler::heat::{About, Heat, Peak};
+use loadline_core::load::{Both, Metered};
+use loadline_core::qos::agree::About;
+use loadline_core::quantity::Quantity;
+use loadline_services::scheduler::heat::{Heat, Peak};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -78,9 +82,13 @@ impl Observer {
         let mut state = self.lock();
         match (old, new) {
             (_, Some(Node { meta, allocatable, .. })) => {
+                let allocatable = Both {
+                    cpu: allocatable.get(Metered::Cpu.name()).map(nanocores),
+                    memory: allocatable.get(Metered::Memory.name()).map(Quantity::value),
+                };
                 let (labels, annotations) = (&meta.labels, &meta.annotations);
-                let about = About { name: &meta.id.key.name, allocatable, labels, annotations };
-                state.heat.set(&about, &self.rules);
+                let about = About { labels, annotations, allocatable, capacity: allocatable };
+                state.heat.set(&meta.id.key.name, &about, &self.rules);
             }
             (Some(node), None) => state.heat.remove(&node.meta.id.key.name),
             (None, None) => {}

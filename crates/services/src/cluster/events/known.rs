@@ -67,7 +67,7 @@ pub const KNOWN: &[Known] = &[
         Normal,
         "Pod",
         "the pod was asked to go because a more important one is to have its place",
-        "by which pod is in `related`; a disruption budget or a higher priority keeps pods that must stay",
+        "the pod it goes for is in `related`; a disruption budget or a higher priority keeps who must stay",
     ),
     row(
         SCHEDULER,
