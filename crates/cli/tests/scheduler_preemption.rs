@@ -1,6 +1,6 @@
 //! `loadline scheduler` on a real kube-apiserver makes room for pods that are worth more: by the Eviction API, as far as
 //! disruption budgets allow, with an account that may do what the shipped file says. Who was asked to go and what came of it is
-//! read from the audit log of the API server.
+//! read from the audit log of the API server. How many pods may go is worked out by the real disruption controller.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
@@ -24,18 +24,77 @@ fn configuration() -> String {
     texts.next().unwrap()
 }
 
-/// A node of one core, and a pod on it that takes most of it and runs.
-fn full_node(plane: &ControlPlane, name: &str) {
+/// A node of one core.
+fn node(plane: &ControlPlane, name: &str) {
     let has = json!({"cpu": "1", "memory": "4Gi", "pods": "10"});
     plane.add_node(name, &json!({"kubernetes.io/hostname": name}), &has).unwrap();
+}
+
+/// A node of one core, and a pod on it that takes most of it.
+fn full_node(plane: &ControlPlane, name: &str) {
+    node(plane, name);
+    runs(plane, name, name, "600m");
+}
+
+/// A pod that takes so much of a node, and runs: whoever does not is no concern of a budget.
+fn runs(plane: &ControlPlane, name: &str, node: &str, cpu: &str) {
     let mut pod = pod(name, "lesser");
-    pod["spec"]["nodeName"] = json!(name);
-    pod["metadata"]["labels"] = json!({"on": name});
+    pod["spec"]["nodeName"] = json!(node);
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
+    pod["metadata"]["labels"] = json!({"on": node});
     plane.create(PODS, &pod).unwrap();
-    // Whoever does not run is no concern of a budget.
     let status = json!({"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z",
         "conditions": [{"type": "Ready", "status": "True"}]}});
     plane.patch(&format!("{PODS}/{name}/status"), &status).unwrap();
+}
+
+/// A budget for the pods of a node of which so many have to stay; waits until so many may go.
+fn budget(plane: &ControlPlane, node: &str, stay: u32, go: u32) {
+    let budget = json!({"metadata": {"name": "keep"},
+        "spec": {"minAvailable": stay, "selector": {"matchLabels": {"on": node}}}});
+    plane.create(BUDGETS, &budget).unwrap();
+    allows(plane, go);
+}
+
+/// From now on so many have to stay.
+fn keep(plane: &ControlPlane, stay: u32) {
+    plane.patch(&format!("{BUDGETS}/keep"), &json!({"spec": {"minAvailable": stay}})).unwrap();
+}
+
+/// Waits until so many may go, as the disruption controller has worked out.
+fn allows(plane: &ControlPlane, go: u32) {
+    until("the disruption controller", || {
+        let budget = plane.get(&format!("{BUDGETS}/keep")).unwrap();
+        let is_new = budget["status"]["observedGeneration"] == budget["metadata"]["generation"];
+        (is_new && budget["status"]["disruptionsAllowed"] == go).then_some(())
+    });
+}
+
+/// Classes of priority, and a scheduler by an account that may do what is shipped.
+fn scheduler(plane: &ControlPlane) -> Service {
+    for (name, value) in [("lesser", 1), ("important", 1000)] {
+        let class = json!({"metadata": {"name": name}, "value": value});
+        plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class).unwrap();
+    }
+    let kubeconfig = account::least_privilege(plane, SHIPPED, "loadline-scheduler");
+    let file = plane.folder().join("scheduler.yaml").display().to_string();
+    std::fs::write(&file, configuration()).unwrap();
+    Service::start(&["scheduler", "--config", &file, "--leader-elect", "--kubeconfig", &kubeconfig])
+}
+
+fn plane() -> Option<ControlPlane> {
+    ControlPlane::setup().controllers(&["disruption-controller"]).audited().start_or_skip()
+}
+
+/// Who was told to go for whom, by whose uid and where, in no particular order.
+fn told(plane: &ControlPlane) -> Vec<(String, String)> {
+    let events = plane.get("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
+    let all = events["items"].as_array().unwrap().iter().filter(|event| event["reason"] == "Preempted");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut told: Vec<_> =
+        all.map(|event| (text(&event["regarding"]["name"]), text(&event["note"]))).collect();
+    told.sort();
+    told
 }
 
 fn pod(name: &str, class: &str) -> Value {
@@ -69,28 +128,11 @@ fn forbidden(scheduler: &Service) -> Vec<String> {
 
 #[test]
 fn who_is_worth_less_goes_unless_a_budget_keeps_it_and_then_as_soon_as_that_lets_it() {
-    let Some(plane) = ControlPlane::setup().audited().start_or_skip() else { return };
-    for (name, value) in [("lesser", 1), ("important", 1000)] {
-        let class = json!({"metadata": {"name": name}, "value": value});
-        plane.create("/apis/scheduling.k8s.io/v1/priorityclasses", &class).unwrap();
-    }
+    let Some(plane) = plane() else { return };
+    let scheduler = scheduler(&plane);
     full_node(&plane, "free");
     full_node(&plane, "guarded");
-    let budget = json!({"metadata": {"name": "keep"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"on": "guarded"}}}});
-    plane.create(BUDGETS, &budget).unwrap();
-    let allow = |count: i64| {
-        let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": count, "currentHealthy": 1,
-            "desiredHealthy": 1, "expectedPods": 1}});
-        plane.patch(&format!("{BUDGETS}/keep/status"), &status).unwrap();
-    };
-    allow(0);
-
-    let kubeconfig = account::least_privilege(&plane, SHIPPED, "loadline-scheduler");
-    let file = plane.folder().join("scheduler.yaml").display().to_string();
-    std::fs::write(&file, configuration()).unwrap();
-    let scheduler =
-        Service::start(&["scheduler", "--config", &file, "--leader-elect", "--kubeconfig", &kubeconfig]);
+    budget(&plane, "guarded", 1, 0);
     scheduler.until("active");
     let get = |name: &str| plane.get(&format!("{PODS}/{name}"));
     let bound = |name: &str| {
@@ -101,6 +143,12 @@ fn who_is_worth_less_goes_unless_a_budget_keeps_it_and_then_as_soon_as_that_lets
     plane.create(PODS, &pod("first", "important")).unwrap();
     assert_eq!(bound("first"), "free");
     assert_eq!(evictions(&plane), [("free".to_owned(), 201)]);
+    let goes = |victim: &str, pod: &str| {
+        let uid = get(pod).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+        (victim.to_owned(), format!("Preempted by pod {uid} on node {victim}"))
+    };
+    let first = goes("free", "first");
+    until("who goes to be told for whom", || (told(&plane) == [first.clone()]).then_some(()));
 
     // Only that one is left. It is asked, and stays; the place on its node is kept meanwhile.
     plane.create(PODS, &pod("second", "important")).unwrap();
@@ -121,10 +169,48 @@ fn who_is_worth_less_goes_unless_a_budget_keeps_it_and_then_as_soon_as_that_lets
     assert!(said.starts_with("0/2 nodes are available: 2 Insufficient cpu."), "{said}");
 
     // The budget lets one go.
-    allow(1);
+    keep(&plane, 0);
     assert_eq!(bound("second"), "guarded");
     let gone: Vec<(String, u64)> = evictions(&plane).into_iter().filter(|(_, code)| *code == 201).collect();
     assert_eq!(gone, [free, ("guarded".to_owned(), 201)], "each was evicted once");
+    let both = [first, goes("guarded", "second")];
+    until("the other one to be told", || (told(&plane).len() == 2).then_some(()));
+    assert_eq!(told(&plane), both, "and not while it stayed");
+    assert_eq!(forbidden(&scheduler), Vec::<String>::new());
+    assert!(scheduler.ends());
+}
+
+#[test]
+fn of_several_who_have_to_go_the_second_goes_once_its_budget_allows_one_more() {
+    let Some(plane) = plane() else { return };
+    let scheduler = scheduler(&plane);
+    node(&plane, "shared");
+    // Whoever goes, the other one takes too much still.
+    for name in ["left", "right"] {
+        runs(&plane, name, "shared", "450m");
+    }
+    budget(&plane, "shared", 1, 1);
+    scheduler.until("active");
+    plane.create(PODS, &pod("important", "important")).unwrap();
+    until("a refusal", || evictions(&plane).into_iter().find(|(_, code)| *code == 429));
+    let asked = evictions(&plane);
+    let first = asked[0].0.clone();
+    let second = if first == "left" { "right" } else { "left" };
+    assert_eq!(asked[0].1, 201);
+    assert!(asked[1..].iter().all(|one| *one == (second.to_owned(), 429)), "{asked:?}");
+    until("who goes to be told", || (told(&plane).len() == 1).then_some(()));
+    assert_eq!(told(&plane)[0].0, first);
+    let important = || plane.get(&format!("{PODS}/important")).unwrap();
+    assert!(important()["spec"]["nodeName"].is_null(), "half of its room is no room");
+    assert_eq!(important()["status"]["nominatedNodeName"], "shared");
+    // One is left, and has to stay, says the controller.
+    allows(&plane, 0);
+    assert!(plane.get(&format!("{PODS}/{second}")).unwrap()["metadata"]["deletionTimestamp"].is_null());
+
+    keep(&plane, 0);
+    until("it to have a node", || (important()["spec"]["nodeName"] == "shared").then_some(()));
+    let gone: Vec<(String, u64)> = evictions(&plane).into_iter().filter(|(_, code)| *code == 201).collect();
+    assert_eq!(gone, [(first, 201), (second.to_owned(), 201)], "each was evicted once");
     assert_eq!(forbidden(&scheduler), Vec::<String>::new());
     assert!(scheduler.ends());
 }
