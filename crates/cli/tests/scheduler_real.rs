@@ -287,6 +287,60 @@ fn under_the_line(placed: &BTreeMap<String, usize>) {
 }
 
 #[test]
+fn a_node_that_is_not_ready_gets_nobody_and_takes_who_waits_once_it_is() {
+    let _alone = alone();
+    let Some(plane) = ControlPlane::setup().tainted_by_condition().audited().start_or_skip() else { return };
+    std::fs::write(plane.folder().join("policy.yaml"), POLICY).unwrap();
+    let bench = Bench { plane };
+    bench.node("asleep", CALM);
+    let has = json!({"cpu": "8", "memory": "64Gi", "pods": "1"});
+    bench.plane.add_node("awake", &json!({}), &has).unwrap();
+    bench.annotate("awake", CALM);
+    // A kubelet says so again and again; one that does not is taken for lost.
+    let says = |name: &str, ready: &str| {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let condition = json!({"type": "Ready", "status": ready, "lastHeartbeatTime": now});
+        let status = json!({"status": {"conditions": [condition]}});
+        bench.plane.patch(&format!("{NODES}/{name}/status"), &status).unwrap();
+    };
+    let taint = |name: &str| {
+        let node = bench.plane.get(&format!("{NODES}/{name}")).unwrap();
+        node["spec"]["taints"][0]["key"].as_str().map(str::to_owned)
+    };
+    until("taints as conditions are", || {
+        says("asleep", "False");
+        says("awake", "True");
+        (taint("asleep").as_deref() == Some("node.kubernetes.io/not-ready") && taint("awake").is_none())
+            .then_some(())
+    });
+
+    let scheduler = bench.scheduler();
+    assert!(bench.pod("first", "100m") && bench.pod("second", "100m"));
+    // The one that is ready has room for one of them, whoever comes first.
+    let waits = until("one to be bound and one to be told that it waits", || {
+        says("awake", "True");
+        let pods = bench.pods();
+        let (bound, free): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| pod["spec"]["nodeName"].is_string());
+        let [on] = &bound[..] else { return None };
+        assert_eq!(on["spec"]["nodeName"], "awake");
+        let told = free[0]["status"]["conditions"][0]["message"].as_str()?;
+        assert!(told.contains("untolerated taint"), "{told}");
+        Some(free[0]["metadata"]["name"].as_str().unwrap().to_owned())
+    });
+    assert_eq!(bench.bindings().values().flatten().filter(|asked| asked.node == "asleep").count(), 0);
+
+    let placed = until("it to be bound", || {
+        says("asleep", "True");
+        let pod = bench.plane.get(&format!("{PODS}/{waits}")).unwrap();
+        pod["spec"]["nodeName"].as_str().map(str::to_owned)
+    });
+    assert_eq!(placed, "asleep", "it is ready");
+    assert_eq!(bench.bound_once(2), 0);
+    assert!(scheduler.ends());
+}
+
+#[test]
 fn a_burst_avoids_hot_nodes_and_passes_no_line() {
     let _alone = alone();
     let Some(bench) = Bench::start() else { return };

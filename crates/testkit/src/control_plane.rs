@@ -136,6 +136,7 @@ pub struct Setup {
     apiserver: Vec<String>,
     audit: Option<&'static str>,
     accounts: bool,
+    tainted: bool,
     in_memory: Option<PathBuf>,
 }
 
@@ -191,6 +192,14 @@ impl Setup {
     pub fn service_accounts(mut self) -> Self {
         self.accounts = true;
         self.controllers(&["serviceaccount-controller", "root-ca-certificate-publisher-controller"])
+    }
+
+    /// Nodes bear taints by their conditions, as in every cluster: from their beginning until they are ready. The controller
+    /// for that is started, too; it takes nodes of which it hears nothing for 50 s for lost.
+    #[must_use]
+    pub fn tainted_by_condition(mut self) -> Self {
+        self.tainted = true;
+        self.controllers(&["node-lifecycle-controller"])
     }
 
     /// Further flags for kube-apiserver.
@@ -293,7 +302,7 @@ impl ControlPlane {
         plane.run("etcd", &etcd_flags(&files, etcd_port, etcd_peer))?;
         plane.wait("etcd", || TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())?;
 
-        let mut flags = apiserver_flags(&files, etcd_port, port, setup.accounts);
+        let mut flags = apiserver_flags(&files, etcd_port, port, setup);
         flags.extend_from_slice(&setup.apiserver);
         if let Some(text) = setup.audit {
             let policy = plane.folder.path().join("audit-policy.json");
@@ -682,7 +691,7 @@ fn etcd_flags(files: &Files, port: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-fn apiserver_flags(files: &Files, etcd: u16, port: u16, accounts: bool) -> Vec<String> {
+fn apiserver_flags(files: &Files, etcd: u16, port: u16, setup: &Setup) -> Vec<String> {
     let mut flags = Vec::from(files.serving(port));
     flags.extend([
         format!("--etcd-servers=http://127.0.0.1:{etcd}"),
@@ -702,10 +711,12 @@ fn apiserver_flags(files: &Files, etcd: u16, port: u16, accounts: bool) -> Vec<S
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
         files.flag("proxy-client-cert-file", "front-proxy.crt"),
         files.flag("proxy-client-key-file", "front-proxy.key"),
-        // Fresh nodes are not tainted: nobody here would lift the taint.
-        "--disable-admission-plugins=TaintNodesByCondition".into(),
     ]);
-    if !accounts {
+    if !setup.tainted {
+        // Nobody here would lift the taint of a fresh node.
+        flags.push("--disable-admission-plugins=TaintNodesByCondition".into());
+    }
+    if !setup.accounts {
         // Pods need no service account.
         flags.push("--disable-admission-plugins=ServiceAccount".into());
     }
