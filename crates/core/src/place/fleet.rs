@@ -21,6 +21,7 @@ use fixedbitset::FixedBitSet;
 use jiff::Timestamp;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// What becomes of a published selection when the placement turns out to be wrong.
@@ -471,7 +472,19 @@ impl Fleet {
 
     /// The placements there is a reason to decide at that time.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &Key> {
-        self.placements.iter().filter(move |(_, row)| row.due(now)).map(|(key, _)| key)
+        self.due_after(None, now)
+    }
+
+    /// The same, beginning after one of them and going round. Whoever decides only a few at a time goes on where it was, so that
+    /// all get their turn even if the first ones are touched again each time.
+    pub fn due_after(&self, last: Option<&Key>, now: Timestamp) -> impl Iterator<Item = &Key> {
+        let (after, until) = match last {
+            Some(last) => (Bound::Excluded(last), Some(..=last)),
+            None => (Bound::Unbounded, None),
+        };
+        let around = until.into_iter().flat_map(|until| self.placements.range::<Key, _>(until));
+        let all = self.placements.range::<Key, _>((after, Bound::Unbounded)).chain(around);
+        all.filter(move |(_, row)| row.due(now)).map(|(key, _)| key)
     }
 
     /// Is there such a placement?

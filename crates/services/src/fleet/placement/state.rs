@@ -51,6 +51,8 @@ pub(super) struct State {
     /// Placements with a job under way, and the slices it is about.
     held: BTreeMap<Key, BTreeSet<Key>>,
     retries: BTreeMap<Key, Retry>,
+    /// The placement that was decided last: the others come first.
+    last: Option<Key>,
     /// What was wrong with the last attempt, by placement.
     problems: BTreeMap<Key, String>,
     metrics: Metrics,
@@ -69,6 +71,7 @@ impl State {
             slices: Informer::new("placementdecisions"),
             held: BTreeMap::new(),
             retries: BTreeMap::new(),
+            last: None,
             problems: BTreeMap::new(),
             metrics,
         }
@@ -216,7 +219,8 @@ impl State {
         let may = |key: &&Key| {
             !self.held.contains_key(*key) && self.retries.get(*key).is_none_or(|retry| retry.at <= at)
         };
-        let mut due: Vec<Key> = self.fleet.due(now).filter(may).take(AT_ONCE + 1).cloned().collect();
+        let due = self.fleet.due_after(self.last.as_ref(), now).filter(may);
+        let mut due: Vec<Key> = due.take(AT_ONCE + 1).cloned().collect();
         let more = room > 0 && due.len() > AT_ONCE;
         due.truncate(AT_ONCE);
         let timed = Timed::new(&self.judge, &self.metrics);
@@ -228,6 +232,7 @@ impl State {
             let begun = Instant::now();
             let Some(outcome) = self.fleet.decide_one(&key, &timed, now) else { continue };
             self.metrics.decided(begun.elapsed());
+            self.last = Some(key.clone());
             let Some(Some((meta, wish))) = self.placements.store().get(&key) else { continue };
             let there = |key: &Key| {
                 let known = self.slices.store().get(key)?.as_ref()?;

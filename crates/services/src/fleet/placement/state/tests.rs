@@ -22,15 +22,18 @@ fn now() -> Timestamp {
 
 /// A placement that wants so many clusters.
 fn wanting(count: i32, revision: u64) -> Message {
-    let key = Key::new("team", "web");
+    named("web", count, revision)
+}
+
+fn named(name: &str, count: i32, revision: u64) -> Message {
     let placement = Placement {
-        key,
+        key: Key::new("team", name),
         count: Some(count),
         generation: i64::try_from(revision).ok(),
         ..Placement::default()
     };
     let wish = Wish { placement, leaving: false, status: Value::Null };
-    Message::Placement(Event::Applied(meta("team", "web", revision), Ok(wish)))
+    Message::Placement(Event::Applied(meta("team", name, revision), Ok(wish)))
 }
 
 fn cluster(name: &str) -> Message {
@@ -123,4 +126,28 @@ fn what_was_known_counts_while_a_kind_cannot_be_read() {
     }
     let (jobs, _) = state.jobs(1, now(), at + Duration::from_mins(2));
     assert_eq!(jobs[0].outcome.selected.len(), 1);
+}
+
+#[test]
+fn everybody_gets_a_turn_even_if_the_first_ones_change_faster_than_all_can_be_decided() {
+    let mut state = state();
+    let at = Instant::now();
+    let all = Members::Labels(Some(LabelSelector::default()));
+    let name = |number| format!("p{number:03}");
+    for number in 0..100 {
+        state.take(named(&name(number), 1, 1), now());
+    }
+    let mut decided = BTreeSet::new();
+    for turn in 0..4 {
+        // A namespace may use one more set: that touches all placements there, and many more than are decided at a time.
+        let set = format!("set-{turn}");
+        state.take(Message::Set(Event::Applied(meta("", &set, 1), Ok(all.clone()))), now());
+        state.take(Message::Binding(Event::Applied(meta("team", &set, 1), Ok(()))), now());
+        let (jobs, _) = state.jobs(AT_ONCE, now(), at);
+        for job in jobs {
+            decided.insert(job.placement.key.clone());
+            state.done(Done { placement: job.placement.key, failure: None, ..failed() }, at);
+        }
+    }
+    assert_eq!(decided.len(), 101, "the hundred and web: 32 in each of four turns");
 }
