@@ -1,6 +1,6 @@
 //! What when the hub misbehaves, or objects do?
 
-use crate::world::{Decision, World, aggregated, deployment};
+use crate::world::{Decision, World, aggregated, deployment, weighted};
 use loadline_apiserver::fault::{Action, Answer, Rule};
 use loadline_services::cluster::connection::Verb;
 use loadline_services::cluster::{Calls, lease};
@@ -126,6 +126,59 @@ async fn objects_that_make_no_sense_are_told_so_and_others_are_unaffected() {
     let mended = json!({"spec": {"replicaRequirements": {"resourceRequest": {"cpu": "1"}}}});
     world.change("quantity", &mended).await;
     world.decided("quantity", |made| made.reason == "Success").await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_decided_about_and_then_makes_no_sense_keeps_its_clusters_and_is_told_so_once() {
+    let world = World::new().await;
+    world.cluster("a", 100).await;
+    world.cluster("b", 10).await;
+    let running = world.start(|_| {});
+    let table = [
+        ("quantity", json!({"replicaRequirements": {"resourceRequest": {"cpu": "much"}}})),
+        ("placeless", json!({"placement": null})),
+        (
+            "twofold",
+            json!({"placement": {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "x"}]}}),
+        ),
+        ("strange", json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Sideways"}}})),
+    ];
+    for (name, _) in &table {
+        let good = world.bind(&deployment(name, 2, "1", &weighted())).await;
+        assert_eq!(good.reason, "Success");
+        world.decided(name, Decision::is_whole).await;
+    }
+    world.count("patch", "/apis/work.karmada.io/**");
+    world.count("get", "/apis/work.karmada.io/**");
+    for (name, nonsense) in &table {
+        let before = world.decided(name, |_| true).await.clusters;
+        assert_eq!(before.iter().map(|(_, replicas)| replicas).sum::<i64>(), 2, "{name}: {before:?}");
+        // It asks for more as well: whoever read only half of it would give it more.
+        let mut spec = nonsense.clone();
+        spec["replicas"] = json!(7);
+        world.change(name, &json!({"spec": spec})).await;
+        let made = world.decided(name, |made| made.reason == "SchedulerError").await;
+        assert_eq!((made.status.as_str(), &made.clusters), ("False", &before), "{name}: {}", made.message);
+    }
+    // Whatever happens elsewhere, nobody asks about them again.
+    for free in [9, 8, 7] {
+        world.free("b", free).await;
+    }
+    assert_eq!(world.bind(&deployment("sound", 1, "1", &aggregated())).await.reason, "Success");
+    for (name, nonsense) in &table {
+        assert_eq!(world.about(name).len(), 1, "{name}: its status, once: {:?}", world.about(name));
+        assert_eq!(
+            world.decided(name, |_| true).await.clusters.iter().map(|(_, n)| n).sum::<i64>(),
+            2,
+            "{nonsense}"
+        );
+    }
+    // Whoever mends it gets what it asks for.
+    let mended = json!({"spec": {"replicaRequirements": {"resourceRequest": {"cpu": "1"}}}});
+    world.change("quantity", &mended).await;
+    let made = world.decided("quantity", |made| made.reason == "Success" && made.is_whole()).await;
+    assert_eq!(made.clusters.iter().map(|(_, replicas)| replicas).sum::<i64>(), 7);
     running.end().await;
 }
 
