@@ -73,17 +73,12 @@ struct Rebalancing {
 }
 
 impl Rebalancing {
-    fn new(placing: Placing, options: run::Options) -> Self {
+    fn new(options: run::Options) -> Self {
         let run::Options { target, budget, look_ahead } = options;
         let usual = rebalance::Settings::default();
         let line = Ratio::from_f64(target).map(|target| usual.line(Metered::Cpu, target));
         let settings = rebalance::Settings {
             targets: Both { cpu: line, memory: None },
-            // Whoever looks at load when placing is told what the plan expects.
-            landing: match placing {
-                Placing::Requests => rebalance::Landing::Scheduled,
-                _ => rebalance::Landing::Planned,
-            },
             per_hour: budget.unwrap_or(usual.per_hour),
             ..usual
         };
@@ -121,7 +116,7 @@ impl Account {
         let Policy { placing, moving, .. } = policy;
         let targets = Both { cpu: Ratio::from_f64(options.target), memory: None };
         let rules = Rules::new(limits(), Settings { targets, ..Settings::default() });
-        let rebalancing = (moving == Moving::Rebalance).then(|| Rebalancing::new(placing, options));
+        let rebalancing = (moving == Moving::Rebalance).then(|| Rebalancing::new(options));
         // Those with a forecast place by it; where a moved pod may go is for load rules to say.
         let by_load = matches!(placing, Placing::Crane | Placing::Line | Placing::Learned)
             || (rebalancing.is_some() && placing != Placing::Requests);

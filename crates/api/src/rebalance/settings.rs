@@ -106,14 +106,14 @@ mod tests {
     fn what_is_not_said_is_as_by_default() {
         assert_eq!(read_of(&json!({})), Ok(Settings::default()));
         let given = json!({"enabled": false, "slack": 0, "margin": 0.1, "overFor": "10m", "perHour": 5, "targets": {"cpu": 0.5},
-            "exempt": {"namespaces": ["db"]}, "landing": "Planned"});
+            "exempt": {"namespaces": ["db"]}, "landing": "Scheduled"});
         let read = read_of(&given).unwrap();
         assert!(!read.enabled);
         assert_eq!((read.slack, read.margin), (Ratio::ZERO, Ratio::from_f64(0.1).unwrap()));
         assert_eq!(read.over_for, SignedDuration::from_mins(10));
         assert_eq!((read.per_hour, read.per_node), (5, Settings::default().per_node));
         assert_eq!(read.exempt.namespaces, ["db"]);
-        assert_eq!(read.landing, Landing::Planned);
+        assert_eq!(read.landing, Landing::Scheduled);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! has got one, room is kept for it there, and nobody else gets that.
 //!
 //! What is kept is the most the moved pod was expected to use. Its successor is known by its workload and by having been made
-//! since. It is asked about without what is kept for it, and as one that uses that much; where it goes is decided as for every
-//! other pod. What nobody claims in time is given up.
+//! since. It is asked about without what is kept for it, and as one that uses that much, whatever it asks for: the plan asked the
+//! same, and where it found a node, one must be found now. Where it goes is decided as for every other pod. What nobody claims
+//! in time is given up.
 
 use super::Cluster;
 use super::tentative::Question;
@@ -72,10 +73,8 @@ impl Cluster {
     #[must_use]
     pub fn succeeding(&mut self, pod: &Arc<PodView>) -> Arc<PodView> {
         match self.claim(pod) {
-            Some(high) if high.max(pod.estimate) != pod.estimate => {
-                Arc::new(PodView { estimate: high.max(pod.estimate), ..PodView::clone(pod) })
-            }
-            _ => pod.clone(),
+            Some(high) => Arc::new(PodView { estimate: high, ..PodView::clone(pod) }),
+            None => pod.clone(),
         }
     }
 

@@ -6,13 +6,14 @@ use crate::load::{Both, Metered};
 use jiff::SignedDuration;
 use thiserror::Error;
 
-/// Where a pod that is evicted lands.
+/// Where a pod that is evicted lands. Whoever looks at requests alone expects nothing: there, both are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Landing {
-    /// Where its scheduler puts it, which expects it to use what was recommended, or what it asks for.
-    #[default]
+    /// Where another scheduler puts it that goes by the same rules, which expects it to use what was recommended, or what it asks for.
     Scheduled,
-    /// Where the plan says: its scheduler expects it to use what it was measured to use.
+    /// Where the plan says: our scheduler and extender read what was moved, and expect what takes its place to use what that was
+    /// measured to use.
+    #[default]
     Planned,
 }
 

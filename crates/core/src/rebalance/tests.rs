@@ -7,7 +7,7 @@ use crate::load::policy::{Policy, Rules};
 use crate::load::settings::Settings as LoadSettings;
 use crate::select::{Requirement, Selector};
 use crate::view::build::{Node, Pod, node, pod};
-use crate::view::{Budget, NodeId};
+use crate::view::{Budget, NodeId, PodFacts};
 use jiff::{SignedDuration, Timestamp};
 
 mod limits;
@@ -201,6 +201,7 @@ fn importance_comes_before_fit_and_the_only_replica_goes_last() {
 fn what_one_move_brings_counts_before_the_next_is_decided() {
     let world = World::new().node("n1", 10_000).node("n2", 2600).node("n3", 2700);
     let mut world = world.pod("a-1", "n1", 2000).pod("b-1", "n1", 2000);
+    world.settings.landing = Landing::Scheduled;
     // n2 takes one (2.6 + 2 ≤ 10 × (0.65 − 0.05)), and then no second: 4.6 + 2 > 6.
     assert_eq!(world.moves(), pairs(&[("a-1", "n2")]));
     let stay = world.stay("b-1");
@@ -208,8 +209,54 @@ fn what_one_move_brings_counts_before_the_next_is_decided() {
         matches!(stay, Some(Stay::OverThere { expected: 4_600_000_000, .. })),
         "a scheduler that expects 100m of it would send it there, too: {stay:?}"
     );
-    world.settings.landing = Landing::Planned;
+    world.settings.landing = Landing::default();
     assert_eq!(world.moves(), pairs(&[("a-1", "n2"), ("b-1", "n3")]), "one that expects 2 cores would not");
+}
+
+/// Where the scheduler puts what takes the place of the pod that the plan moves.
+fn successor(world: &mut World) -> (String, Option<String>) {
+    let plan = world.plan();
+    let [one] = &plan.moves[..] else { panic!("one move: {plan:?}") };
+    let asks = world.cluster.snapshot().nodes().flat_map(|node| &node.pods).find(|pod| pod.key == one.pod);
+    let cores = asks.expect("it is there").nonzero.cpu_milli;
+    let cluster = &mut world.cluster;
+    cluster.cool(&one.from, at(600));
+    cluster.await_moved(&one.moved(at(1)), at(120));
+    cluster.remove_pod(&one.uid);
+    let heir = replica("a-9").cpu(&format!("{cores}m")).facts();
+    let heir = cluster.view(&PodFacts { created: Some(at(1)), ..heir });
+    let heir = cluster.succeeding(&heir);
+    let node = cluster.decide(&heir).node().map(|node| node.name.to_string());
+    (one.to.to_string(), node)
+}
+
+#[test]
+fn our_scheduler_puts_what_takes_its_place_where_the_plan_says_whatever_it_asks_for() {
+    // By what it asks for, the pod goes to n2, where it would be too much; by what it uses, to n3.
+    let world = World::new().node("n1", 8000).node("n2", 4900).node("n3", 3500);
+    let little = replica("a-1").cpu("100m");
+    let mut world = world.pod_as(pod("b-1").cpu("100m").memory("64Mi").owner("ReplicaSet", "b"), "n3", 100);
+    world = world.pod_as(little, "n1", 2000);
+    assert_eq!(successor(&mut world), ("n3".to_owned(), Some("n3".to_owned())), "uses more than it asks for");
+
+    // It asks for more than there is below any line, and uses less than that.
+    let world = World::new().node("n1", 8000).node("n2", 4000);
+    let mut world = world.pod_as(replica("a-1").cpu("3"), "n1", 1600);
+    assert_eq!(successor(&mut world), ("n2".to_owned(), Some("n2".to_owned())), "uses less than it asks for");
+}
+
+#[test]
+fn by_requests_alone_it_is_the_same_who_puts_what_takes_its_place() {
+    let world = World::by(None).node("n1", 8000).node("n2", 2000).node("n3", 1000);
+    let world = world.pod_as(replica("a-1").cpu("6"), "n1", 2000).pod_as(replica("b-1").cpu("2"), "n3", 100);
+    let mut world = world.pod_as(replica("c-1").cpu("7"), "n1", 0);
+    world.settings.targets.cpu = Ratio::from_f64(0.65);
+    let [scheduled, planned] = [Landing::Scheduled, Landing::Planned].map(|landing| {
+        world.settings.landing = landing;
+        world.plan()
+    });
+    assert_eq!(scheduled.moves.len(), 1, "{scheduled:?}");
+    assert_eq!(scheduled, planned);
 }
 
 #[test]
