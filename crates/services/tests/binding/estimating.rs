@@ -4,14 +4,14 @@ use crate::serving::{Serving, cluster, members, publish};
 use crate::signing::{Authority, Files};
 use crate::world::{Decision, PATIENCE, World, aggregated, deployment};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use loadline_services::estimator::Members;
 use loadline_services::estimator::server::Options as Serve;
 use loadline_services::fleet::binding::Options;
 use loadline_services::fleet::estimators::transport::Servers;
 use loadline_services::fleet::estimators::{self, Addresses, Tls};
 use loadline_services::serve::{Clients, Limits};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,6 +226,47 @@ async fn a_burst_gets_what_nodes_have_and_no_more() {
     assert_eq!((on("a"), on("b")), (10, 6), "10 × ⌊8/5⌋ and 2 × ⌊16/5⌋");
     let metrics = &running.metrics.estimators;
     assert!(metrics.counted("reused") > 0, "who was given nothing since is not asked the same again");
+    running.end().await;
+    serving.end().await;
+}
+
+/// Of two templates: one of 12 cpu and two of 2, in one cluster.
+fn set(name: &str) -> Value {
+    let mut placement = aggregated();
+    placement["spreadConstraints"] = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    let mut binding = deployment(name, 0, "1", &placement);
+    let spec = binding["spec"].as_object_mut().unwrap();
+    spec.remove("replicas");
+    spec.remove("replicaRequirements");
+    let part = |name: &str, replicas: i64, cpu: &str| {
+        json!({"name": name, "replicas": replicas,
+            "replicaRequirements": {"resourceRequest": {"cpu": cpu}}})
+    };
+    spec.insert("components".to_owned(), json!([part("leader", 1, "12"), part("worker", 2, "2")]));
+    binding
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sets_of_several_templates_go_where_nodes_take_whole_ones_and_no_room_is_promised_twice() {
+    let (world, serving) = (story_world().await, Serving::start(&story(), Serve::default()).await);
+    let running = world.start(asking(serving.address));
+    // By sums five sets of 16 fit in a and two in b; by nodes none in a, and one on each node of b.
+    for name in ["first", "second"] {
+        let made = world.bind(&set(name)).await;
+        assert_eq!(made.reason, "Success", "{name}: {}", made.message);
+        let parts = json!([{"name": "leader", "replicas": 1}, {"name": "worker", "replicas": 2}]);
+        assert_eq!(made.object["spec"]["clusters"], json!([{"name": "b", "components": parts}]), "{name}");
+    }
+    // Nothing is to be seen of the two in b, and yet there is no room for a third.
+    let made = world.bind(&set("third")).await;
+    assert_eq!((made.reason.as_str(), made.pairs()), ("Unschedulable", vec![]), "{}", made.message);
+    assert!(running.metrics.estimators.counted("answered") > 0);
+    world.bindings().delete("first", &DeleteParams::default()).await.unwrap();
+    let made = world.decided("third", |made| made.reason == "Success").await;
+    assert_eq!(
+        made.object["spec"]["clusters"][0]["name"], "b",
+        "what was promised to the first is free again"
+    );
     running.end().await;
     serving.end().await;
 }

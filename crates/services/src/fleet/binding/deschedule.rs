@@ -167,3 +167,6 @@ async fn write(writer: &Writer, known: &Known, clusters: &[Previous]) -> Result<
         Err(failure) => Err(failure.message),
     }
 }
+
+#[cfg(test)]
+mod tests;
