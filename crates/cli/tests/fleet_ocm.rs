@@ -11,8 +11,10 @@ use loadline_testkit::{ControlPlane, parts};
 use serde_json::{Value, json};
 use service::{PATIENCE, Service, until};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 const TEAM: &str = "team";
 /// Placements with such names come last.
@@ -215,30 +217,65 @@ fn either_controller_takes_over_from_the_other_without_a_change() {
     }
 }
 
-/// A kubeconfig for an account that may do what the shipped file says, and nothing else.
-fn least_privilege(plane: &ControlPlane) -> String {
-    const SHIPPED: &str = include_str!("../../../deploy/fleet/ocm.yaml");
-    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-    const ACCOUNT: &str = "loadline-fleet";
-    let group = "rbac.authorization.k8s.io";
-    for text in SHIPPED.split("\n---\n") {
-        let mut object: Value = serde_saphyr::from_str(text).unwrap();
-        let kind = object["kind"].as_str().unwrap().to_owned();
-        let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("/namespaces/{name}"));
-        if kind.ends_with("Binding") {
-            object["subjects"] = json!([{"apiGroup": group, "kind": "User", "name": ACCOUNT}]);
-        }
-        if kind.contains("Role") {
-            let path = format!("{RBAC}{}/{}s", namespace.unwrap_or_default(), kind.to_lowercase());
-            plane.create(&path, &object).unwrap();
-        }
-    }
+const HUB: &str = "open-cluster-management-hub";
+const OPERATOR: &str = "open-cluster-management";
+
+/// What the page says to type to replace the other, and to roll that back.
+fn typed() -> [Vec<String>; 2] {
+    const PAGE: &str = include_str!("../../../docs/guide/fleet-ocm.md");
+    let (_, section) = PAGE.split_once("## Replace this Deployment by that one\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let blocks = section.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let lines = |block: &str| block.lines().map(|line| line.strip_prefix("$ ").unwrap().to_owned()).collect();
+    let [replace, back] = blocks.map(lines).collect::<Vec<_>>().try_into().unwrap();
+    [replace, back]
+}
+
+/// Types a command of the page, at the top of this repository.
+fn kubectl(plane: &ControlPlane, line: &str) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[0], "kubectl", "{line}");
+    let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let output = plane.kubectl().unwrap().args(&words[1..]).current_dir(top).output().unwrap();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn deployment_path(namespace: &str, name: &str) -> String {
+    format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+}
+
+/// A Deployment that is only scaled: the programs are the test's to start and end, as it says.
+fn resting(plane: &ControlPlane, namespace: &str, name: &str) {
+    let labels = json!({"app": name});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "none"}]}}});
+    plane
+        .create(&deployment_path(namespace, ""), &json!({"metadata": {"name": name}, "spec": spec}))
+        .unwrap();
+}
+
+fn replicas(plane: &ControlPlane, namespace: &str, name: &str) -> i64 {
+    plane.get(&deployment_path(namespace, name)).unwrap()["spec"]["replicas"].as_i64().unwrap()
+}
+
+/// Starts ours as its Deployment says, as its account and with some more flags.
+fn deployed(plane: &ControlPlane, more: &[&str]) -> Service {
     let mut config: Value =
         serde_json::from_str(&std::fs::read_to_string(plane.kubeconfig()).unwrap()).unwrap();
-    config["users"][0]["user"]["as"] = json!(ACCOUNT);
+    let spec =
+        plane.get(&deployment_path(HUB, "loadline-fleet")).unwrap()["spec"]["template"]["spec"].clone();
+    let account = spec["serviceAccountName"].as_str().unwrap();
+    config["users"][0]["user"]["as"] = json!(format!("system:serviceaccount:{HUB}:{account}"));
     let file = plane.folder().join("least-privilege");
     std::fs::write(&file, config.to_string()).unwrap();
-    file.display().to_string()
+    let args =
+        spec["containers"][0]["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned());
+    // These two are said where it is started.
+    let here = |arg: &String| !arg.starts_with("--http-bind-address=") && !arg.starts_with("--log-format=");
+    let more = more.iter().map(|arg| (*arg).to_owned());
+    let args: Vec<String> =
+        args.filter(here).chain([format!("--kubeconfig={}", file.display())]).chain(more).collect();
+    Service::start(&args)
 }
 
 /// Why something is so is told to whoever may read it, by their token, and to nobody else.
@@ -266,9 +303,13 @@ fn authorized(plane: &ControlPlane, ours: &Service) {
 }
 
 #[test]
-fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_back() {
+fn replaced_and_rolled_back_as_the_page_says_the_shipped_deployment_waits_takes_over_and_gives_back() {
+    if parts::find_or_skip("kubectl").is_none() {
+        return;
+    }
     let Some(plane) = ocm::plane_or_skip() else { return };
     let ocm = Ocm::install(&plane).expect("the definitions");
+    ocm.namespace(OPERATOR).unwrap();
     fill(ocm, 10);
     let theirs = ocm.elected_controller().unwrap();
     let lease = "/apis/coordination.k8s.io/v1/namespaces/open-cluster-management-hub/leases/placement-lock";
@@ -277,15 +318,22 @@ fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_b
         lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
     };
     let first = until("theirs to lead", holder);
-    let account = least_privilege(&plane);
-    let mut args = vec!["fleet", "--api", "ocm", "--kubeconfig", &account, "--leader-elect"];
-    args.extend(["--leader-elect-resource-name", "placement-lock"]);
-    args.extend(["--leader-elect-resource-namespace", "open-cluster-management-hub"]);
-    // Short enough to wait for, long enough for a busy machine.
-    args.extend(["--leader-elect-lease-duration", "8s", "--leader-elect-renew-deadline", "5s"]);
-    args.extend(["--leader-elect-retry-period", "1s"]);
-    args.push("--authorize-debug");
-    let ours = Service::start(&args);
+    for (namespace, name) in [(OPERATOR, "cluster-manager"), (HUB, "cluster-manager-placement-controller")] {
+        resting(&plane, namespace, name);
+    }
+    let [replace, back] = typed();
+    let [bring, rest @ ..] = &replace[..] else { panic!("no commands") };
+    kubectl(&plane, bring);
+    let ours = deployed(
+        &plane,
+        &[
+            // Short enough to wait for, long enough for a busy machine.
+            "--leader-elect-lease-duration=8s",
+            "--leader-elect-renew-deadline=5s",
+            "--leader-elect-retry-period=1s",
+            "--authorize-debug",
+        ],
+    );
     ours.until("standing by: another one leads");
     authorized(&plane, &ours);
     placement(ocm, "first", &json!({}));
@@ -297,6 +345,12 @@ fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_b
     };
     decided("first");
     let before = published(ocm);
+    for line in rest {
+        kubectl(&plane, line);
+    }
+    let resting = |name| replicas(&plane, HUB, name) == 0;
+    assert_eq!(replicas(&plane, OPERATOR, "cluster-manager"), 0, "it would put the other back");
+    assert!(resting("cluster-manager-placement-controller") && !resting("loadline-fleet"));
     drop(theirs);
     until("ours to lead", || holder().filter(|now| *now != first));
     ours.until("active");
@@ -310,6 +364,11 @@ fn with_the_shipped_account_and_the_others_lease_it_waits_takes_over_and_gives_b
         let about = |event: &&Value| event["regarding"]["name"] == "second";
         (events.iter().filter(about).count() == 3).then_some(())
     });
+    for line in &back {
+        kubectl(&plane, line);
+    }
+    assert!(resting("loadline-fleet"));
+    assert_eq!(replicas(&plane, OPERATOR, "cluster-manager"), 1, "it puts the other back");
     drop(ours);
     let theirs = ocm.elected_controller().unwrap();
     placement(ocm, "third", &json!({}));
@@ -355,11 +414,82 @@ fn follow(plane: &ControlPlane) -> (JoinHandle<Vec<BTreeSet<String>>>, usize) {
 
 #[test]
 fn on_a_real_hub_no_selected_cluster_is_ever_absent_whoever_is_killed() {
-    if parts::find_or_skip("ocm-placement").is_none() {
-        return;
-    }
     let Some(plane) = ocm::plane_or_skip() else { return };
-    let ocm = Ocm::install(&plane).expect("the definitions");
+    never_absent(Ocm::install(&plane).expect("the definitions"));
+}
+
+/// The definitions that are shipped, for a hub without Open Cluster Management.
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")
+}
+
+#[test]
+fn neither_is_any_where_the_shipped_definitions_are_and_points_are_published_only_so_often() {
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let ocm = Ocm::install_from(&plane, &shipped()).expect("the definitions");
+    never_absent(ocm);
+    points(ocm);
+}
+
+/// By how much each cluster is preferred is told with it, and told anew by itself only every eight seconds.
+fn points(ocm: Ocm<'_>) {
+    let plane = ocm.plane();
+    let spec = json!({
+        "sortBy": "Score", "scoreRateLimit": "8s",
+        "predicates": [{"requiredClusterSelector": {"labelSelector": {"matchLabels": {"zone": "points"}}}}],
+        "decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": 1}},
+        // As the seed writes it.
+        "prioritizerPolicy": {"mode": "Exact", "configurations": [{"name": "ResourceAllocatableCPU", "weight": 1}]},
+    });
+    let cpu = |name: &str, cpu: &str| {
+        let path = format!("{}/{name}/status", path("managedclusters", None));
+        plane
+            .patch(&path, &json!({"status": {"allocatable": {"cpu": cpu}, "capacity": {"cpu": "64"}}}))
+            .unwrap();
+    };
+    for (name, free) in [("points-a", "4"), ("points-b", "16"), ("points-c", "8")] {
+        let labels = json!({"cluster.open-cluster-management.io/clusterset": "main", "zone": "points"});
+        let object = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": true}});
+        ocm.create("managedclusters", &object).unwrap();
+        cpu(name, free);
+    }
+    let ours = start(plane);
+    settled(ocm, &ours);
+    let began = Instant::now();
+    placement(ocm, "points", &spec);
+    let told = |slice: usize| {
+        let decision =
+            plane.get(&format!("{}/points-decision-{slice}", path("placementdecisions", Some(TEAM)))).ok()?;
+        let one = decision.pointer("/status/decisions/0")?;
+        Some((one["clusterName"].as_str()?.to_owned(), one["score"].as_i64()?))
+    };
+    let is = |slice: usize, cluster: &str, points: i64| {
+        until(&format!("{cluster} with {points}"), || {
+            told(slice).filter(|now| *now == (cluster.to_owned(), points))
+        });
+    };
+    // (8 − 4) / (16 − 4) of the way from −100 to 100 is −33.3.
+    for (slice, cluster, points) in [(1, "points-b", 100), (2, "points-c", -33), (3, "points-a", -100)] {
+        is(slice, cluster, points);
+    }
+    // The order stays, the points do not: (9 − 4) / 12 is −16.7.
+    cpu("points-c", "9");
+    is(2, "points-c", -16);
+    assert!(began.elapsed() >= Duration::from_secs(7), "points alone wait for their time, in whole seconds");
+    // Who comes first never waits.
+    plane
+        .patch(
+            &format!("{}/points", path("placements", Some(TEAM))),
+            &json!({"spec": {"scoreRateLimit": "1h"}}),
+        )
+        .unwrap();
+    cpu("points-a", "32");
+    is(1, "points-a", 100);
+}
+
+fn never_absent(ocm: Ocm<'_>) {
+    let plane = ocm.plane();
     fill(ocm, 250);
     let spec = |order: [&str; 2], size: usize| {
         let group = |zone: &str| json!({"groupName": format!("in-{zone}"), "groupClusterSelector": {"labelSelector": {"matchLabels": {"zone": zone}}}});
@@ -368,9 +498,9 @@ fn on_a_real_hub_no_selected_cluster_is_ever_absent_whoever_is_killed() {
             "clustersPerDecisionGroup": size, "decisionGroups": order.map(group)}}})
     };
     placement(ocm, "web", &spec(["z0", "z1"], 100));
-    let mut ours = start(&plane);
+    let mut ours = start(plane);
     settled(ocm, &ours);
-    let (following, slices) = follow(&plane);
+    let (following, slices) = follow(plane);
     assert!(slices >= 3, "{slices}");
     let web = format!("{}/web", path("placements", Some(TEAM)));
     for round in 0..10 {
@@ -383,7 +513,7 @@ fn on_a_real_hub_no_selected_cluster_is_ever_absent_whoever_is_killed() {
         if round % 3 == 2 {
             // Dropped is killed, wherever it was.
             drop(ours);
-            ours = start(&plane);
+            ours = start(plane);
         }
     }
     until("the newest wish to be published", || {

@@ -72,14 +72,31 @@ impl<'a> Ocm<'a> {
     /// When Go cannot say where the module's files are, or the API server does not take them.
     pub fn install(plane: &'a ControlPlane) -> Result<Self, Error> {
         let folder = sources::folder(&OCM, DEFINITIONS)?.join("cluster");
+        let mut all = Vec::new();
         for version in ["v1", "v1alpha1", "v1beta1", "v1beta2"] {
-            for (plural, text) in
-                definitions(&folder.join(version)).map_err(Error::io("read the definitions"))?
-            {
-                let name = format!("{plural}.{GROUP}");
-                let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-                plane.apply(&path, &text)?;
-            }
+            all.extend(definitions(&folder.join(version)).map_err(Error::io("read the definitions"))?);
+        }
+        Self::define(plane, all)
+    }
+
+    /// The same with other definitions of these kinds, from a folder with a `PLURAL.yaml` for each.
+    ///
+    /// # Errors
+    /// When one is not there, or the API server does not take it.
+    pub fn install_from(plane: &'a ControlPlane, folder: &Path) -> Result<Self, Error> {
+        let mut all = Vec::new();
+        for (plural, ..) in KINDS {
+            let text = fs::read_to_string(folder.join(format!("{plural}.yaml")));
+            all.push((plural.to_owned(), text.map_err(Error::io("read the definitions"))?));
+        }
+        Self::define(plane, all)
+    }
+
+    fn define(plane: &'a ControlPlane, all: Vec<(String, String)>) -> Result<Self, Error> {
+        for (plural, text) in all {
+            let name = format!("{plural}.{GROUP}");
+            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+            plane.apply(&path, &text)?;
         }
         // A resource is served some time after it was defined, and no event tells when.
         plane.wait("kube-apiserver", || {
