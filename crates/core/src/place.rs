@@ -61,7 +61,7 @@ mod wake;
 mod write;
 
 pub use amount::{Amount, Resources};
-pub use condition::{Code, Condition, Event, MISCONFIGURED, SATISFIED};
+pub use condition::{Code, Condition, Event, MISCONFIGURED, Note, SATISFIED};
 pub use decide::Outcome;
 pub use facts::{
     ClusterFacts, ClusterLoad, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Members, PLACEMENT_LABEL,

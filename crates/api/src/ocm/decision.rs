@@ -142,7 +142,7 @@ pub fn events(outcome: &Outcome) -> Vec<Value> {
             "type": if event.warning { "Warning" } else { "Normal" },
             "reason": event.reason,
             "action": event.action,
-            "note": &*event.note,
+            "note": event.note.to_string(),
             "reportingController": "placement-controller",
             "regarding": refer("Placement", &key.name),
         });

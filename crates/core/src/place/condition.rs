@@ -6,7 +6,7 @@ use super::spec::Placement;
 use super::write::{Action, Write};
 use crate::object::Key;
 use jiff::Timestamp;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 /// Is everybody placed?
@@ -163,10 +163,34 @@ pub struct Event {
     pub reason: &'static str,
     /// What was done.
     pub action: &'static str,
-    /// One sentence; of many slices it may be the same.
-    pub note: Arc<str>,
+    /// One sentence.
+    pub note: Note,
     /// The name of the slice it is about, if any.
     pub slice: Option<Arc<str>>,
+}
+
+/// What is told. Where one cluster goes, every slice after it is written anew, of every placement: what was done with each is put
+/// into words for who wants to hear it, and most of it is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The slice, and what was done with it.
+    done: Option<(Arc<str>, &'static str)>,
+    text: Arc<str>,
+}
+
+impl Note {
+    fn text(text: Arc<str>) -> Self {
+        Self { done: None, text }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.done {
+            Some((slice, done)) => write!(f, "Decision {slice} is {done}{}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
 }
 
 /// The longest list of points in an event; notes of more than 1024 bytes are refused.
@@ -185,52 +209,53 @@ pub(super) fn events<'a>(
     {
         let note = format!("Placement {} is not decided, what it had is kept: {first}", placement.key.name);
         let (reason, action) = ("Misconfigured", "DecisionKept");
-        out.push(Event { warning: true, reason, action, note: note.into(), slice: None });
+        out.push(Event { warning: true, reason, action, note: Note::text(note.into()), slice: None });
     }
     let told = writes.iter().any(|write| write.status && !write.slice.entries.is_empty());
     let score: Option<Arc<str>> = if told { score(points).map(Into::into) } else { None };
+    if writes.iter().all(|write| write.action == Action::None) {
+        return out;
+    }
+    let Key { namespace, name } = &placement.key;
+    let with = format!(" with placement {name} in namespace {namespace}");
+    let (warning, more) = match code {
+        Code::Warning { plugin, message } => (true, format!("{with}: {message} in plugin {plugin}")),
+        _ => (false, with.clone()),
+    };
+    let (with, more): (Arc<str>, Arc<str>) = (with.into(), more.into());
     for Write { action, slice, status } in writes {
-        let event = |warning, reason, action, done: &str, more: &str| Event {
+        let event = |warning, reason, action, done: &'static str, text: &Arc<str>| Event {
             warning,
             reason,
             action,
-            note: (note(placement, slice, done) + more).into(),
+            note: Note { done: Some((slice.key.name.clone(), done)), text: text.clone() },
             slice: Some(slice.key.name.clone()),
         };
         match action {
             Action::None => continue,
             Action::Delete => {
-                out.push(event(false, "DecisionDelete", "DecisionDeleted", "deleted", ""));
+                out.push(event(false, "DecisionDelete", "DecisionDeleted", "deleted", &with));
                 continue;
             }
-            Action::Create => out.push(event(false, "DecisionCreate", "DecisionCreated", "created", "")),
+            Action::Create => out.push(event(false, "DecisionCreate", "DecisionCreated", "created", &with)),
             Action::Patch => {}
         }
         // A new slice without clusters has nothing to update.
         if !status || (*action == Action::Create && slice.entries.is_empty()) {
             continue;
         }
-        let (warning, more) = match code {
-            Code::Warning { plugin, message } => (true, format!(": {message} in plugin {plugin}")),
-            _ => (false, String::new()),
-        };
         out.push(event(warning, "DecisionUpdate", "DecisionUpdated", "updated", &more));
         if let Some(note) = &score {
             out.push(Event {
                 warning: false,
                 reason: "ScoreUpdate",
                 action: "ScoreUpdated",
-                note: note.clone(),
+                note: Note::text(note.clone()),
                 slice: Some(slice.key.name.clone()),
             });
         }
     }
     out
-}
-
-fn note(placement: &Placement, slice: &Slice, done: &str) -> String {
-    let Key { namespace, name } = &placement.key;
-    format!("Decision {} is {done} with placement {name} in namespace {namespace}", slice.key.name)
 }
 
 /// `a:1 b:2 `, cut where it gets too long.

@@ -42,7 +42,7 @@ fn placement_text(one: &PlacementAnswer, now: Timestamp, detail: Detail) -> Stri
     if detail == Detail::Wide {
         for event in &outcome.events {
             let kind = if event.warning { "Warning" } else { "Normal" };
-            let _ = writeln!(text, "  event: {kind} {}: {}", event.reason, event.note.trim_end());
+            let _ = writeln!(text, "  event: {kind} {}: {}", event.reason, event.note.to_string().trim_end());
         }
     }
     text

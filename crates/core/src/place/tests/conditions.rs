@@ -286,7 +286,10 @@ fn a_warning_is_told_with_what_is_written() {
     let update = outcome.events.iter().find(|event| event.reason == "DecisionUpdate").unwrap();
     assert!(update.warning);
     assert!(
-        update.note.ends_with("in namespace ns1: AddOnPlacementScores a/demo expired in plugin AddOn/demo/x")
+        update
+            .note
+            .to_string()
+            .ends_with("in namespace ns1: AddOnPlacementScores a/demo expired in plugin AddOn/demo/x")
     );
 }
 
@@ -297,6 +300,6 @@ fn points_are_told_within_a_thousand_bytes() {
     let outcome = decided(&mut fleet, &placement("p", Some(1), &[]));
     let score = outcome.events.iter().find(|event| event.reason == "ScoreUpdate").unwrap();
     // 62 × "cluster0000:100 " of 16 bytes are 992; one more would be 1008.
-    assert_eq!(score.note.len(), 62 * 16 + 6);
-    assert!(score.note.ends_with("cluster0061:100 ......"));
+    assert_eq!(score.note.to_string().len(), 62 * 16 + 6);
+    assert!(score.note.to_string().ends_with("cluster0061:100 ......"));
 }
