@@ -284,6 +284,85 @@ fn a_hot_node_cools_within_the_budget_and_nobody_is_evicted_twice_though_it_is_k
     });
 }
 
+/// Answers to requests to evict, in order: whom, and with which code.
+fn asked(plane: &ControlPlane) -> Vec<(String, u64)> {
+    let log = plane.audit().unwrap();
+    let answers = log
+        .iter()
+        .filter(|one| one["objectRef"]["subresource"] == "eviction" && one["stage"] == "ResponseComplete");
+    let answer = |one: &Value| {
+        let name = one["objectRef"]["name"].as_str().unwrap_or_default().to_owned();
+        (name, one["responseStatus"]["code"].as_u64().unwrap_or_default())
+    };
+    answers.map(answer).collect()
+}
+
+/// A budget that was changed is not gone by before somebody has counted anew, whatever it allowed when it was counted last: that is
+/// the server's to know.
+#[test]
+fn whom_the_servers_budget_keeps_stays_and_another_one_goes() {
+    let controllers = ["replicaset-controller"];
+    let Some(plane) = ControlPlane::setup().controllers(&controllers).audited().start_or_skip() else {
+        return;
+    };
+    define_metrics(&plane);
+    let nodes = ["n1", "n2"];
+    for node in nodes {
+        plane.add_node(node, &json!({}), &json!({"cpu": "10", "memory": "64Gi", "pods": "100"})).unwrap();
+    }
+    // 2 × 1.6 + 2 × 2.4 = 8, 1.5 too much: a web closes the gap best.
+    for (name, app) in [("web-a", "web"), ("web-b", "web"), ("db-a", "db"), ("db-b", "db")] {
+        pod(&plane, "loadline", name, app, "n1");
+    }
+    replica_set(&plane, "loadline", "web", 2);
+    replica_set(&plane, "loadline", "db", 2);
+    // Counted once, and changed since.
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    let budget = json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    plane.create(budgets, &budget).unwrap();
+    let status = json!({"status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2,
+        "observedGeneration": 1}});
+    plane.patch(&format!("{budgets}/web/status"), &status).unwrap();
+    plane.patch(&format!("{budgets}/web"), &json!({"spec": {"minAvailable": 2}})).unwrap();
+    let settings = plane.folder().join("settings.yaml");
+    std::fs::write(&settings, SETTINGS).unwrap();
+    let (settings, account) = (settings.display().to_string(), least_privilege(&plane));
+
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                live(&plane, &nodes);
+                thread::sleep(Duration::from_millis(300));
+            }
+        });
+        let _end = End(&ended);
+        let mut args = vec!["rebalance", "--act", "--kubeconfig", &account, "--settings", &settings];
+        args.extend(["--metrics-interval", "500ms"]);
+        let rebalance = Service::start(&args);
+        rebalance.until("active");
+        until("somebody to go", || (!evicted(&plane).is_empty()).then_some(()));
+        until("the node to cool", || (used(&plane, "n1") <= LINE && used(&plane, "n1") > 0).then_some(()));
+        let looks = rebalance.sum("loadline_rebalance_plans_total");
+        until("more plans", || {
+            (rebalance.sum("loadline_rebalance_plans_total") > looks + 10.0).then_some(())
+        });
+        let asked = asked(&plane);
+        let [refused @ .., (gone, code)] = &asked[..] else { panic!("nobody was asked to go") };
+        assert!(gone.starts_with("db-") && *code == 201, "another one goes: {asked:?}");
+        let kept = |(name, code): &(String, u64)| name.starts_with("web-") && *code == 429;
+        assert!(
+            !refused.is_empty() && refused.iter().all(kept),
+            "first the best one, which is kept: {asked:?}"
+        );
+        let names: BTreeSet<&String> = refused.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), refused.len(), "nobody is asked twice in a row: {asked:?}");
+        let webs = pods(&plane).into_iter().filter(|pod| pod["metadata"]["labels"]["app"] == "web");
+        assert_eq!(webs.count(), 2, "and both are there");
+        assert!(rebalance.ends());
+    });
+}
+
 /// What the Event about a pod that was moved says.
 fn told(plane: &ControlPlane, moved: &str) -> Option<String> {
     let events = plane.get("/apis/events.k8s.io/v1/namespaces/default/events").ok()?;

@@ -161,8 +161,10 @@ pub fn plan(cluster: &mut Cluster, input: &Input<'_>) -> Plan {
     if input.recent.is_empty() {
         return Plan::paused(Pause::NoHistory);
     }
-    let Some(nodes) = over::look(cluster, input) else { return Plan::paused(Pause::NoLine) };
-    relieve::relieve(cluster, input, nodes)
+    match over::look(cluster, input) {
+        Ok(nodes) => relieve::relieve(cluster, input, nodes),
+        Err(pause) => Plan::paused(pause),
+    }
 }
 
 #[cfg(test)]

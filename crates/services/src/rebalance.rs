@@ -164,6 +164,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         cooling: options.cooling,
         last: options.last,
         told: std::collections::BTreeSet::new(),
+        pause: None,
     };
     let (mut batch, mut more) = (Vec::new(), Vec::new());
     loop {
@@ -202,12 +203,19 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             state.limit(options.most);
             state.remember(leads);
             actor.round(&mut state, leads, now).await;
+        } else if looked && ready {
+            // Nothing is done on what was known before, but whoever asks for the plan learns why not.
+            drop(actor.look(&mut state, now.clock));
         }
         if looked && ready && leads && options.mode == Mode::Act {
             actor.open(&mut state, false, now.clock).await;
         }
         let problems = [("settings", settings.problem()), ("policy", rules.problem())];
-        options.status.set(readiness(&state, ready, leads, options.mode, &problems));
+        let mut now_is = readiness(&state, ready, leads, options.mode, &problems);
+        if let Some(pause) = actor.pause.filter(|_| ready) {
+            now_is.progress += &format!("nothing is moved: {pause}\n");
+        }
+        options.status.set(now_is);
     }
     if options.mode == Mode::Act && lead.leadership.may_write() {
         // Nobody else takes them off before another one starts.

@@ -294,6 +294,28 @@ async fn in_preview_it_says_what_it_would_do_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_measures_it_says_so_and_begins_when_somebody_does() {
+    let away = Rule::new(Action::Answer(Answer::Unavailable)).verb("list").path("/apis/metrics.k8s.io/**");
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1).with(away)).await;
+    let running = world.start(Mode::Act);
+    let waits = |plan: &Value| plan["pause"]["reason"] == "noHistory";
+    let plan = running.planned("a plan that says why nothing is moved", waits).await;
+    assert_eq!(plan["pause"]["message"], "no node has been measured yet");
+    assert_eq!(plan["moves"], json!([]));
+    let said = || running.status.readiness().progress;
+    let both = || async {
+        said().contains("nothing is moved: no node has been measured yet\n")
+            && said().contains("metrics API: ")
+    };
+    world.until("it says so, and what is wrong", both).await;
+    assert_eq!(world.pods().await.len(), HOT.len());
+    world.faults.clear();
+    world.until("a pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    world.until("it says nothing of that any more", || async { !said().contains("nothing is moved") }).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_over_its_line_gives_up_one_pod_and_is_left_alone_for_a_while() {
     let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
     let running = world.start(Mode::Act);

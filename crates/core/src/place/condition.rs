@@ -1,6 +1,5 @@
 //! What is said about a placement: its two conditions, and the events.
 
-use super::facts::Slice;
 use super::prepare::{PREDICATE, Problem, TAINTS};
 use super::spec::Placement;
 use super::write::{Action, Write};

@@ -1,7 +1,7 @@
 //! Which nodes are over their line, by how much, and is it more than a moment?
 
 use super::Input;
-use super::reason::Wait;
+use super::reason::{Pause, Wait};
 use super::settings::Settings;
 use crate::cluster::Cluster;
 use crate::ledger::{Figures, Sample, Uid};
@@ -81,16 +81,20 @@ pub(super) fn fresh(figures: &Figures, now: Timestamp) -> Option<Sample> {
     figures.newest.filter(|sample| admit::judge(sample, now).0.is_some())
 }
 
-/// All nodes that are over their line, the one by the largest share first. `None` if no node has a line.
-pub(super) fn look(cluster: &mut Cluster, input: &Input<'_>) -> Option<Vec<Over>> {
+/// All nodes that are over their line, the one by the largest share first.
+///
+/// # Errors
+/// Why that cannot be said of any node.
+pub(super) fn look(cluster: &mut Cluster, input: &Input<'_>) -> Result<Vec<Over>, Pause> {
     let ids: Vec<NodeId> = cluster.snapshot().nodes().map(|node| node.id).collect();
     let mut out = Vec::new();
-    let mut any = false;
+    let (mut any, mut measured) = (false, false);
     for id in ids {
         let lines = Lines::of(cluster, input.settings, id);
         any |= lines.targets != Both::default();
         let figures = cluster.figures(id);
         let Some(newest) = fresh(&figures, cluster.now()) else { continue };
+        measured = true;
         let is_over =
             |r: Metered| lines.limit(r, Ratio::ZERO).is_some_and(|limit| newest.usage.get(r) > limit);
         if Metered::ALL.into_iter().any(is_over) {
@@ -98,7 +102,11 @@ pub(super) fn look(cluster: &mut Cluster, input: &Input<'_>) -> Option<Vec<Over>
         }
     }
     out.sort_by(|a, b| b.excess().cmp(&a.excess()).then_with(|| a.node.cmp(&b.node)));
-    any.then_some(out)
+    match (any, measured) {
+        (false, _) => Err(Pause::NoLine),
+        (true, false) => Err(Pause::Stale),
+        (true, true) => Ok(out),
+    }
 }
 
 /// A node that was measured to be over a line.

@@ -190,6 +190,8 @@ pub enum Pause {
     Off,
     /// No node has been measured yet.
     NoHistory,
+    /// No node has been measured of late.
+    Stale,
     /// There is no line for any node.
     NoLine,
 }
@@ -199,6 +201,7 @@ impl fmt::Display for Pause {
         f.write_str(match self {
             Self::Off => "moving is switched off",
             Self::NoHistory => "no node has been measured yet",
+            Self::Stale => "no node has been measured within five minutes",
             Self::NoLine => "no node has a line",
         })
     }

@@ -281,6 +281,10 @@ fn nothing_moves_without_history_without_a_line_or_when_switched_off() {
     let mut world = World::new().node("n1", 9000).node("n2", 0).pod("a-1", "n1", 3000);
     assert_eq!(world.plan().pause, None);
     assert_eq!(world.moves().len(), 1);
+    world.cluster.advance(at(299));
+    assert_eq!(world.plan().pause, None, "the last sample is young enough");
+    world.cluster.advance(at(301));
+    assert_eq!(world.plan().pause, Some(Pause::Stale), "it is not any more: calm would be too much to say");
     world.settings.enabled = false;
     assert_eq!(world.plan().pause, Some(Pause::Off));
     let mut world = World::new().node_as(node("n1").memory("32Gi"), 9000);

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use loadline_api::node::COOLING;
 use loadline_api::rebalance::{MOVED, of, written};
 use loadline_core::object::{Key, Meta};
-use loadline_core::rebalance::{Closing, Move, Plan};
+use loadline_core::rebalance::{Closing, Move, Pause, Plan};
 use loadline_core::select::taint::{Effect, Taint};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -42,6 +42,8 @@ pub(super) struct Actor {
     pub last: Last,
     /// Moves that were told of in preview, by uid.
     pub told: BTreeSet<Arc<str>>,
+    /// Why nothing is moved, as of the last plan.
+    pub pause: Option<Pause>,
 }
 
 /// What became of a request to go.
@@ -62,8 +64,7 @@ impl Actor {
             self.metrics.relief(predicted, measured);
             tracing::info!(%node, ?predicted, ?measured, "moves measured");
         }
-        let mut plan = state.plan(now.clock);
-        self.show(&plan);
+        let mut plan = self.look(state, now.clock);
         if self.mode == Mode::Preview || !leads {
             self.preview(&plan);
             return;
@@ -73,9 +74,19 @@ impl Actor {
             if !refused || attempt == PLANS {
                 break;
             }
-            plan = state.plan(now.clock);
-            self.show(&plan);
+            plan = self.look(state, now.clock);
         }
+    }
+
+    /// What should be done now, for everybody to see. Nothing is done about it.
+    pub fn look(&mut self, state: &mut State, now: Timestamp) -> Plan {
+        let plan = state.plan(now);
+        self.show(&plan);
+        if let Some(pause) = plan.pause.filter(|pause| self.pause != Some(*pause)) {
+            tracing::info!(reason = %pause, "nothing is moved");
+        }
+        self.pause = plan.pause;
+        plan
     }
 
     fn show(&self, plan: &Plan) {
