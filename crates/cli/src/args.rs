@@ -536,8 +536,8 @@ Settings, with their defaults:
     perHour: 60       # and in all
     exempt: {namespaces: [kube-system]}
     landing: Planned  # Loadline's scheduler or extender places by load; Scheduled: another one does
-    level: Now        # what a node is taken to use without the pod; Hour: its highest of an hour, if more
-    closing: Mark     # keeps pods off a node that gave some up; Taint: for schedulers that know no mark
+    level: Now        # what is used where it goes; Hour: the highest of an hour, if that is more
+    closing: Mark     # of nodes that gave up pods; Taint: for schedulers that know no mark
 
 Exit status: 0 when it was answered, also when nothing is to be moved; 2 for bad input.";
 
