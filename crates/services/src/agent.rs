@@ -45,6 +45,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use state::State;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -148,6 +149,8 @@ pub struct Metrics {
     pub held: Gauge,
     /// Rules that act on a node before it is as full as the scheduler makes it.
     pub lines_disagree: Gauge,
+    /// Nodes that cannot be marked, and so nobody is evicted from them.
+    pub unmarked_nodes: Gauge,
     /// 1 while the journal cannot be written.
     pub journal_broken: Gauge,
     /// What acts that were measured had been expected to release, what they released, and how far each was off.
@@ -188,6 +191,11 @@ impl Metrics {
                 "lines_disagree",
                 "Rules that act below the scheduler's target: it fills what they empty",
                 self.lines_disagree.clone(),
+            );
+            own.register(
+                "unmarked_nodes",
+                "Nodes that cannot be marked: nobody is evicted from them, or whoever was would come straight back",
+                self.unmarked_nodes.clone(),
             );
             own.register(
                 "journal_broken",
@@ -280,6 +288,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         looked: options.looked.clone(),
         tune: options.tune,
         agreement: Agreement::new(options.targets.clone()),
+        unmarked: BTreeSet::new(),
     };
 
     let mut batch = Vec::new();
@@ -392,6 +401,9 @@ fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
     let problem = options.host.problem();
     if options.metrics.journal_broken.get() > 0 {
         lines.push("journal: cannot be written, so nothing is done".to_owned());
+    }
+    if options.metrics.unmarked_nodes.get() > 0 {
+        lines.push("node: cannot be marked, so nobody is evicted".to_owned());
     }
     if let Some(problem) = &problem {
         lines.push(format!("host: {problem}"));

@@ -6,7 +6,7 @@ use super::order::tier;
 use super::plan::{Blocked, Mode, Victim, Work};
 use super::pod::Pod;
 use super::snapshot::{Missing, Planner};
-use super::state::{Reply, later};
+use super::state::{Eviction, Reply, later};
 use crate::view::Budget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,9 +49,12 @@ pub(super) struct Rails {
 }
 
 impl Work<'_> {
+    /// What is left of the limits. A cycle that is planned again, because somebody may not go, goes on with what it began with: who
+    /// went at this very time went in this cycle.
     fn rails(&self) -> Rails {
         let options = &self.snapshot.options;
-        let cycle = (options.max_per_cycle > 0).then_some(options.max_per_cycle);
+        let went: Vec<&Eviction> = self.snapshot.state.granted_at(self.snapshot.now).collect();
+        let cycle = (options.max_per_cycle > 0).then(|| options.max_per_cycle.saturating_sub(went.len()));
         let gone = self.snapshot.state.within_the_hour(self.snapshot.now);
         let hour = (options.max_per_hour > 0).then(|| options.max_per_hour.saturating_sub(gone));
         let mut left = match (cycle, hour) {
@@ -62,7 +65,13 @@ impl Work<'_> {
             left = Some(0);
         }
         let budgets = self.snapshot.budgets.iter().map(|budget| budget.allowed).collect();
-        Rails { left, budgets, hit: BTreeSet::new() }
+        let has_gone = |pod: &&Pod| went.iter().any(|one| one.is_of(pod));
+        let hit = if went.is_empty() {
+            BTreeSet::new()
+        } else {
+            self.snapshot.pods.iter().filter(has_gone).filter_map(owner).collect()
+        };
+        Rails { left, budgets, hit }
     }
 
     /// Evicts pods.

@@ -240,6 +240,11 @@ impl State {
         self.evictions.iter().filter(|e| e.reply.is_granted() && now.duration_since(e.at) < HOUR).count()
     }
 
+    /// Who was evicted at that very time.
+    pub(super) fn granted_at(&self, at: Timestamp) -> impl Iterator<Item = &Eviction> {
+        self.evictions.iter().filter(move |e| e.at == at && e.reply.is_granted())
+    }
+
     /// The evictions still worth remembering.
     pub(super) fn kept(&self, now: Timestamp) -> impl Iterator<Item = &Eviction> {
         self.evictions.iter().filter(move |e| now.duration_since(e.at) < HOUR)

@@ -21,7 +21,7 @@ use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
 use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(super) struct Agent {
     pub tune: bool,
     /// Does a scheduler fill what is emptied here?
     pub agreement: Agreement,
+    /// Nodes that could not be marked when they had to be.
+    pub unmarked: BTreeSet<Arc<str>>,
 }
 
 impl Agent {
@@ -74,6 +76,7 @@ impl Agent {
         if due.is_empty() {
             return;
         }
+        self.unmarked.retain(|name| due.iter().any(|(meta, _)| meta.key.name == *name));
         let mut pods = state.pods_by_node();
         let usage = {
             let here = due.iter().filter_map(|(meta, _)| pods.get(&*meta.key.name)).flatten();
@@ -121,7 +124,7 @@ impl Agent {
         policy: &Arc<Policy>,
         snapshot: NodeSnapshot,
         state: &mut State,
-    ) -> Option<(Meta, Result<Node, Error>)> {
+    ) -> Marked {
         let memory = state.memory_mut(&target.meta.key.name);
         self.measure_acts(policy, &snapshot, &mut memory.audit);
         let mut snapshot = Arc::new(snapshot);
@@ -138,12 +141,16 @@ impl Agent {
             results.unwritten = writes.map(|write| (write.pod.clone(), write.container.clone())).collect();
         }
         self.reclaim(target, &first, &snapshot).await;
-        // Then the mark: who takes the place of a victim comes at once.
+        // Then the mark: who takes the place of a victim comes at once. Nobody is sent away while it cannot be made, or the victim would
+        // come straight back.
         let is_preview = snapshot.node.preview || snapshot.options.dry_run;
-        let marked = if is_preview { None } else { self.close(target, &first.closed, snapshot.now).await };
+        let marked =
+            if is_preview { Ok(None) } else { self.close(target, &first.closed, snapshot.now).await };
+        self.note_mark(target, &marked, !first.steps.victims.is_empty());
+        let may_evict = may_act && marked.is_ok();
         let (mut last, mut evicted) = (first.clone(), Vec::new());
         for attempt in 1..=PLANS {
-            if !may_act {
+            if !may_evict {
                 break;
             }
             let answered = self.evict(target, &last, &snapshot, &mut results.replies).await;
@@ -156,7 +163,15 @@ impl Agent {
             }
             // From where this cycle began, but knowing who went and who may not.
             Arc::make_mut(&mut snapshot).state.evictions = last.settle(&results).evictions;
-            last = qos::plan(policy, &snapshot);
+            let again = qos::plan(policy, &snapshot);
+            // Who goes instead is written down before being asked, as who was to go at first.
+            let asked = again.settle(&Results::unknown(&again));
+            let mut before = first.settle(&results);
+            (before.evictions, before.leaving) = (asked.evictions, asked.leaving);
+            if !again.steps.victims.is_empty() && !self.note(&before, snapshot.now) {
+                break;
+            }
+            last = again;
         }
         let mut after = first.settle(&results);
         let ended = last.settle(&results);
@@ -176,7 +191,25 @@ impl Agent {
         memory.state = after;
         let audit = memory.audit.clone();
         self.looked.keep(Look { policy: policy.clone(), snapshot: known, audit });
-        marked
+        marked.unwrap_or_default()
+    }
+
+    /// Remembers whether a node could be marked, and tells when that changes.
+    fn note_mark(&mut self, target: &Target, marked: &Result<Marked, Failure>, waits: bool) {
+        let key = &target.meta.key;
+        match marked {
+            Err(error) => {
+                if self.unmarked.insert(key.name.clone()) {
+                    tracing::warn!(node = %key, %error, waits, "node not marked: nobody is evicted until it is");
+                }
+            }
+            Ok(_) => {
+                if self.unmarked.remove(&key.name) {
+                    tracing::info!(node = %key, "node can be marked again");
+                }
+            }
+        }
+        self.metrics.unmarked_nodes.set(i64::try_from(self.unmarked.len()).unwrap_or(i64::MAX));
     }
 
     /// What earlier acts released is measured, told, and learned from if wanted.
@@ -339,37 +372,27 @@ impl Agent {
                     until: None,
                     cools_until: None,
                 };
-                self.close(&target, &open, now).await;
+                if let Err(error) = self.close(&target, &open, now).await {
+                    tracing::warn!(node = %target.meta.key, %error, "node not opened");
+                }
             }
         }
     }
 
-    /// Makes the node say that it has too much, or not any more.
-    async fn close(
-        &self,
-        target: &Target,
-        closed: &Closed,
-        now: Timestamp,
-    ) -> Option<(Meta, Result<Node, Error>)> {
+    /// Makes the node say that it has too much, or not any more. The node as it is then, if it was written.
+    async fn close(&self, target: &Target, closed: &Closed, now: Timestamp) -> Result<Marked, Failure> {
         // A taint that never came may have left its condition behind, which is written before it.
         let left = !closed.present && target.node.overloaded;
         let changed = target.node.is_tainted() != closed.present || left;
         let mark = closed.cools_until.map(whole);
         if !changed && target.node.cooling == mark {
-            return None;
+            return Ok(None);
         }
-        match self.mark(target, closed, changed, mark.as_deref(), now).await {
-            Ok(marked) => {
-                if changed {
-                    self.teller.closed(target, closed);
-                }
-                marked
-            }
-            Err(error) => {
-                tracing::warn!(node = %target.meta.key, %error, "node not marked");
-                None
-            }
+        let marked = self.mark(target, closed, changed, mark.as_deref(), now).await?;
+        if changed {
+            self.teller.closed(target, closed);
         }
+        Ok(marked)
     }
 
     async fn mark(
@@ -379,7 +402,7 @@ impl Agent {
         changed: bool,
         mark: Option<&str>,
         now: Timestamp,
-    ) -> Result<Option<(Meta, Result<Node, Error>)>, Failure> {
+    ) -> Result<Marked, Failure> {
         let key = &target.meta.key;
         if changed {
             // The taint comes last: while it is not as it should be, all of this is done again.
@@ -411,6 +434,9 @@ impl Agent {
         Ok(None)
     }
 }
+
+/// A node as the answer to a write of ours shows it; none if there was none.
+type Marked = Option<(Meta, Result<Node, Error>)>;
 
 /// A node that is looked after, and the pods on it.
 pub(super) struct Target {

@@ -1,6 +1,7 @@
 //! An agent against the in-memory API server, with time and load in the test's hand: the whole story, and what gets in
 //! its way.
 
+mod evicting;
 mod faults;
 mod lines;
 mod reclaim;
@@ -350,6 +351,7 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
         looked: Looked::default(),
         tune: false,
         agreement: Agreement::new(None),
+        unmarked: BTreeSet::new(),
     };
     (agent, notices)
 }

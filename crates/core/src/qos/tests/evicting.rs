@@ -253,6 +253,18 @@ fn of_equals_one_of_each_owner_goes_first() {
     let mut now = snapshot(&[("cpu_total_usage", 7500.0)], pods);
     // 1.1 × 1500 = 1650: a1 and b1 make 1800, though a2 uses more than b1.
     assert_eq!(victims(&plan(&cpu_at(6000), &now)), ["a1", "b1"]);
+    // Planned again in the same cycle, after a1 went: its owner has lost one already.
+    let mut again = now.clone();
+    again.state.evictions = vec![Eviction {
+        pod: key("a1"),
+        uid: "uid-a1".into(),
+        at: again.now,
+        reply: Reply::Granted,
+        grace_seconds: None,
+    }];
+    assert_eq!(victims(&plan(&cpu_at(6000), &again)), ["b1"]);
+    again.state.evictions[0].at = t(-10);
+    assert_eq!(victims(&plan(&cpu_at(6000), &again)), ["a2"], "that was another cycle");
     // There is nobody of equal rank: then it is the same owner again.
     now.pods[2].priority = 10;
     now.pods[3].priority = 10;

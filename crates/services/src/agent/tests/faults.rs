@@ -8,7 +8,7 @@ use std::path::Path;
 const EVICTIONS: &str = "/api/v1/namespaces/*/pods/*/eviction";
 
 /// 62 %; then 92 % and daemons, which is over 85 % by so much that one pod has to go: `a`, which uses most.
-async fn overrun(stage: &mut Stage) {
+pub(super) async fn overrun(stage: &mut Stage) {
     stage.ask_for(only_evict()).await;
     stage.run("shop", 29, false).await;
     for (name, percent) in [("a", 12), ("b", 11), ("c", 10)] {
@@ -22,7 +22,7 @@ async fn overrun(stage: &mut Stage) {
 
 impl Stage {
     /// Pods that were told to go, and are still there.
-    async fn leaving(&self) -> Vec<String> {
+    pub(super) async fn leaving(&self) -> Vec<String> {
         let pods: Api<core::Pod> = Api::default_namespaced(self.client.clone());
         let all = pods.list(&ListParams::default()).await.expect("pods are listed").items;
         let leaving = all.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_some());
@@ -39,7 +39,7 @@ impl Stage {
     }
 
     /// Another agent comes, and finds the journal in that folder.
-    async fn restart_from(&mut self, folder: &std::path::Path) {
+    pub(super) async fn restart_from(&mut self, folder: &std::path::Path) {
         // The lock of the one that is gone goes with it.
         self.agent.journal = None;
         self.restart().await;
