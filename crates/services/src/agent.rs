@@ -35,7 +35,7 @@ use crate::jumps::Jumps;
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use agree::Agreement;
-use journal::{Journal, Left};
+use journal::Journal;
 use loadline_core::load::policy::Rules;
 use loadline_core::qos;
 use loadline_core::qos::audit::Audit;
@@ -64,8 +64,6 @@ const WAITING: usize = 1024;
 const LONGEST_CALL: Duration = Duration::from_secs(5);
 /// How often is looked whether another agent has ended?
 const LOCK_EVERY: Duration = Duration::from_secs(1);
-/// For how many cycles is looked for what an agent took whose journal is lost? Containers may be late to be seen.
-const ADOPTING: u32 = 3;
 
 /// Which nodes an agent looks after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +86,7 @@ pub struct Options {
     pub planning: qos::Options,
     /// The folder of the journal, which an agent of one node keeps for the next; without, nothing is kept.
     pub journal: Option<PathBuf>,
-    /// Is everything given back at the end?
+    /// Is everything given back at the end? An agent that only looks, and one of a node in preview, leaves it as it is.
     pub restore_on_exit: bool,
     /// Are the kinds it reads made known to the cluster if they are not?
     pub define: bool,
@@ -335,7 +333,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
         options.status.set(readiness(&options, is_ready, &state));
     }
-    if options.restore_on_exit {
+    if options.restore_on_exit && !options.planning.dry_run {
         agent.restore(&mut state, ctx.clock.now()).await;
     }
     let _ = recording.await;
@@ -375,19 +373,9 @@ async fn remember(
             () = tokio::time::sleep(LOCK_EVERY) => {}
         }
     };
-    let adopting = match journal.read().map_err(problem)? {
-        Left::Nothing => 0,
-        Left::State(left) => {
-            tracing::info!(throttled = left.throttled.len(), "journal read");
-            state.remember(node, left, ctx.clock.now());
-            0
-        }
-        Left::Damaged(why) => {
-            tracing::error!(folder = %folder.display(), why, "journal damaged and put aside: what is held to less than promised is given back");
-            ADOPTING
-        }
-    };
-    Ok(Some((Some(journal), adopting)))
+    let left = journal.read().map_err(problem)?.unwrap_or_default();
+    state.remember(node, left.state, ctx.clock.now());
+    Ok(Some((Some(journal), left.adopting)))
 }
 
 fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {

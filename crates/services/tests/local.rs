@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 use loadline_core::object::Key;
 use loadline_core::qos::metric::{Catalogue, Metric};
-use loadline_core::qos::{Class, Container, CpuQuota, Level, Pod};
+use loadline_core::qos::{Class, Container, CpuQuota, Level, Pod, Series};
+use loadline_core::select::Lookup as _;
 use loadline_services::agent::Host as _;
 use loadline_services::agent::host::{Ask, Error, Located, Usage};
 use loadline_services::node::local::{Actuator, Local, Options};

@@ -153,7 +153,7 @@ async fn all_kinds_of_writes_do_what_they_say() {
         "spec": {"minAvailable": 1, "selector": {}}});
     writer.create(BUDGETS, "default", &budget).await.unwrap();
     let refused = writer.evict(&pod, None).await.unwrap_err();
-    assert!(matches!(refused.cause, Cause::TooManyRequests { .. }), "a budget refuses: {refused}");
+    assert!(matches!(refused.cause, Cause::Budget), "a budget refuses: {refused}");
     writer.delete(PODS, &pod, Some(0)).await.unwrap();
     assert!(writer.get::<Pods>(&pod.key).await.unwrap_err().is_not_found());
 }

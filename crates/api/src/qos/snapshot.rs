@@ -292,6 +292,7 @@ fn state(at: &At<'_, '_>) -> State {
             below: counted("below"),
             active: at.get("active").flag(),
             restoring: at.get("restoring").flag(),
+            only_said: at.get("onlySaid").flag(),
             last_triggered: at.get("lastTriggeredTime").time(),
             definition: at.get("definition").text().map(Arc::from),
             cool_down_seconds: at.get("coolDownSeconds").int(),
@@ -369,6 +370,9 @@ pub fn render_state(state: &State) -> Value {
             "active": rule.active, "restoring": rule.restoring,
             "lastTriggeredTime": rule.last_triggered.map(|time| time.to_string()),
         });
+        if rule.only_said {
+            out["onlySaid"] = json!(true);
+        }
         if let Some(definition) = &rule.definition {
             out["definition"] = json!(&**definition);
         }

@@ -202,7 +202,7 @@ fn is_in(category: Category, rule: &Judged<'_>) -> bool {
 }
 
 /// What is used by the latest reading, else by the samples the rules were judged on: the largest that was selected.
-fn used<'l>(
+pub(super) fn used<'l>(
     metric: &Metric,
     lines: impl Iterator<Item = &'l Line>,
     snapshot: &NodeSnapshot,

@@ -113,6 +113,11 @@ impl Judged<'_> {
             RulePhase::Idle | RulePhase::Restored => false,
         }
     }
+
+    /// Is there anything it did itself?
+    pub(super) fn has_acted(&self) -> bool {
+        self.state.active && !self.state.only_said
+    }
 }
 
 /// Where every rule for this node is, and what is remembered of those that are gone.
@@ -156,15 +161,21 @@ pub(super) fn judge<'p>(
             // Not remembered when: the cool-down begins now.
             state.last_triggered = Some(snapshot.now);
         }
+        let preview = dry || line.strategy == Strategy::Preview;
+        if !state.active {
+            state.only_said = false;
+        } else if phase == RulePhase::Triggered {
+            // What it did before it was only to say stays its own.
+            state.only_said = preview && (state.only_said || !before.0);
+        }
         let changed = match phase {
             RulePhase::Triggered => before != (true, false),
             RulePhase::Restored => before != (true, true),
             _ => false,
         };
-        let preview = dry || line.strategy == Strategy::Preview;
         judged.push(Judged { line, phase, state, changed, preview });
     }
-    gone.retain(|_, state| state.active);
+    gone.retain(|_, state| state.active && !state.only_said);
     for state in gone.values_mut() {
         (state.restoring, state.above) = (true, 0);
         state.last_triggered.get_or_insert(snapshot.now);

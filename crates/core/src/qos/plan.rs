@@ -336,14 +336,15 @@ impl<'s> Work<'s> {
         }
     }
 
-    fn run(mut self, rules: &[&Judged<'_>]) -> (Steps, Vec<Entry>) {
+    /// Plans for some rules; what the others did is not theirs to undo.
+    fn run(mut self, rules: &[&Judged<'_>], others: &[&Judged<'_>]) -> (Steps, Vec<Entry>) {
         self.note_order();
         self.steps.naive = self.naive();
         self.credit_leaving();
         self.throttle_down();
         self.reclaim();
         self.evict();
-        self.throttle_up(rules);
+        self.throttle_up(rules, others);
         self.unclosed();
         let protected = |c: &Candidate<'_>| Some((c.pod.key.clone(), c.protection?));
         self.steps.protected = self.candidates.iter().filter_map(protected).collect();
@@ -365,9 +366,10 @@ pub fn plan(policy: &Policy, snapshot: &NodeSnapshot) -> Plan {
         // Nothing is changed, and what was is left as it is.
         (Steps::default(), Held::new(&snapshot.state.throttled, &snapshot.pods, snapshot.now).left())
     } else {
-        Work::new(policy, snapshot, &acting).run(&acting)
+        Work::new(policy, snapshot, &acting).run(&acting, &previewed)
     };
-    let preview = (!previewed.is_empty()).then(|| Work::new(policy, snapshot, &previewed).run(&previewed).0);
+    let preview =
+        (!previewed.is_empty()).then(|| Work::new(policy, snapshot, &previewed).run(&previewed, &acting).0);
     let closed = taint::closed(&phases, snapshot);
     warnings.extend(steps.warnings.iter().cloned());
     let report = |rule: &Judged<'_>| RuleReport {

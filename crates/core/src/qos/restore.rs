@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What the rules behind a throttled container say.
 enum Say {
-    /// One of them still holds it.
+    /// One of them still holds it, or is only to say since what it would do.
     Wait,
     /// All have restored: in steps of this size.
     Steps(Step),
@@ -27,7 +27,7 @@ enum Say {
 
 impl Work<'_> {
     /// Raises what was lowered.
-    pub(super) fn throttle_up(&mut self, rules: &[&Judged<'_>]) {
+    pub(super) fn throttle_up(&mut self, rules: &[&Judged<'_>], others: &[&Judged<'_>]) {
         let warnings = &mut self.steps.warnings;
         self.held.forget(self.candidates.iter().map(|c| c.pod), |warning| warnings.push(warning));
         let Some(by) = self.policy.catalogue.iter().find(|metric| metric.throttle.is_some()).cloned() else {
@@ -50,14 +50,14 @@ impl Work<'_> {
         }
         let sorter = targets.first().map_or(by.clone(), |t| self.lines.targets[*t].metric.clone());
         for c in self.order_of(&sorter).into_iter().rev() {
-            self.raise_pod(c, rules, &targets, &by, throttle);
+            self.raise_pod(c, (rules, others), &targets, &by, throttle);
         }
     }
 
     fn raise_pod(
         &mut self,
         c: usize,
-        rules: &[&Judged<'_>],
+        (rules, others): (&[&Judged<'_>], &[&Judged<'_>]),
         targets: &[usize],
         by: &Arc<Metric>,
         throttle: Throttle,
@@ -69,7 +69,7 @@ impl Work<'_> {
         let pod = candidate.pod;
         for container in &pod.containers {
             let Some(entry) = self.held.to_raise(pod, container).cloned() else { continue };
-            let (step, at_once) = match said(&entry, rules) {
+            let (step, at_once) = match said(&entry, rules, others) {
                 Say::Wait => continue,
                 Say::Steps(step) => (step, false),
                 Say::AtOnce => (Step::default(), true),
@@ -136,7 +136,10 @@ fn cause(entry: &Throttled, governing: Option<&Gap>) -> Arc<RuleName> {
         .unwrap_or_else(|| Arc::new(RuleName { object: Arc::default(), rule: Arc::default() }))
 }
 
-fn said(entry: &Throttled, rules: &[&Judged<'_>]) -> Say {
+fn said(entry: &Throttled, rules: &[&Judged<'_>], others: &[&Judged<'_>]) -> Say {
+    if others.iter().any(|rule| entry.rules.contains(&rule.line.name)) {
+        return Say::Wait;
+    }
     let of = |name: &Arc<RuleName>| rules.iter().find(|rule| rule.line.name == *name);
     let behind: Vec<&&Judged<'_>> = entry.rules.iter().filter_map(of).collect();
     if behind.iter().any(|rule| rule.holds() || rule.phase == RulePhase::Error) {

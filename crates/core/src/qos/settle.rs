@@ -49,8 +49,8 @@ enum Wrote {
 pub(super) struct Next {
     now: Timestamp,
     cycles: Option<u64>,
-    /// Rules for this node.
-    rules: Vec<(Arc<RuleName>, RulePhase, RuleState)>,
+    /// Rules for this node, and whether they may be over.
+    rules: Vec<(Arc<RuleName>, RulePhase, RuleState, bool)>,
     /// Rules that are gone.
     gone: BTreeMap<Arc<RuleName>, RuleState>,
     held: Vec<Entry>,
@@ -60,7 +60,11 @@ pub(super) struct Next {
 
 impl Next {
     pub(super) fn new(phases: Phases<'_>, snapshot: &NodeSnapshot, held: Vec<Entry>) -> Self {
-        let rules = phases.judged.into_iter().map(|rule| (rule.line.name.clone(), rule.phase, rule.state));
+        // What a rule did that is only to say since stays as it is.
+        let rules = phases.judged.into_iter().map(|rule| {
+            let may_end = !rule.preview || rule.state.only_said;
+            (rule.line.name.clone(), rule.phase, rule.state, may_end)
+        });
         Self {
             now: snapshot.now,
             cycles: snapshot.state.cycles.map(|cycles| cycles.saturating_add(1)),
@@ -136,7 +140,7 @@ impl Plan {
 
 /// Where every rule is, once that is slowed down.
 fn after_rules(
-    rules: &[(Arc<RuleName>, RulePhase, RuleState)],
+    rules: &[(Arc<RuleName>, RulePhase, RuleState, bool)],
     gone: &BTreeMap<Arc<RuleName>, RuleState>,
     throttled: &[Throttled],
     now: Timestamp,
@@ -144,11 +148,12 @@ fn after_rules(
     let slowed = || throttled.iter().filter(|entry| entry.is_slowed());
     let caused = |name: &Arc<RuleName>| slowed().any(|entry| entry.rules.contains(name));
     let mut out = BTreeMap::new();
-    for (name, phase, state) in rules {
+    for (name, phase, state, may_end) in rules {
         let mut state = state.clone();
         // Everything it caused is undone, and it has cooled: it is as if it had never been.
-        if *phase == RulePhase::Restored && !caused(name) && cooled(&state, now) {
+        if *phase == RulePhase::Restored && *may_end && !caused(name) && cooled(&state, now) {
             (state.active, state.restoring, state.below) = (false, false, 0);
+            state.only_said = false;
         }
         out.insert(name.clone(), state);
     }

@@ -19,6 +19,8 @@ pub struct RuleState {
     pub active: bool,
     /// Is that being undone?
     pub restoring: bool,
+    /// Has it only ever said, while active, what it would do? Then it has caused nothing.
+    pub only_said: bool,
     /// When it last triggered.
     pub last_triggered: Option<Timestamp>,
     /// What the rule said then; none if not remembered.

@@ -8,6 +8,7 @@ mod evicting;
 mod fewest;
 mod lines;
 mod new_metric;
+mod previewing;
 mod reclaiming;
 mod restoring;
 mod settling;

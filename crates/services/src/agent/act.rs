@@ -74,6 +74,7 @@ impl Agent {
         // What is looked for may have been taken by rules that are gone.
         let due = if self.adopting > 0 { state.nodes() } else { state.due() };
         if due.is_empty() {
+            self.looked.forget();
             return;
         }
         self.unmarked.retain(|name| due.iter().any(|(meta, _)| meta.key.name == *name));
@@ -94,7 +95,6 @@ impl Agent {
                 state.wrote_node(meta, read);
             }
         }
-        self.adopting = self.adopting.saturating_sub(1);
         self.metrics.cycles.inc();
     }
 
@@ -103,11 +103,13 @@ impl Agent {
         (now, Options { interval_seconds, ..self.planning.clone() })
     }
 
-    /// What an agent took whose journal is lost is looked for.
-    fn adopt(&self, snapshot: &mut NodeSnapshot) {
+    /// What an agent took whose journal is lost is looked for. A preview would only leave it, so the look after it is still due. An agent of
+    /// many nodes keeps no journal, and has none to lose.
+    fn adopt(&mut self, snapshot: &mut NodeSnapshot) {
         if self.adopting == 0 || snapshot.node.preview || snapshot.options.dry_run {
             return;
         }
+        self.adopting -= 1;
         for found in qos::adopt(&snapshot.pods) {
             let is_known = |known: &Throttled| known.pod == found.pod && known.container == found.container;
             if !snapshot.state.throttled.iter().any(is_known) {
@@ -143,9 +145,11 @@ impl Agent {
         self.reclaim(target, &first, &snapshot).await;
         // Then the mark: who takes the place of a victim comes at once. Nobody is sent away while it cannot be made, or the victim would
         // come straight back.
-        let is_preview = snapshot.node.preview || snapshot.options.dry_run;
-        let marked =
-            if is_preview { Ok(None) } else { self.close(target, &first.closed, snapshot.now).await };
+        let marked = if first.closed.unchanged {
+            Ok(None)
+        } else {
+            self.close(target, &first.closed, snapshot.now).await
+        };
         self.note_mark(target, &marked, !first.steps.victims.is_empty());
         let may_evict = may_act && marked.is_ok();
         let (mut last, mut evicted) = (first.clone(), Vec::new());
@@ -232,10 +236,11 @@ impl Agent {
         }
     }
 
-    /// Writes down what the next agent has to know. Says whether that was possible.
+    /// Writes down what the next agent has to know. Says whether that was possible. A preview does nothing that anybody would have to know,
+    /// and leaves the journal to who comes next.
     fn note(&mut self, state: &qos::State, now: Timestamp) -> bool {
-        let Some(journal) = &mut self.journal else { return true };
-        match journal.keep(state, now) {
+        let Some(journal) = self.journal.as_mut().filter(|_| !self.planning.dry_run) else { return true };
+        match journal.keep(state, self.adopting, now) {
             Ok(()) => {
                 self.metrics.journal_broken.set(0);
                 true
@@ -335,17 +340,26 @@ impl Agent {
     pub async fn restore(&mut self, state: &mut State, now: Timestamp) {
         let pods = state.pods_by_node();
         let nodes = state.nodes();
-        for (meta, node) in nodes {
+        // A preview changes nothing, not even back.
+        for (meta, node) in nodes.into_iter().filter(|(_, node)| !node.view.preview) {
             let target = Target { pods: pods.get(&*meta.key.name).cloned().unwrap_or_default(), meta, node };
             let memory = state.memory_mut(&target.meta.key.name);
             let taken = std::mem::take(&mut memory.state.throttled);
+            let mut answers = true;
             for mut entry in taken {
                 let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
                 let container = found
                     .and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
                 let (Some((_, pod)), Some(container)) = (found, container) else { continue };
                 let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
-                match self.host.set_quota(&of, CpuQuota::from_us(entry.original_us)).await {
+                let quota = CpuQuota::from_us(entry.original_us);
+                // One that does not answer is waited for once, as in a cycle.
+                let written = if answers {
+                    self.host.set_quota(&of, quota).await
+                } else {
+                    Err(host::Error::Unwritten("nobody answered before".to_owned()))
+                };
+                match written {
                     Ok(()) => {
                         // What was not answered may arrive yet: whoever comes next looks out for it.
                         if !entry.unsure_us.is_empty() {
@@ -356,6 +370,7 @@ impl Agent {
                     }
                     Err(error) => {
                         tracing::warn!(pod = %entry.pod, container = %entry.container, %error, "quota not given back");
+                        answers &= !matches!(error, host::Error::Unsure(_));
                         memory.state.throttled.push(entry);
                         0
                     }
@@ -371,6 +386,7 @@ impl Agent {
                     message: "the agent ended".to_owned(),
                     until: None,
                     cools_until: None,
+                    unchanged: false,
                 };
                 if let Err(error) = self.close(&target, &open, now).await {
                     tracing::warn!(node = %target.meta.key, %error, "node not opened");
@@ -383,7 +399,7 @@ impl Agent {
     async fn close(&self, target: &Target, closed: &Closed, now: Timestamp) -> Result<Marked, Failure> {
         // A taint that never came may have left its condition behind, which is written before it.
         let left = !closed.present && target.node.overloaded;
-        let changed = target.node.is_tainted() != closed.present || left;
+        let changed = !self.is_as_it_says(&target.node, closed) || left;
         let mark = closed.cools_until.map(whole);
         if !changed && target.node.cooling == mark {
             return Ok(None);
@@ -393,6 +409,15 @@ impl Agent {
             self.teller.closed(target, closed);
         }
         Ok(marked)
+    }
+
+    /// Is our taint there if it is to be, with the effect it is to have, and not otherwise?
+    fn is_as_it_says(&self, node: &Node, closed: &Closed) -> bool {
+        if closed.present {
+            node.is_tainted_with(&self.planning.taint.to_string())
+        } else {
+            !node.is_tainted()
+        }
     }
 
     async fn mark(
@@ -421,7 +446,7 @@ impl Agent {
             let revision = meta.revision.map(|revision| revision.to_string());
             let mut patch =
                 json!({"metadata": {"resourceVersion": revision, "annotations": {COOLING: mark}}});
-            if node.is_tainted() != closed.present {
+            if !self.is_as_it_says(&node, closed) {
                 let effect = closed.present.then(|| self.planning.taint.to_string());
                 patch["spec"] = json!({"taints": taints(node.taints, effect)});
             }
@@ -468,10 +493,13 @@ fn reply(failure: &Failure) -> Option<Reply> {
         Cause::NotFound => Reply::Gone,
         // The uid is another one.
         Cause::Conflict | Cause::AlreadyExists => Reply::Replaced,
-        Cause::TooManyRequests { .. } => Reply::Refused,
+        Cause::Budget => Reply::Refused,
         Cause::Forbidden | Cause::Unauthorized => Reply::Failed(403),
         Cause::Server { code, .. } | Cause::Rejected { code } => Reply::Failed(code),
-        Cause::Unreachable | Cause::Timeout | Cause::NotLeading => return None,
+        // A server that has too much to do says nothing about the pod.
+        Cause::Unreachable | Cause::Timeout | Cause::NotLeading | Cause::TooManyRequests { .. } => {
+            return None;
+        }
         _ => Reply::Failed(500),
     })
 }

@@ -28,4 +28,9 @@ impl Looked {
     pub(super) fn keep(&self, look: Look) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
     }
+
+    /// There is nothing to look at any more: what was there once says nothing about now.
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }

@@ -4,8 +4,9 @@
 //! finds the first of the two looks the outcome up in the quotas there are ([`Throttled`](loadline_core::qos::Throttled)); so whenever an agent
 //! is killed, nothing it took is forgotten, and nothing is done twice. Nothing is done that cannot be written down.
 //!
-//! The file is replaced whole, so it is never half of one. A damaged one is put aside, and what was taken is told by the
-//! difference between quotas and what pods were promised ([`adopt`](loadline_core::qos::adopt)). A lock keeps a second agent waiting.
+//! The file is replaced whole, so it is never half of one. A damaged one is put aside when there is something better to write, and what was
+//! taken is told by the difference between quotas and what pods were promised ([`adopt`](loadline_core::qos::adopt)). For how many more looks
+//! that is looked for stands in the journal, too: an agent that only looks, or ends, leaves it to the next. A lock keeps a second agent waiting.
 
 use jiff::Timestamp;
 use loadline_api::json::{Skip, Tree};
@@ -23,6 +24,8 @@ const NEW: &str = "journal.json.new";
 const DAMAGED: &str = "journal.damaged";
 const LOCK: &str = "lock";
 const KIND: &str = "AgentJournal";
+/// For how many cycles is looked for what an agent took whose journal is lost? Containers may be late to be seen.
+pub(super) const ADOPTING: u32 = 3;
 /// No journal is longer: a thousand pods take a few hundred kilobytes.
 const LONGEST: u64 = 64 << 20;
 
@@ -33,16 +36,17 @@ pub(super) struct Journal {
     node: String,
     _lock: File,
     /// What the file says, as far as it matters.
-    last: Option<State>,
+    last: Option<Left>,
+    /// Is the file none that can be read?
+    is_damaged: bool,
 }
 
 /// What an earlier agent left.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    Nothing,
-    State(State),
-    /// There was something, and it cannot be read: why.
-    Damaged(String),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    pub state: State,
+    /// For how many more cycles whatever is held to less than it was promised counts as taken by an earlier agent.
+    pub adopting: u32,
 }
 
 impl Journal {
@@ -58,34 +62,42 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        Ok(Some(Self { folder: folder.to_owned(), node: node.to_owned(), _lock: lock, last: None }))
+        Ok(Some(Self {
+            folder: folder.to_owned(),
+            node: node.to_owned(),
+            _lock: lock,
+            last: None,
+            is_damaged: false,
+        }))
     }
 
-    /// What an earlier agent left. What cannot be read is put aside.
+    /// What an earlier agent left; none if nothing. What cannot be read stays there until there is something to write.
     ///
     /// # Errors
     /// When that cannot be found out.
-    pub fn read(&mut self) -> io::Result<Left> {
+    pub fn read(&mut self) -> io::Result<Option<Left>> {
         let path = self.folder.join(FILE);
         let mut text = Vec::new();
         match File::open(&path) {
             Ok(file) => file.take(LONGEST).read_to_end(&mut text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Left::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         match self.parse(&text) {
-            Ok(state) => {
-                self.last = Some(state.clone());
-                Ok(Left::State(state))
+            Ok(left) => {
+                tracing::info!(throttled = left.state.throttled.len(), left.adopting, "journal read");
+                self.last = Some(left.clone());
+                Ok(Some(left))
             }
             Err(why) => {
-                fs::rename(&path, self.folder.join(DAMAGED))?;
-                Ok(Left::Damaged(why))
+                tracing::error!(folder = %self.folder.display(), why, "journal damaged: what is held to less than promised is given back");
+                self.is_damaged = true;
+                Ok(Some(Left { state: State::default(), adopting: ADOPTING }))
             }
         }
     }
 
-    fn parse(&self, text: &[u8]) -> Result<State, String> {
+    fn parse(&self, text: &[u8]) -> Result<Left, String> {
         let tree = Tree::parse(text, Skip::NOTHING).map_err(|error| error.to_string())?;
         let kind = tree["kind"].as_str().unwrap_or_default();
         if kind != KIND {
@@ -96,29 +108,43 @@ impl Journal {
             return Err(format!("expected the journal of node {}, found that of {node:?}", self.node));
         }
         let (state, _) = read_state(&tree).map_err(|error| error.to_string())?;
-        Ok(state)
+        let adopting = tree["adopting"].as_i64().unwrap_or_default();
+        Ok(Left { state, adopting: u32::try_from(adopting).unwrap_or(ADOPTING).min(ADOPTING) })
     }
 
     /// Writes a state down, unless that is what is written already.
     ///
     /// # Errors
     /// When the file cannot be written; what it said before stands.
-    pub fn keep(&mut self, state: &State, now: Timestamp) -> io::Result<()> {
-        if self.last.as_ref().is_some_and(|last| says_the_same(last, state)) {
+    pub fn keep(&mut self, state: &State, adopting: u32, now: Timestamp) -> io::Result<()> {
+        let is_known = |last: &Left| last.adopting == adopting && says_the_same(&last.state, state);
+        if self.last.as_ref().is_some_and(is_known) {
             return Ok(());
         }
-        let document = json!({
+        let mut document = json!({
             "apiVersion": "loadline.dev/v1alpha1", "kind": KIND, "node": self.node, "time": now.to_string(),
             "state": render_state(state),
         });
+        if adopting > 0 {
+            document["adopting"] = json!(adopting);
+        }
         let (new, file) = (self.folder.join(NEW), self.folder.join(FILE));
         let mut out = File::create(&new)?;
         out.write_all(document.to_string().as_bytes())?;
         out.sync_all()?;
         drop(out);
+        if self.is_damaged {
+            // Whoever looks after the node may want to see it. Linked, so that there is a journal at every moment.
+            let aside = self.folder.join(DAMAGED);
+            let _ = fs::remove_file(&aside);
+            if let Err(error) = fs::hard_link(&file, &aside) {
+                tracing::warn!(%error, "damaged journal not kept");
+            }
+            self.is_damaged = false;
+        }
         fs::rename(&new, &file)?;
         File::open(&self.folder)?.sync_all()?;
-        self.last = Some(state.clone());
+        self.last = Some(Left { state: state.clone(), adopting });
         Ok(())
     }
 }
@@ -127,7 +153,8 @@ impl Journal {
 fn says_the_same(one: &State, other: &State) -> bool {
     let rules = |state: &State| {
         let kept = state.rules.iter().filter(|(_, rule)| rule.active);
-        kept.map(|(name, rule)| (name.clone(), rule.restoring, rule.last_triggered)).collect::<Vec<_>>()
+        kept.map(|(name, rule)| (name.clone(), rule.restoring, rule.only_said, rule.last_triggered))
+            .collect::<Vec<_>>()
     };
     one.throttled == other.throttled && one.evictions == other.evictions && rules(one) == rules(other)
 }
@@ -150,6 +177,7 @@ mod tests {
                 RuleState {
                     above: 2,
                     active: true,
+                    only_said: true,
                     last_triggered: Some(at),
                     definition: Some("d".into()),
                     cool_down_seconds: Some(60),
@@ -178,6 +206,10 @@ mod tests {
         }
     }
 
+    fn some(state: State) -> Option<Left> {
+        Some(Left { state, adopting: 0 })
+    }
+
     fn open(folder: &Path) -> Journal {
         Journal::open(folder, "n1").unwrap().expect("nobody else has it")
     }
@@ -187,10 +219,15 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("deep/folder");
         let mut first = open(&folder);
-        assert_eq!(first.read().unwrap(), Left::Nothing);
-        first.keep(&state(), Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(first.read().unwrap(), None);
+        first.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
         drop(first);
-        assert_eq!(open(&folder).read().unwrap(), Left::State(state()));
+        let mut second = open(&folder);
+        assert_eq!(second.read().unwrap(), some(state()));
+        // The same state, and two looks more for what is not in it.
+        second.keep(&state(), 2, Timestamp::UNIX_EPOCH).unwrap();
+        drop(second);
+        assert_eq!(open(&folder).read().unwrap(), Some(Left { state: state(), adopting: 2 }));
     }
 
     #[test]
@@ -206,7 +243,7 @@ mod tests {
     fn what_is_no_journal_of_this_node_is_put_aside() {
         let whole = {
             let temp = tempfile::tempdir().unwrap();
-            open(temp.path()).keep(&state(), Timestamp::UNIX_EPOCH).unwrap();
+            open(temp.path()).keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
             fs::read(temp.path().join(FILE)).unwrap()
         };
         let foreign = String::from_utf8(whole.clone()).unwrap().replace("\"n1\"", "\"n2\"").into_bytes();
@@ -223,12 +260,13 @@ mod tests {
             let temp = tempfile::tempdir().unwrap();
             fs::write(temp.path().join(FILE), &content).unwrap();
             let mut journal = open(temp.path());
-            let left = journal.read().unwrap();
-            assert!(matches!(&left, Left::Damaged(problem) if !problem.is_empty()), "{why}: {left:?}");
+            let lost = Some(Left { state: State::default(), adopting: ADOPTING });
+            for _ in 0..2 {
+                assert_eq!(journal.read().unwrap(), lost, "{why}: who only looks leaves it to the next");
+            }
+            journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(fs::read(temp.path().join(DAMAGED)).unwrap(), content, "{why}: it is kept to look at");
-            assert_eq!(journal.read().unwrap(), Left::Nothing, "{why}: and is not read again");
-            journal.keep(&state(), Timestamp::UNIX_EPOCH).unwrap();
-            assert_eq!(journal.read().unwrap(), Left::State(state()), "{why}");
+            assert_eq!(journal.read().unwrap(), some(state()), "{why}");
         }
     }
 
@@ -236,34 +274,34 @@ mod tests {
     fn what_cannot_be_written_leaves_what_was() {
         let temp = tempfile::tempdir().unwrap();
         let mut journal = open(temp.path());
-        journal.keep(&state(), Timestamp::UNIX_EPOCH).unwrap();
+        journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
         // A folder in the place of the new file: it cannot be made, whoever tries.
         fs::create_dir(temp.path().join(NEW)).unwrap();
         let other = State { throttled: Vec::new(), ..state() };
-        journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap_err();
+        journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         fs::remove_dir(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), Left::State(state()));
+        assert_eq!(journal.read().unwrap(), some(state()));
         // What is written there meets a disk that is full.
         std::os::unix::fs::symlink("/dev/full", temp.path().join(NEW)).unwrap();
-        let error = journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap_err();
+        let error = journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         fs::remove_file(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), Left::State(state()));
-        journal.keep(&other, Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(journal.read().unwrap(), Left::State(other), "tried again, it is written");
+        assert_eq!(journal.read().unwrap(), some(state()));
+        journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(journal.read().unwrap(), some(other), "tried again, it is written");
     }
 
     #[test]
     fn only_what_the_next_agent_would_do_otherwise_is_worth_a_write() {
         let temp = tempfile::tempdir().unwrap();
         let mut journal = open(temp.path());
-        journal.keep(&state(), Timestamp::UNIX_EPOCH).unwrap();
+        journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
         fs::create_dir(temp.path().join(NEW)).unwrap();
         let mut counted = state();
         counted.cycles = Some(8);
         counted.rules.values_mut().for_each(|rule| rule.above += 1);
-        journal.keep(&counted, Timestamp::UNIX_EPOCH).expect("nothing has to be written");
+        journal.keep(&counted, 0, Timestamp::UNIX_EPOCH).expect("nothing has to be written");
         counted.rules.values_mut().for_each(|rule| rule.restoring = true);
-        journal.keep(&counted, Timestamp::UNIX_EPOCH).unwrap_err();
+        journal.keep(&counted, 0, Timestamp::UNIX_EPOCH).unwrap_err();
     }
 }

@@ -3,13 +3,16 @@
 
 mod evicting;
 mod faults;
+mod leaving;
 mod lines;
+mod previewing;
 mod reclaim;
 mod time;
 
 use super::host::{
     Ask, ContainerUsage, Error as HostError, Located, PodUsage, Reclaimed, Usage, Used, Whole, series,
 };
+use super::journal::ADOPTING;
 use super::state::State;
 use super::watched::{ACTIONS, NODE_QOS, POD_QOS};
 use super::*;

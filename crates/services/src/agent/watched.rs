@@ -48,6 +48,14 @@ impl Node {
         self.taints.iter().any(|taint| taint.key == KEY)
     }
 
+    /// Does it bear our taint with that effect, as we write it, and none other of its key?
+    pub fn is_tainted_with(&self, effect: &str) -> bool {
+        let mut ours = self.taints.iter().filter(|taint| taint.key == KEY);
+        let is_it =
+            |taint: &Taint| taint.effect == effect && taint.value.as_deref().is_none_or(str::is_empty);
+        ours.next().is_some_and(is_it) && ours.next().is_none()
+    }
+
     /// Does it bear anything of ours that must go one day?
     pub fn is_marked(&self) -> bool {
         self.is_tainted() || self.overloaded || self.cooling.is_some()

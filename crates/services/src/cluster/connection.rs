@@ -284,7 +284,18 @@ struct Said {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: u64,
+    causes: Vec<Why>,
 }
+
+/// One of the causes in a `Status`.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Why {
+    reason: String,
+}
+
+/// The cause of a 429 that is about the pod, and not about how much the server has to do.
+const BUDGET: &str = "DisruptionBudget";
 
 /// What the server said instead of doing it.
 async fn refusal(response: Response<Body>) -> (Cause, String) {
@@ -293,7 +304,11 @@ async fn refusal(response: Response<Body>) -> (Cause, String) {
     let text = collect(response.into_body()).await.unwrap_or_default();
     let said: Said = media::status(&text).unwrap_or_default();
     let seconds = header.or(Some(said.details.retry_after_seconds).filter(|seconds| *seconds > 0));
-    let cause = cause(status, &said.reason, seconds.map(Duration::from_secs));
+    let is_budget = said.details.causes.iter().any(|why| why.reason == BUDGET);
+    let cause = match cause(status, &said.reason, seconds.map(Duration::from_secs)) {
+        Cause::TooManyRequests { .. } if is_budget => Cause::Budget,
+        cause => cause,
+    };
     let message = if said.message.is_empty() { status.to_string() } else { said.message };
     (cause, message)
 }

@@ -13,7 +13,7 @@ use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Reclaime
 use jiff::Timestamp;
 use loadline_core::qos::cgroup::{self, Figure, Layout, Version};
 use loadline_core::qos::collect::{Look, Machine};
-use loadline_core::qos::metric::Metric;
+use loadline_core::qos::metric::{Metric, disk};
 use loadline_core::qos::{self, CpuQuota, Level, Series};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -301,6 +301,9 @@ impl Local {
         let seen = &mut *seen;
         if seen.machine.cores == 0 {
             seen.machine.cores = self.files.cores();
+        }
+        if ask.metrics.iter().any(|metric| metric.collect.is_some_and(|from| from.file == disk::FILE)) {
+            // They come and go.
             seen.machine.disks = self.files.disks();
         }
         let mut usage = Usage::default();

@@ -13,11 +13,13 @@ use super::Metric;
 use crate::qos::collect::{Collector, Found, Look, Machine, Rates};
 use crate::qos::level::Level;
 
+/// What disks do is here.
+pub const FILE: &str = "proc/diskstats";
+
 /// The metrics of disks.
 #[must_use]
 pub fn all() -> Vec<Metric> {
-    let metric =
-        |name, unit, read| Metric::watched(name, unit, Some(Collector { file: "proc/diskstats", read }));
+    let metric = |name, unit, read| Metric::watched(name, unit, Some(Collector { file: FILE, read }));
     vec![
         metric("disk_read_iops", "1/s", |machine, now, before| rates(machine, now, before, 0, (1, 1))),
         metric("disk_read_kibps", "KiB/s", |machine, now, before| rates(machine, now, before, 2, (1, 2))),

@@ -193,6 +193,7 @@ fn the_taint_stays_until_every_rule_has_cooled_and_leaves_others_alone() {
     let said: Vec<String> = first.closed.taints.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["gpu=yes:NoSchedule", "interference.crane.io:PreferNoSchedule"]);
     assert_eq!(first.closed.reason(), "WaterlineExceeded");
+    assert_eq!(first.closed.message, "nq/a triggered (cpu_total_usage 7000, line 6000)");
     let second = next(&now, &first, 10, &[("cpu_total_usage", 5000.0)]);
     let restored = plan(&policy, &second);
     assert_eq!(phases(&restored), ["restored"]);

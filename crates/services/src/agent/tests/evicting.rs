@@ -77,6 +77,18 @@ async fn who_goes_instead_is_written_down_before_being_asked() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_too_much_to_do_says_nothing_about_the_pod() {
+    let mut stage = Stage::new().await;
+    overrun(&mut stage).await;
+    let busy = Action::Answer(Answer::TooManyRequests { retry_after: 1 });
+    stage.faults.add(Rule::new(busy).path("/api/v1/namespaces/*/pods/*/eviction").first(1));
+    stage.cycle().await;
+    assert_eq!((stage.leaving().await, stage.asked()), (vec![], vec![]), "nobody is asked instead");
+    stage.cycle().await;
+    assert_eq!(stage.leaving().await, ["a"], "it is asked again at the next look");
+}
+
+#[tokio::test]
 async fn nobody_is_sent_away_from_a_node_that_cannot_be_marked() {
     let mut stage = Stage::new().await;
     overrun(&mut stage).await;

@@ -44,9 +44,9 @@ impl Stage {
         self.agent.journal = None;
         self.restart().await;
         let mut journal = Journal::open(folder, NODE).expect("it can be had").expect("nobody has it");
-        if let Left::State(left) = journal.read().expect("it can be read") {
-            self.state.remember(NODE, left, self.now);
-        }
+        let left = journal.read().expect("it can be read").unwrap_or_default();
+        self.state.remember(NODE, left.state, self.now);
+        self.agent.adopting = left.adopting;
         self.agent.journal = Some(journal);
     }
 }

@@ -89,7 +89,7 @@ impl From<Cause> for Outcome {
             Cause::NotFound => Self::NotFound,
             Cause::AlreadyExists | Cause::Conflict => Self::Conflict,
             Cause::Expired => Self::Expired,
-            Cause::TooManyRequests { .. } => Self::TooManyRequests,
+            Cause::TooManyRequests { .. } | Cause::Budget => Self::TooManyRequests,
             Cause::Invalid | Cause::Rejected { .. } => Self::Rejected,
             Cause::Server { .. } => Self::ServerError,
             Cause::Unreachable | Cause::Malformed => Self::Unreachable,

@@ -20,8 +20,10 @@ pub enum Cause {
     Expired,
     /// 422: the server will never take this.
     Invalid,
-    /// 429: later, perhaps after this time. For an eviction: a budget does not allow it now.
+    /// 429: later, perhaps after this time.
     TooManyRequests { retry_after: Option<Duration> },
+    /// 429, for an eviction: a disruption budget does not allow it now.
+    Budget,
     /// Another refusal.
     Rejected { code: u16 },
     /// 5xx: the server is in trouble.
