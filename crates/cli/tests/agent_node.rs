@@ -32,31 +32,51 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     let Some(plane) = ControlPlane::start_or_skip() else { return };
     let Some(node) = RealNode::start_or_skip(&plane) else { return };
     let stage = Stage::new(&plane, &node);
-    // 300 + 2 × 600 = 1500 of 2000 millicores.
-    stage.run("shop", "300", false);
+    // 200 + 2 × 600 + 100 = 1500 of 2000 millicores.
+    stage.run("shop", "200", false);
     stage.run("batch-a", "600", true);
     stage.run_limited("batch-b", "600", "800m");
-    for name in ["shop", "batch-a"] {
+    stage.run("batch-small", "100", true);
+    for name in ["shop", "batch-a", "batch-small"] {
         assert_eq!(stage.quota(name), UNLIMITED, "{name}");
     }
     assert_eq!(stage.quota("batch-b"), 80_000, "what the kubelet wrote: 800m of 100 000 µs");
     let agent = stage.agent(&["--act"]);
     agent.until("rules: there are none");
+    // A line that is far away: it looks, and finds nothing to do.
+    stage.throttle_above(1900, 40);
+    let looks = |text: &str| figure(text, "loadline_agent_cycles_total");
+    until("it looks", || (looks(&agent.get("/metrics")) >= 3.0).then_some(()));
     // A busy machine may be slow to give them what they want.
     until("all of them run", || (stage.used_milli() > 1400.0).then_some(()));
-    // A step takes 40 %: both go from 600 to 360, which is 1020 and 1.1 × 20 too much; then one more step of one of them.
-    stage.throttle_above(1000, 40);
+    assert!(agent.sum("loadline_agent_throttled_total") < 0.5);
+    // 1.1 × (1500 − 1150) = 385. A step takes 40 %: the large ones go from 600 to 360, which is 480 less. The small one is not needed.
+    stage.rule("busy", 1150, "slow-down");
+    let crossed = looks(&agent.get("/metrics"));
+    let mut idle = crossed;
+    while {
+        let text = agent.get("/metrics");
+        let acts = figure(&text, "loadline_agent_throttled_total") > 0.5;
+        idle = if acts { idle } else { looks(&text) };
+        !acts
+    } {
+        // One that was under way when the line came may have missed it; the next must not.
+        assert!(idle - crossed < 1.5, "{} looks without an act", idle - crossed);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     until("both are slowed down", || {
         let below = |name: &str| (1..60_000).contains(&stage.quota(name));
         (below("batch-a") && below("batch-b")).then_some(())
     });
-    until("the node is below its line", || (stage.used_milli() < 1000.0).then_some(()));
+    until("the node is below its line", || (stage.used_milli() < 1150.0).then_some(()));
     assert_eq!(stage.quota("shop"), UNLIMITED, "nobody allowed that");
+    assert_eq!(stage.quota("batch-small"), UNLIMITED, "it was allowed, and not needed");
     assert!(stage.is_tainted());
     stage.until_journal_equals_cgroups(&["batch-a", "batch-b"]);
     let document: Value = serde_json::from_str(&agent.explain(node.name(), "json")).unwrap();
     let acts = document["acts"].as_array().unwrap().iter().filter(|act| act["act"] == "throttled");
     let acts: Vec<&Value> = acts.collect();
+    assert!(acts.iter().all(|act| act["pod"] != "default/batch-small"), "{document}");
     let cycles: BTreeSet<&str> = acts.iter().map(|act| act["time"].as_str().unwrap()).collect();
     assert!(cycles.len() <= 2, "below its line within two cycles: {document}");
     // The newest comes first: what was planned is what the kernel holds them to.
@@ -68,6 +88,7 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     // With the others gone there is room for all that is left.
     stage.delete("shop");
     stage.delete("batch-a");
+    assert!(!stage.events("batch-small").contains(&"Throttled".to_owned()), "nobody says so either");
     until("what is left has what the kubelet gave it", || (stage.quota("batch-b") == 80_000).then_some(()));
     until("the node is open again", || (!stage.is_tainted()).then_some(()));
     until("nothing is written down any more", || {
@@ -76,6 +97,12 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     let metrics = agent.get("/metrics");
     assert!(metrics.contains("loadline_agent_api_requests"), "{metrics}");
     assert!(!metrics.contains("outcome=\"forbidden\""), "the account may do all it needs: {metrics}");
+}
+
+/// The sum of a metric in what `/metrics` said at one time.
+fn figure(text: &str, metric: &str) -> f64 {
+    let lines = text.lines().filter(|line| line.starts_with(metric));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// Where an agent is when it is killed.
@@ -164,9 +191,25 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
         }
         let _ = std::fs::remove_file(&pipe);
         gate.hold(Hold::Nothing);
-        // The rule is gone when the next agent comes: it gives back what it finds, and only that.
-        stage.forget_rule("busy");
+        let stays = matches!(step, Step::AfterWrite | Step::AfterAll);
+        if !stays {
+            // The rule is gone when the next agent comes: it gives back what it finds, and only that.
+            stage.forget_rule("busy");
+        }
         let next = stage.agent(&args);
+        if stays {
+            // The rule is still there, and what was done is enough: it is not done again.
+            until("it has looked some times", || {
+                let now = stage.quota("batch");
+                assert!(
+                    now == UNLIMITED || now >= quota,
+                    "{step:?}: slowed down again, from {quota} to {now}"
+                );
+                (next.sum("loadline_agent_cycles_total") >= 5.0).then_some(())
+            });
+            assert!(next.sum("loadline_agent_throttled_total") < 0.5, "{step:?}");
+            stage.forget_rule("busy");
+        }
         until("everything is given back", || {
             (stage.quota("batch") == UNLIMITED && stage.all_is_back()).then_some(())
         });
@@ -360,7 +403,7 @@ fn where_throttling_is_not_enough_a_pod_is_evicted_and_the_next_where_its_budget
     let stage = Stage::new(&plane, &node);
     // First and third together use 840 when nobody slows them: enough below the line of 1000 that a busy machine changes nothing.
     stage.run_requesting("first", "650", "600m");
-    stage.run_requesting("second", "550", "450m");
+    stage.run_patient("second", "550", "450m", 30);
     stage.run_requesting("third", "190", "180m");
     let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "first"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"keep": "yes"}}}});
@@ -379,12 +422,16 @@ fn where_throttling_is_not_enough_a_pod_is_evicted_and_the_next_where_its_budget
         let quotas = ["first", "second", "third"].map(|name| stage.quota(name));
         (quotas == [60_000, 45_000, 18_000]).then_some(())
     });
-    stage.action("evict", &json!({"coolDownSeconds": 600, "eviction": {"terminationGracePeriodSeconds": 1}}));
+    stage.action("evict", &json!({"coolDownSeconds": 600, "eviction": {"terminationGracePeriodSeconds": 5}}));
     // 1.1 × (1230 − 1000) = 253: one pod is enough, and the first is the one that uses most, but may not go.
     stage.rule("full", 1000, "evict");
     until("the second is gone", || stage.pod("second").is_null().then_some(()));
     let log = plane.audit().unwrap();
     let asked = log.iter().filter(|entry| entry["objectRef"]["subresource"] == "eviction");
+    for entry in asked.clone() {
+        let grace = &entry["requestObject"]["deleteOptions"]["gracePeriodSeconds"];
+        assert_eq!(*grace, 5, "what the action says, not the 30 of the pod: {entry}");
+    }
     let asked: Vec<(&str, u64)> = asked
         .filter_map(|entry| {
             Some((entry["objectRef"]["name"].as_str()?, entry["responseStatus"]["code"].as_u64()?))
@@ -466,6 +513,13 @@ fn a_preview_says_everything_and_changes_nothing() {
     // Another one waits for its end, and goes on from there.
     let second = Service::start(&stage.args(&["--act", "--restore-on-exit"]));
     second.until("standby: another agent is at work on this node");
+    // One that keeps its state elsewhere waits as well, and gives nothing back at its end that is not its own.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = ["--act", "--restore-on-exit", "--state-dir", elsewhere.path().to_str().unwrap()];
+    let third = stage.agent(&elsewhere);
+    third.until("standby: another agent is at work on this node");
+    assert!(third.ends());
+    assert!(stage.quota("batch") != UNLIMITED && stage.is_tainted());
     assert!(agent.ends());
     assert_ne!(stage.quota("batch"), UNLIMITED, "left to the next");
     second.until("throttled containers: 1");

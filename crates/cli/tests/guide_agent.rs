@@ -34,10 +34,17 @@ fn a_node_protects_itself_says_why_and_gives_everything_back() {
     let order: Vec<&str> = order.unwrap_or_else(|| panic!("{said}")).split(", ").collect();
     assert_eq!(order, ["default/large", "default/small"], "{said}");
     assert!(said.lines().any(|line| line.trim().starts_with("protected: default/shop (")), "{said}");
+    // Exactly as many as it takes: the gap is closed by the large one, and nobody else is told of.
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("Throttled")).collect();
+    assert!(!told.is_empty() && told.iter().all(|line| line.contains("pod/large")), "{said}");
+    let (_, gap) = told[0].rsplit_once("gap ").unwrap_or_else(|| panic!("{told:?}"));
+    let (before, after) = gap.split_once(" → ").unwrap_or_else(|| panic!("{told:?}"));
+    let figure = |text: &str| text.trim().parse::<f64>().unwrap();
+    assert!(figure(before) > 0.0 && figure(after) <= 0.0, "{told:?}");
     let journal: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     let taken = journal["state"]["throttled"].as_array().unwrap();
     assert_eq!(taken[0]["pod"], "default/large", "{journal}");
-    assert!(taken.iter().all(|one| one["pod"] != "default/shop"), "{journal}");
+    assert_eq!(taken.len(), 1, "nobody else has less than before: {journal}");
 
     let said = guide.run(calm);
     let figure = |name: &str| {

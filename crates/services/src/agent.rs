@@ -292,7 +292,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let mut batch = Vec::new();
     let mut ticks = interval(options.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let (mut watching_pods, mut jumps) = (false, Jumps::default());
+    let (mut watching_pods, mut jumps, mut claimed) = (false, Jumps::default(), None);
     loop {
         let due = tokio::select! {
             biased;
@@ -317,6 +317,16 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
                 Nodes::One(name) => watches.add_where::<Pods>(format!("spec.nodeName={name}"), Message::Pod),
             }
         }
+        if due.is_some() && !options.planning.dry_run {
+            let before = claimed.replace(options.host.claim());
+            if before != Some(false) && claimed == Some(false) {
+                tracing::warn!("another agent is at work on this node, waiting for its end");
+            }
+        }
+        if claimed == Some(false) {
+            options.status.set(standby());
+            continue;
+        }
         let is_ready = state.is_ready(watching_pods);
         if let Some(tick) = due
             && is_ready
@@ -333,7 +343,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
         options.status.set(readiness(&options, is_ready, &state));
     }
-    if options.restore_on_exit && !options.planning.dry_run {
+    if options.restore_on_exit && claimed == Some(true) {
         agent.restore(&mut state, ctx.clock.now()).await;
     }
     let _ = recording.await;
@@ -362,8 +372,7 @@ async fn remember(
             None if !told => {
                 told = true;
                 tracing::info!(folder = %folder.display(), "another agent is at work on this node, waiting for its end");
-                let progress = "standby: another agent is at work on this node\n".to_owned();
-                options.status.set(Readiness { ready: false, progress });
+                options.status.set(standby());
             }
             None => {}
         }
@@ -376,6 +385,10 @@ async fn remember(
     let left = journal.read().map_err(problem)?.unwrap_or_default();
     state.remember(node, left.state, ctx.clock.now());
     Ok(Some((Some(journal), left.adopting)))
+}
+
+fn standby() -> Readiness {
+    Readiness { ready: false, progress: "standby: another agent is at work on this node\n".to_owned() }
 }
 
 fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {

@@ -234,6 +234,46 @@ async fn quotas_are_written_as_the_kernel_takes_them() {
 }
 
 // R2.
+#[test]
+fn of_two_agents_of_a_node_one_has_it_wherever_they_keep_their_state() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let (first, second) = (machine.local(), machine.local());
+        assert!(first.claim(), "{kernel}");
+        assert!(!second.claim(), "{kernel}: it is taken");
+        assert!(first.claim(), "{kernel}: the first still has it");
+        drop(first);
+        assert!(second.claim(), "{kernel}: it is free again");
+    }
+}
+
+#[tokio::test]
+async fn disks_that_come_are_measured_and_those_that_go_are_no_series() {
+    let machine = Machine::of("6.1");
+    let root = machine.folder.path();
+    let local = machine.local();
+    let disks = async |names: &[&str]| {
+        let _ = fs::remove_dir_all(root.join("sys/block"));
+        let line =
+            |(minor, name): (usize, &&str)| format!("8 {minor} {name} 1 0 8 1 1 0 8 1 0 2 2 0 0 0 0 0 0\n");
+        for name in names {
+            fs::create_dir_all(root.join("sys/block").join(name)).unwrap();
+        }
+        let text: String = names.iter().enumerate().map(line).collect();
+        fs::write(root.join("proc/diskstats"), text).unwrap();
+        let metrics = metrics(&["disk_read_iops"]);
+        let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
+        let shown =
+            |one: &Series| (one.labels.value("diskName").unwrap_or_default().to_owned(), one.value.is_some());
+        used.nodes["n1"].iter().map(shown).collect::<Vec<_>>()
+    };
+    let is = |name: &str| (name.to_owned(), true);
+    assert_eq!(disks(&["sda"]).await, [], "two looks are needed");
+    assert_eq!(disks(&["sda", "sdb"]).await, [is("sda")], "one that has just come is compared with nothing");
+    assert_eq!(disks(&["sda", "sdb"]).await, [is("sda"), is("sdb")]);
+    assert_eq!(disks(&["sdb"]).await, [is("sdb")], "one that is gone is no series that nobody can read");
+}
+
 #[tokio::test]
 async fn what_was_used_since_long_ago_is_not_what_is_used_now() {
     let machine = Machine::of("6.1");

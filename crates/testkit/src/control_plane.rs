@@ -36,13 +36,15 @@ const IN_MEMORY: &str = "apiserver";
 /// The file of the audit log.
 const AUDIT: &str = "audit.log";
 
-/// Everything that changes something, once it is done, without the objects. Bindings also when they come, or one that was
-/// carried out by a server that was killed before it answered would be nowhere.
+/// Everything that changes something, once it is done, without the objects, but evictions with what they ask for. Bindings also when
+/// they come, or one that was carried out by a server that was killed before it answered would be nowhere.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
     {"level": "None", "verbs": ["get", "list", "watch"]},
     {"level": "None", "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io"},
                                     {"group": "coordination.k8s.io"}]},
     {"level": "Request", "resources": [{"group": "", "resources": ["pods/binding"]}]},
+    {"level": "Request", "omitStages": ["RequestReceived"],
+     "resources": [{"group": "", "resources": ["pods/eviction"]}]},
     {"level": "Metadata", "omitStages": ["RequestReceived"]}]}"#;
 
 /// The same with Events and leases: whether somebody even tried to write anything.

@@ -64,15 +64,29 @@ impl<'a> Stage<'a> {
         self.run_with(name, milli, &json!({"requests": {"cpu": request}}));
     }
 
-    fn run_with(&self, name: &str, milli: &str, resources: &Value) {
-        let mut pod = self.node.pod(name, &["burn", milli]);
-        pod["metadata"]["labels"] = json!({"tier": "batch"});
-        pod["spec"]["containers"][0]["resources"] = resources.clone();
+    /// The same, that may take so many seconds to end.
+    pub fn run_patient(&self, name: &str, milli: &str, request: &str, grace: i64) {
+        let mut pod = self.batch(name, milli, &json!({"requests": {"cpu": request}}));
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(grace);
         self.start(name, pod);
     }
 
+    fn run_with(&self, name: &str, milli: &str, resources: &Value) {
+        self.start(name, self.batch(name, milli, resources));
+    }
+
+    fn batch(&self, name: &str, milli: &str, resources: &Value) -> Value {
+        let mut pod = self.node.pod(name, &["burn", milli]);
+        pod["metadata"]["labels"] = json!({"tier": "batch"});
+        pod["spec"]["containers"][0]["resources"] = resources.clone();
+        pod
+    }
+
     fn start(&self, name: &str, mut pod: Value) {
-        pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
+        let grace = &mut pod["spec"]["terminationGracePeriodSeconds"];
+        if grace.is_null() {
+            *grace = json!(1);
+        }
         self.plane.create(PODS, &pod).unwrap();
         until(name, || (self.pod(name)["status"]["phase"] == "Running").then_some(()));
     }

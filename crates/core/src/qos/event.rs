@@ -1,6 +1,7 @@
 //! What is worth telling? Events on the node and on the pods that were touched.
 
 use super::gap::Category;
+use super::level::Level;
 use super::phase::RulePhase;
 use super::plan::{Plan, RuleReport};
 use super::pod::CpuQuota;
@@ -18,6 +19,12 @@ pub struct Event {
     pub message: String,
     /// Did something change, or is it as in the cycle before?
     pub changed: bool,
+}
+
+/// How far it was to the line before, and after, where that is known.
+fn gap(before: Option<Level>, after: Option<Level>) -> String {
+    let (Some(before), Some(after)) = (before, after) else { return String::new() };
+    format!(", gap {:.0} → {:.0}", before.to_f64(), after.to_f64())
 }
 
 /// The events of a cycle.
@@ -51,7 +58,10 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
         out.push(if write.category == Category::ThrottleUp {
             of_pod(&write.pod, false, "Restored", format!("{rule}: quota of {container} raised to {to}"))
         } else {
-            let message = format!("{rule}: quota of {container} lowered to {to}, releases {moved}");
+            let message = format!(
+                "{rule}: quota of {container} lowered to {to}, releases {moved}{}",
+                gap(write.before, write.after)
+            );
             of_pod(&write.pod, true, "Throttled", message)
         });
     }
@@ -61,7 +71,8 @@ pub(super) fn events(plan: &Plan) -> Vec<Event> {
     }
     for victim in &steps.victims {
         let release = victim.release.get(victim.metric).copied().unwrap_or_default().to_f64();
-        let message = format!("{}: evicted for {}, releases {release}", victim.rule, victim.metric);
+        let gap = gap(victim.before, victim.after);
+        let message = format!("{}: evicted for {}, releases {release}{gap}", victim.rule, victim.metric);
         out.push(of_pod(&victim.pod, true, "Evicted", message));
     }
     for blocked in &steps.blocked {

@@ -22,6 +22,11 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
         Err(Error::Unwritten("page cache cannot be asked back here".to_owned()))
     }
 
+    /// Takes the place for this agent, as long as it lives, unless another has it: whatever folders their journals are in, only one may act.
+    fn claim(&self) -> bool {
+        true
+    }
+
     /// What whoever looks after the agent should know: what is in its way. Nothing if nothing is.
     fn problem(&self) -> Option<String> {
         None

@@ -56,6 +56,8 @@ struct TestHost {
     no_reclaim: AtomicBool,
     /// Does nobody answer when a quota is to be written?
     is_mute: AtomicBool,
+    /// Is another agent at work there?
+    is_taken: AtomicBool,
     /// Quotas that were to be written then, and are not yet.
     on_the_way: Mutex<Vec<(Arc<str>, CpuQuota)>>,
 }
@@ -128,6 +130,10 @@ impl Host for TestHost {
             _ => return Err(HostError::Unwritten("no such container".into())),
         }
         Ok(())
+    }
+
+    fn claim(&self) -> bool {
+        !self.is_taken.load(Relaxed)
     }
 
     async fn reclaim(&self, of: &Whole<'_>, bytes: i64) -> Result<Reclaimed, HostError> {

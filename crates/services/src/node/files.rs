@@ -5,9 +5,9 @@ mod listed;
 pub use listed::{How, LISTED, Listed};
 
 use listed::is_listed;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,6 +58,32 @@ impl Files {
             return Err(io::Error::new(ErrorKind::PermissionDenied, why));
         }
         OpenOptions::new().write(true).truncate(true).open(self.0.join(file))?.write_all(text.as_bytes())
+    }
+
+    /// Locks a folder, which ends in `/`, as long as what is returned lives; none while another process has it locked. Nothing is written for
+    /// that, and it is the same folder however it is mounted.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be locked.
+    pub fn lock(&self, folder: &str) -> io::Result<Option<File>> {
+        if !is_listed(folder, How::Lock) {
+            let why = format!("{folder} is not among the folders an agent locks");
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
+        let file = File::open(self.0.join(folder))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Is it still the one that was opened, and none that came in its place?
+    #[must_use]
+    pub fn is_same(&self, path: &str, file: &File) -> bool {
+        let there = std::fs::metadata(self.0.join(path)).map(|there| (there.dev(), there.ino()));
+        let open = file.metadata().map(|open| (open.dev(), open.ino()));
+        matches!((there, open), (Ok(there), Ok(open)) if there == open)
     }
 
     /// How many CPUs there are; 0 if nobody can tell.

@@ -17,6 +17,7 @@ use loadline_core::qos::metric::{Metric, disk};
 use loadline_core::qos::{self, CpuQuota, Level, Series};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -86,6 +87,8 @@ struct Seen {
     quotas: HashMap<Arc<str>, (String, cgroup::Quota)>,
     /// How long the processes of containers had waited for a CPU, by the container's id and theirs.
     waits: HashMap<Arc<str>, (BTreeMap<u32, u64>, Duration)>,
+    /// The lock on the folder of all pods.
+    claim: Option<File>,
     problem: Option<String>,
 }
 
@@ -109,6 +112,7 @@ impl Local {
             folders: HashMap::new(),
             quotas: HashMap::new(),
             waits: HashMap::new(),
+            claim: None,
             problem: None,
         };
         Self { options, files, seen: Mutex::new(seen) }
@@ -403,6 +407,32 @@ impl Host for Local {
             Ok(Ok(Err(error))) => Err(Error::Unwritten(error.to_string())),
             Ok(Err(error)) => Err(Error::Unwritten(error.to_string())),
             Err(_) => Err(Error::Unsure("the kernel is still at it".to_owned())),
+        }
+    }
+
+    /// The lock is on the folder of all pods, which is what agents would fight over: every agent of the node sees the same, wherever its
+    /// state is kept and however the node's files are mounted. While there is none there is nothing to fight over.
+    fn claim(&self) -> bool {
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        let Some(layout) = self.layout(seen) else { return true };
+        let files = layout.files(&layout.kubepods(), Figure::Quota).into_iter();
+        let mut folders = files.filter_map(|file| Some(format!("{CGROUPS}/{}/", file.rsplit_once('/')?.0)));
+        let Some(folder) = folders.find(|folder| self.files.exists(folder)) else { return true };
+        if seen.claim.as_ref().is_some_and(|lock| self.files.is_same(&folder, lock)) {
+            return true;
+        }
+        match self.files.lock(&folder) {
+            Ok(Some(lock)) => {
+                seen.claim = Some(lock);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                // Where it cannot be done, as on some file systems, the lock of the journal is what there is.
+                tracing::warn!(folder, %error, "node not locked");
+                true
+            }
         }
     }
 

@@ -39,6 +39,34 @@ async fn a_taint_that_is_not_as_it_should_be_is_replaced() {
 }
 
 #[tokio::test]
+async fn an_agent_beside_another_waits_and_touches_nothing_at_its_end_either() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(only_evict()).await;
+    stage.run("shop", 95, false).await;
+    stage.cycle().await;
+    assert!(stage.says().await.0, "another agent has closed the node");
+    stage.host.is_taken.store(true, Relaxed);
+    let folder = tempfile::tempdir().expect("a folder");
+    let host = stage.host.clone();
+    let mut options = Options::new(Access::Client(stage.client.clone()), Nodes::One(NODE.to_owned()), host);
+    (options.every, options.restore_on_exit) = (Duration::from_millis(20), true);
+    options.journal = Some(folder.path().to_owned());
+    let (metrics, status) = (options.metrics.clone(), options.status.clone());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(run(Ctx::new("test", stop.clone()), options));
+    let waits = async {
+        while !status.readiness().progress.contains("standby: another agent is at work") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("it waits");
+    assert_eq!(metrics.cycles.get(), 0);
+    stop.cancel();
+    running.await.expect("it ends").expect("it could start");
+    assert!(stage.says().await.0, "it is not its node to open");
+}
+
+#[tokio::test]
 async fn rules_that_are_gone_are_not_explained_any_more() {
     let mut stage = Stage::new().await;
     stage.ask_for(rules()).await;

@@ -17,6 +17,8 @@ pub enum How {
     Read,
     /// Written in addition.
     Write,
+    /// A folder that is only locked.
+    Lock,
 }
 
 impl fmt::Display for How {
@@ -24,6 +26,7 @@ impl fmt::Display for How {
         f.write_str(match self {
             Self::Read => "read",
             Self::Write => "read, written",
+            Self::Lock => "locked",
         })
     }
 }
@@ -34,6 +37,10 @@ const fn read(path: &'static str, why: &'static str) -> Listed {
 
 const fn written(path: &'static str, why: &'static str) -> Listed {
     Listed { path, how: How::Write, why }
+}
+
+const fn locked(path: &'static str, why: &'static str) -> Listed {
+    Listed { path, how: How::Lock, why }
 }
 
 /// All of them.
@@ -60,11 +67,16 @@ pub const LISTED: &[Listed] = &[
     read("sys/fs/cgroup/GROUP/memory.usage_in_bytes", "its memory"),
     read("sys/fs/cgroup/GROUP/memory.stat", "what of its memory is page cache (both versions)"),
     read("sys/fs/cgroup/GROUP/cgroup.procs", "the processes of a container (both versions)"),
+    locked("sys/fs/cgroup/GROUP/", "the folder of all pods, so that two agents do not act on one node"),
 ];
 
 /// May it be opened like that?
 pub(super) fn is_listed(file: &str, how: How) -> bool {
-    LISTED.iter().any(|listed| (how == How::Read || listed.how == How::Write) && listed.matches(file))
+    let allows = |listed: &Listed| match how {
+        How::Read => listed.how != How::Lock,
+        How::Write | How::Lock => listed.how == how,
+    };
+    LISTED.iter().any(|listed| allows(listed) && listed.matches(file))
 }
 
 impl Listed {
