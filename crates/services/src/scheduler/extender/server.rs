@@ -276,9 +276,10 @@ impl Server {
     /// One has ended. Who asked may not have waited for it and have asked for another one: the room is given back once
     /// none can arrive any more and none has.
     async fn end(&self, pod: &Meta, has_node: bool) {
-        // Room for the message is there before it is decided on: what comes after is told after. Who was not charged has
-        // nothing to tell, and does not wait in line for it.
-        let told = if self.charged(&pod.uid, false) { self.asks.reserve().await.ok() } else { None };
+        // Room for the message is there before it is decided on: what comes after is told after. Who is bound or was never
+        // charged has nothing to tell, and does not wait in line for it.
+        let may_tell = !has_node && self.charged(&pod.uid, false);
+        let told = if may_tell { self.asks.reserve().await.ok() } else { None };
         let mut binding = self.binding();
         let Some(tries) = binding.get_mut(&pod.uid) else { return };
         tries.under_way -= 1;
