@@ -15,7 +15,7 @@ const PAGE: &str = include_str!("../../../docs/guide/scheduler.md");
 #[test]
 fn pods_of_two_schedulers_in_one_process_are_placed_and_a_wrong_configuration_changes_nothing() {
     let Some(guide) = Guide::start(PAGE, &["127.0.0.1:8090"]) else { return };
-    let [up, scheduler, pods, explain, second] = &guide.blocks()[..] else { panic!("five blocks") };
+    let [up, scheduler, pods, explain, waits, second] = &guide.blocks()[..] else { panic!("six blocks") };
     let _up = guide.open(up);
     until("the cluster", || guide.folder().join("demo.kubeconfig").is_file().then_some(()));
     let _scheduler = guide.open(scheduler);
@@ -48,6 +48,26 @@ fn pods_of_two_schedulers_in_one_process_are_placed_and_a_wrong_configuration_ch
         assert!(text.contains(wanted), "{wanted:?} is not in {text}");
     }
     assert!(!read.contains("sent to"), "whoever only reads the cluster remembers nothing: {read}");
+
+    // A pod that waits: what would have to be different, and what each node would be worth.
+    let said = guide.run(waits);
+    for wanted in [
+        "default/large has no node",
+        "had to wait: 0/3 nodes are available: ",
+        "Now it would wait: 0/3 nodes are available: ",
+        "2 Insufficient cpu",
+        "1 node(s) would pass the load line",
+        "  node-01 would fit if the cpu target were ",
+        "LEAST  BALANCED  TAINTS  NODE AFFINITY  POD AFFINITY  SPREAD  IMAGES",
+    ] {
+        assert!(said.contains(wanted), "{wanted:?} is not in {said}");
+    }
+    let parts = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words[..], [node, least, _, _, _, _, _, _]
+            if node.starts_with("node-0") && least.parse::<i64>().is_ok())
+    };
+    assert_eq!(said.lines().filter(parts).count(), 3, "{said}");
 
     let said = guide.run(second);
     assert!(said.contains("pod/job condition met"), "{said}");

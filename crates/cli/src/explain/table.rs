@@ -35,6 +35,7 @@ pub fn render(answer: &Value, detail: Detail) -> String {
         let _ = writeln!(text, "  and {more} more nodes; -o wide shows all");
     }
     if detail == Detail::Wide {
+        text.push_str(&scores(&nodes));
         text.push_str(&terms(&nodes));
     }
     if now["node"].is_null() {
@@ -91,6 +92,26 @@ fn table(nodes: &[&Value]) -> String {
             text_of(&node["scores"]["load"]["final"]),
             reasons.join("; "),
         ]);
+    }
+    table.render(2)
+}
+
+/// What a node's score is made of besides its load, each from 0 to 100; a dash for what says nothing about this pod.
+fn scores(nodes: &[&Value]) -> String {
+    const PARTS: [(&str, &str); 7] = [
+        ("LEAST", "leastAllocated"),
+        ("BALANCED", "balancedAllocation"),
+        ("TAINTS", "taintToleration"),
+        ("NODE AFFINITY", "nodeAffinity"),
+        ("POD AFFINITY", "interPodAffinity"),
+        ("SPREAD", "podTopologySpread"),
+        ("IMAGES", "imageLocality"),
+    ];
+    let parts = PARTS.map(|(title, _)| (title, Align::Right));
+    let mut table = Table::of(&[&[("NODE", Align::Left)], &parts[..]].concat());
+    for node in nodes {
+        let parts = PARTS.iter().map(|(_, part)| text_of(&node["scores"][part]));
+        table.row(std::iter::once(text_of(&node["node"])).chain(parts).collect::<Vec<_>>());
     }
     table.render(2)
 }
