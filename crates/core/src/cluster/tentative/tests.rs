@@ -5,9 +5,7 @@ use crate::load::Both;
 use crate::load::policy::{self, Policy};
 use crate::load::ratio::Ratio;
 use crate::load::settings::Settings;
-use crate::view::Wants;
 use crate::view::build::{Pod, node, pod};
-use crate::view::volumes::Claim;
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
@@ -196,31 +194,6 @@ fn each_pod_is_judged_by_the_rules_of_its_profile() {
         let asked: Vec<_> = nodes.iter().map(|node| (*node, Vec::new())).collect();
         assert_eq!(cluster.allows_without(profile, &view, &asked), passes);
     }
-}
-
-#[test]
-fn a_pod_whose_volume_is_made_for_a_node_is_charged_there_alone_and_until_it_comes() {
-    let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
-    let data = Key::new("default", "data");
-    let mut facts = core("a").facts();
-    let claims = vec![Arc::new(Claim { key: data.clone(), ..Claim::default() })];
-    facts.wants = Arc::new(Wants { claims, ..Wants::clone(&facts.wants) });
-    let view = cluster.view(&facts);
-    let nodes = cluster.candidates(ALL.into_iter());
-    cluster.filter(Question { profile: 0, pod: &view, nodes: &nodes, until: at(5) }, Keep::All);
-    for (claim, node, why) in
-        [(&Key::new("default", "other"), "n1", "another pod's claim"), (&data, "gone", "no such node")]
-    {
-        cluster.await_volume(claim, node, at(600));
-        assert_eq!(room(&mut cluster), [1, 2], "{why}");
-    }
-    cluster.await_volume(&data, "n1", at(600));
-    assert_eq!(room(&mut cluster), [1, 3]);
-    cluster.advance(at(10));
-    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (1, vec![1, 3]));
-    facts.node = Some("n1".to_owned());
-    cluster.set_pod(&facts);
-    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (0, vec![1, 3]));
 }
 
 /// What another scheduler does with an answer, and what comes of it.
