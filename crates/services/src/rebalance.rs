@@ -39,6 +39,7 @@ use loadline_core::rebalance::{SWITCH, Settings};
 use loadline_core::view::NodeFacts;
 use serde_json::Value;
 use state::State;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,7 +214,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         let problems = [("settings", settings.problem()), ("policy", rules.problem())];
         let mut now_is = readiness(&state, ready, leads, options.mode, &problems);
         if let Some(pause) = actor.pause.filter(|_| ready) {
-            now_is.progress += &format!("nothing is moved: {pause}\n");
+            let _ = writeln!(now_is.progress, "nothing is moved: {pause}");
         }
         options.status.set(now_is);
     }

@@ -103,45 +103,6 @@ async fn a_hot_node_is_avoided_though_it_has_the_most_free_requests() {
     stage.world.stop().await;
 }
 
-/// The same cluster, one node of which is overrun, gets the same pods: how many of them go there, and how many run.
-async fn sent_where_it_is_hot(aware: bool) -> (u64, usize) {
-    let mut stage = Stage::new(4, aware, &Faults::seeded(1)).await;
-    let mut notices = stage.world.notices().unwrap();
-    let nodes = stage.nodes.list(&ListParams::default()).await.unwrap().items;
-    let largest = nodes.iter().max_by_key(|node| cpus(node)).unwrap().metadata.name.clone().unwrap();
-    let burns = json!({
-        "metadata": {"annotations": {"loadline.dev/usage-cpu": "2000"}},
-        "spec": {"nodeSelector": {"kubernetes.io/hostname": largest}},
-    });
-    stage.create("burner", "1m", burns).await;
-    if aware {
-        // It knows as well as whoever counts does.
-        let hot = format!("node {largest}: hot");
-        while !notices.recv().await.unwrap().to_string().starts_with(&hot) {}
-    }
-    until("the node to be measured hot", async || (stage.world.tally().hot == 1).then_some(())).await;
-    for i in 0..12 {
-        stage.create(&format!("web-{i}"), "100m", json!({})).await;
-    }
-    let on = stage.running(13).await;
-    let onto_hot = stage.world.tally().onto_hot;
-    let there = on.iter().filter(|node| **node == largest).count() - 1;
-    assert_eq!(u64::try_from(there).unwrap(), onto_hot, "what is counted is what is there");
-    stage.world.stop().await;
-    (onto_hot, on.len())
-}
-
-#[tokio::test]
-async fn by_requests_alone_pods_go_where_it_is_hot_and_by_load_none_does() {
-    let ((by_load, placed), (by_requests, all)) =
-        tokio::join!(sent_where_it_is_hot(true), sent_where_it_is_hot(false));
-    assert_eq!((by_load, placed), (0, all), "none is left out for that");
-    assert!(
-        by_requests >= 3,
-        "a quarter of twelve, at least, on the node with the most free requests: {by_requests}"
-    );
-}
-
 /// Ten pods fill a node; then they go and one pod wants all of it. It gets it only if nothing was lost and
 /// nothing of the old ones is still charged.
 async fn fill_and_fill_again(stage: &Stage, faults: &Faults) {
