@@ -44,14 +44,14 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     let agent = stage.agent(&["--act"]);
     agent.until("rules: there are none");
     // A line that is far away: it looks, and finds nothing to do.
-    stage.throttle_above(1900, 40);
+    stage.throttle_above(1900, 60);
     let looks = |text: &str| figure(text, "loadline_agent_cycles_total");
     until("it looks", || (looks(&agent.get("/metrics")) >= 3.0).then_some(()));
     // A busy machine may be slow to give them what they want.
     until("all of them run", || (stage.used_milli() > 1400.0).then_some(()));
     assert!(agent.sum("loadline_agent_throttled_total") < 0.5);
-    // 1.1 × (1500 − 1150) = 385. A step takes 40 %: the large ones go from 600 to 360, which is 480 less. The small one is not needed.
-    stage.rule("busy", 1150, "slow-down");
+    // 1.1 × (1500 − 1100) = 440. A step takes 60 %: the large ones go from 600 to 240, which is 720 less. The small one is not needed.
+    stage.rule("busy", 1100, "slow-down");
     let crossed = looks(&agent.get("/metrics"));
     let mut idle = crossed;
     while {
@@ -64,23 +64,33 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
         assert!(idle - crossed < 1.5, "{} looks without an act", idle - crossed);
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    until("both are slowed down", || {
-        let below = |name: &str| (1..60_000).contains(&stage.quota(name));
-        (below("batch-a") && below("batch-b")).then_some(())
-    });
-    until("the node is below its line", || (stage.used_milli() < 1150.0).then_some(()));
+    until("the node is below its line", || (stage.used_milli() < 1100.0).then_some(()));
     assert_eq!(stage.quota("shop"), UNLIMITED, "nobody allowed that");
-    assert_eq!(stage.quota("batch-small"), UNLIMITED, "it was allowed, and not needed");
+    // On a machine that others use, too, a sample may be so high that the small one was needed; then the Event says so.
+    for name in ["batch-a", "batch-b", "batch-small"] {
+        if stage.quota(name) == UNLIMITED {
+            continue;
+        }
+        let gaps = until("it is told", || {
+            let told = stage.events_by("loadline-agent", name).into_iter();
+            let told: Vec<f64> = told.filter_map(|(_, words)| gap_before(&words)).collect();
+            (!told.is_empty()).then_some(told)
+        });
+        assert!(gaps.iter().all(|gap| *gap > 0.0), "{name} was not needed: {gaps:?}");
+    }
     assert!(stage.is_tainted());
-    stage.until_journal_equals_cgroups(&["batch-a", "batch-b"]);
+    // One of them alone may have been enough, if the machine gave them less than they want.
+    let is_slowed = |name: &&str| (1..60_000).contains(&stage.quota(name));
+    let slowed: Vec<&str> = ["batch-a", "batch-b"].into_iter().filter(is_slowed).collect();
+    assert!(!slowed.is_empty());
+    stage.until_journal_equals_cgroups(&slowed);
     let document: Value = serde_json::from_str(&agent.explain(node.name(), "json")).unwrap();
     let acts = document["acts"].as_array().unwrap().iter().filter(|act| act["act"] == "throttled");
     let acts: Vec<&Value> = acts.collect();
-    assert!(acts.iter().all(|act| act["pod"] != "default/batch-small"), "{document}");
     let cycles: BTreeSet<&str> = acts.iter().map(|act| act["time"].as_str().unwrap()).collect();
     assert!(cycles.len() <= 2, "below its line within two cycles: {document}");
     // The newest comes first: what was planned is what the kernel holds them to.
-    for name in ["batch-a", "batch-b"] {
+    for name in slowed {
         let act = acts.iter().find(|act| act["pod"] == format!("default/{name}")).unwrap();
         assert_eq!(act["quotaUs"], stage.quota(name), "{act}");
     }
@@ -88,7 +98,6 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     // With the others gone there is room for all that is left.
     stage.delete("shop");
     stage.delete("batch-a");
-    assert!(!stage.events("batch-small").contains(&"Throttled".to_owned()), "nobody says so either");
     until("what is left has what the kubelet gave it", || (stage.quota("batch-b") == 80_000).then_some(()));
     until("the node is open again", || (!stage.is_tainted()).then_some(()));
     until("nothing is written down any more", || {
@@ -97,6 +106,12 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     let metrics = agent.get("/metrics");
     assert!(metrics.contains("loadline_agent_api_requests"), "{metrics}");
     assert!(!metrics.contains("outcome=\"forbidden\""), "the account may do all it needs: {metrics}");
+}
+
+/// How far it was to the line before somebody was slowed down, as an Event says.
+fn gap_before(words: &str) -> Option<f64> {
+    words.contains("lowered").then_some(())?;
+    words.rsplit_once("gap ")?.1.split_once(" → ")?.0.parse().ok()
 }
 
 /// The sum of a metric in what `/metrics` said at one time.
@@ -133,6 +148,9 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
     let socket = gate.socket();
     let args = ["--act", "--runtime-endpoint", socket.to_str().unwrap()];
     stage.throttle_above(400, 40);
+    // It gives nothing back while the rule is there, so that what is done twice is seen.
+    let rule = || stage.rule_restoring_after("busy", 400, "slow-down", 100);
+    rule();
     let pipe = stage.state.path().join("journal.json.new");
     // 600 by 40 % less is 36 000 of 100 000 µs, of what was measured.
     let is_slowed = |us: i64| (1..45_000).contains(&us);
@@ -200,11 +218,7 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
         if stays {
             // The rule is still there, and what was done is enough: it is not done again.
             until("it has looked some times", || {
-                let now = stage.quota("batch");
-                assert!(
-                    now == UNLIMITED || now >= quota,
-                    "{step:?}: slowed down again, from {quota} to {now}"
-                );
+                assert_eq!(stage.quota("batch"), quota, "{step:?}: as it was, and not slowed down again");
                 (next.sum("loadline_agent_cycles_total") >= 5.0).then_some(())
             });
             assert!(next.sum("loadline_agent_throttled_total") < 0.5, "{step:?}");
@@ -221,7 +235,7 @@ fn an_agent_killed_at_any_step_leaves_nothing_behind() {
         assert_eq!(stage.quota("batch"), UNLIMITED, "{step:?}");
         // What may still arrive is looked out for; the next one is to know of nothing.
         let _ = std::fs::remove_file(&journal);
-        stage.rule("busy", 400, "slow-down");
+        rule();
     }
 }
 

@@ -158,7 +158,12 @@ impl<'a> Stage<'a> {
 
     /// A `NodeQOS` with one rule about the CPU of the node.
     pub fn rule(&self, name: &str, milli: i64, action: &str) {
-        let rule = json!({"name": name, "actionName": action, "strategy": "None", "avoidanceThreshold": 1, "restoreThreshold": 2,
+        self.rule_restoring_after(name, milli, action, 2);
+    }
+
+    /// One that gives back after so many looks below its line.
+    pub fn rule_restoring_after(&self, name: &str, milli: i64, action: &str, looks: i64) {
+        let rule = json!({"name": name, "actionName": action, "strategy": "None", "avoidanceThreshold": 1, "restoreThreshold": looks,
             "metricRule": {"name": "cpu_total_usage", "value": milli}});
         let spec = json!({"nodeQualityProbe": {"nodeLocalGet": {}}, "rules": [rule]});
         self.apply("NodeQOS", name, &spec);
