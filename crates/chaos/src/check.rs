@@ -2,7 +2,7 @@
 //!
 //! | promise | module |
 //! |---|---|
-//! | bound once or told why not, line, cooling | `pods` |
+//! | bound once or told why not, none forgotten, line, cooling | `pods` |
 //! | nothing left behind | `nodes` |
 //! | published sets, estimates, nothing lost | `fleet` |
 //! | who leads | `leader` |
@@ -15,7 +15,7 @@ mod pods;
 
 use crate::history::{Entry, SPIN};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What is promised.
@@ -82,45 +82,81 @@ pub struct Violation {
     pub about: Vec<String>,
 }
 
-/// What holds only under conditions, and whether these are given.
+/// What some promises hold under, and until when each is given, in milliseconds: what happens later is not judged by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// Is what is measured true, and do pods use what they asked for?
-    pub honest: bool,
-    /// Are all clocks within seconds of each other?
-    pub clocks_agree: bool,
-    /// Do schedulers hear of nodes and pods in time?
-    pub hears: bool,
+    /// What is measured is true, and pods use what they asked for.
+    pub honest: u64,
+    /// All clocks are within seconds of each other.
+    pub clocks_agree: u64,
+    /// Watches of schedulers deliver what happens.
+    pub hears: u64,
 }
 
-/// Everything that was broken.
+impl Conditions {
+    /// All of them, always.
+    pub const ALWAYS: Self = Self { honest: u64::MAX, clocks_agree: u64::MAX, hears: u64::MAX };
+}
+
+/// What came of a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Everything that was broken.
+    pub violations: Vec<Violation>,
+    /// How often each promise could have been broken: without an occasion nothing was judged.
+    pub occasions: BTreeMap<Promise, u64>,
+}
+
+impl Findings {
+    fn occasion(&mut self, promise: Promise) {
+        *self.occasions.entry(promise).or_default() += 1;
+    }
+
+    fn broken(&mut self, promise: Promise, what: String, about: Vec<String>) {
+        self.violations.push(Violation { promise, what, about });
+    }
+}
+
+/// Everything that was broken, and how much was looked at.
 #[must_use]
-pub fn check(history: &[Entry], given: Conditions) -> Vec<Violation> {
+pub fn check(history: &[Entry], given: Conditions) -> Findings {
     let end = end(history);
-    let mut found = Vec::new();
+    let mut found = Findings::default();
     pods::bound_once(history, &end, &mut found);
-    if given.honest && given.clocks_agree && given.hears {
-        pods::line(history, &mut found);
-    }
-    if given.clocks_agree && given.hears {
-        pods::cooling(history, &mut found);
-    }
+    pods::lost(history, &end, &mut found);
+    pods::line(history, given.honest.min(given.clocks_agree).min(given.hears), &mut found);
+    pods::cooling(history, given.clocks_agree.min(given.hears), &mut found);
     nodes::left_behind(history, &end, &mut found);
     fleet::published(history, &mut found);
     fleet::estimate(history, &mut found);
-    fleet::lost(&end, &mut found);
+    fleet::lost(history, &end, &mut found);
     leader::leads(history, &mut found);
-    found.extend(history.iter().filter(|entry| entry.verb == SPIN).map(|entry| Violation {
-        promise: Promise::Rest,
-        what: format!("{} went round and round at {} ms and waited for nothing", entry.identity, entry.at),
-        about: vec![entry.path.clone()],
-    }));
+    rests(history, &mut found);
     found
+}
+
+/// Who has nothing to do waits: what went round and round is noted where it is seen.
+fn rests(history: &[Entry], found: &mut Findings) {
+    let started: BTreeSet<&str> = history.iter().map(|entry| entry.identity.as_str()).collect();
+    started.iter().for_each(|_| found.occasion(Promise::Rest));
+    for entry in history.iter().filter(|entry| entry.verb == SPIN) {
+        let what =
+            format!("{} went round and round at {} ms and waited for nothing", entry.identity, entry.at);
+        found.broken(Promise::Rest, what, vec![entry.path.clone()]);
+    }
 }
 
 /// The part of the history that is about these objects.
 pub fn excerpt<'a>(history: &'a [Entry], about: &'a [String]) -> impl Iterator<Item = &'a Entry> {
     history.iter().filter(|entry| about.iter().any(|path| entry.path.ends_with(path.as_str())))
+}
+
+/// So long before the end nothing happens any more that keeps somebody waiting, in milliseconds.
+const RESTED: u64 = 120_000;
+
+/// Has it been so for long, if it began then?
+fn rested(since: u64, history: &[Entry]) -> bool {
+    history.last().is_some_and(|last| since + RESTED <= last.at)
 }
 
 /// What is there at the end, by path.
@@ -147,6 +183,11 @@ fn node_of(pod: &Value) -> Option<&str> {
 
 fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|one| one["type"].as_str() == Some(name))
+}
+
+/// Does it say that this is not so, and why?
+pub(crate) fn told_not(object: &Value, name: &str) -> bool {
+    condition(object, name).is_some_and(|one| one["status"].as_str() == Some("False"))
 }
 
 fn is_told(condition: Option<&Value>) -> bool {

@@ -97,11 +97,13 @@ pub(crate) async fn run(front: Front, fleet: Fleet) {
             "metadata": {"name": name}, "spec": {"syncMode": "Push"}});
         hands.create(KARMADA, &member).await;
     }
-    for (index, count) in fleet.placements.iter().enumerate() {
-        let placement =
-            object("v1beta1", "Placement", &format!("pl{index}"), json!({"numberOfClusters": count}));
+    for (index, placed) in fleet.placements.iter().enumerate() {
+        let mut spec = grouped(placed.per_group);
+        spec["numberOfClusters"] = json!(placed.count);
+        let placement = object("v1beta1", "Placement", &format!("pl{index}"), spec);
         hands.create(&format!("{OCM}/v1beta1/namespaces/team/placements"), &placement).await;
     }
+    let mut sizes: Vec<u64> = fleet.placements.iter().map(|placed| placed.per_group).collect();
     let mut ready: Vec<Option<bool>> = vec![None; fleet.clusters];
     let mut bound = vec![false; fleet.bindings.len()];
     let mut ticks = interval(Duration::from_secs(1));
@@ -115,6 +117,14 @@ pub(crate) async fn run(front: Front, fleet: Fleet) {
                 say(&hands, cluster, is).await;
             }
         }
+        for (index, known) in sizes.iter_mut().enumerate() {
+            let size = front.floor().regrouped.get(&index).copied().unwrap_or(*known);
+            if size != *known {
+                *known = size;
+                let path = format!("{OCM}/v1beta1/namespaces/team/placements/pl{index}");
+                hands.patch(&path, &json!({"spec": grouped(size)})).await;
+            }
+        }
         for (index, (at, replicas)) in fleet.bindings.iter().enumerate() {
             if !bound[index] && front.at() >= *at {
                 bound[index] = true;
@@ -122,6 +132,12 @@ pub(crate) async fn run(front: Front, fleet: Fleet) {
             }
         }
     }
+}
+
+/// How many clusters of a placement are in one group.
+fn grouped(size: u64) -> Value {
+    let strategy = if size > 0 { json!({"clustersPerDecisionGroup": size}) } else { Value::Null };
+    json!({"decisionStrategy": {"groupStrategy": strategy}})
 }
 
 /// Whether a cluster is there.
@@ -142,6 +158,10 @@ async fn say(hands: &Hands, cluster: usize, is: bool) {
         "resourceSummary": {"allocatable": {"cpu": CORES.to_string(), "memory": "640Gi", "pods": "1000"}},
     }});
     hands.patch(&format!("{KARMADA}/c{cluster}/status"), &member).await;
+    // What Karmada's controllers do about it.
+    let taint = json!([{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}]);
+    let taints = json!({"spec": {"taints": if is { Value::Null } else { taint }}});
+    hands.patch(&format!("{KARMADA}/c{cluster}"), &taints).await;
 }
 
 /// So many replicas of a core each, by how many fit.

@@ -32,6 +32,8 @@ pub(crate) struct Floor {
     pub away: BTreeSet<String>,
     /// Clusters of the fleet that are away.
     pub clusters_away: BTreeSet<usize>,
+    /// Of placements, how many clusters are in one group from now on.
+    pub regrouped: BTreeMap<usize, u64>,
     /// Is nothing measured?
     pub stopped: bool,
     /// What figures are multiplied by, in hundredths.

@@ -1,9 +1,12 @@
 //! What stands before the API server: it notes every write that is carried out, answers what a metrics server would, and is
 //! where components die.
 
+mod flaws;
+
+use crate::dice::Dice;
 use crate::floor::Floor;
 use crate::history::Entry;
-use crate::plan::Flaw;
+use crate::plan::{Flaw, Plan};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -12,7 +15,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use loadline_apiserver::ApiServer;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -28,6 +31,7 @@ pub(crate) struct Front {
     pub floor: Arc<Mutex<Floor>>,
     pub start: Instant,
     flaws: Arc<[Flaw]>,
+    wire: Arc<Mutex<Wire>>,
     /// A server nobody else sees.
     aside: ApiServer,
 }
@@ -37,6 +41,32 @@ struct Noted {
     history: Vec<Entry>,
     /// Everything that was ever written and is there, by path.
     objects: BTreeMap<String, Arc<Value>>,
+}
+
+/// What happens to requests on their way.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    /// In how many of a hundred cases writes of a component arrive twice.
+    pub doubled: BTreeMap<String, u64>,
+    dice: Dice,
+    /// What has been asked once.
+    asked: BTreeSet<String>,
+}
+
+/// Which of two answers a component hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    First,
+    Second,
+}
+
+impl Wire {
+    /// Does this write arrive twice?
+    fn twice(&mut self, who: &str) -> Option<Heard> {
+        let percent = self.doubled.get(who).copied()?;
+        let (hit, second) = (self.dice.roll() % 100 < percent, self.dice.once_in(2));
+        hit.then_some(if second { Heard::Second } else { Heard::First })
+    }
 }
 
 /// Is a component alive?
@@ -88,11 +118,27 @@ impl Life {
 }
 
 impl Front {
-    pub(crate) fn new((server, aside): (ApiServer, ApiServer), flaws: &[Flaw], start: Instant) -> Self {
+    pub(crate) fn new((server, aside): (ApiServer, ApiServer), plan: &Plan, start: Instant) -> Self {
+        let flaws = &plan.flaws;
         let mut floor = Floor::default();
         floor.lie = flaws.contains(&Flaw::MeasuredIdle).then_some(0);
         let (noted, floor) = (Arc::default(), Arc::new(Mutex::new(floor)));
-        Self { server, noted, floor, start, flaws: flaws.into(), aside }
+        let wire = Wire { doubled: BTreeMap::new(), dice: Dice::new(plan.seed), asked: BTreeSet::new() };
+        let (flaws, wire) = (flaws.as_slice().into(), Arc::new(Mutex::new(wire)));
+        Self { server, noted, floor, start, flaws, wire, aside }
+    }
+
+    pub(crate) fn has(&self, flaw: Flaw) -> bool {
+        self.flaws.contains(&flaw)
+    }
+
+    pub(crate) fn wire(&self) -> MutexGuard<'_, Wire> {
+        self.wire.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has nobody asked this before?
+    fn first_of(&self, what: &str) -> bool {
+        self.wire().asked.insert(what.to_owned())
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {
@@ -165,19 +211,6 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    fn has(&self, flaw: Flaw) -> bool {
-        self.front.flaws.contains(&flaw)
-    }
-
-    /// Is this answered as if it were done, and not done?
-    fn swallows(&self, path: &str) -> bool {
-        let of = |who: &str, part: &str| self.who.starts_with(who) && path.contains(part);
-        let marked = |node: &Value| !node["metadata"]["annotations"]["loadline.dev/cooling-until"].is_null();
-        (self.has(Flaw::MarksStay) && of("agent/", "/nodes/") && marked(&self.front.known(path)))
-            || (self.has(Flaw::WaitUnsaid) && of("scheduler/", "/pods/") && path.ends_with("/status"))
-            || (self.has(Flaw::PlacementUnsaid) && of("placement/", "/placements/"))
-    }
-
     async fn pass(self, request: Request<kube::client::Body>) -> Response<Body> {
         if self.life.is_dead() {
             return std::future::pending().await;
@@ -186,10 +219,10 @@ impl Door {
         if path.starts_with("/apis/metrics.k8s.io/") {
             return self.front.floor().measured(&path);
         }
-        if self.has(Flaw::TwoLeaders) && &*self.who == "scheduler/1" && path.contains("/leases") {
-            let Ok(response) = self.front.aside.clone().oneshot(request).await;
-            return response;
-        }
+        let request = match self.aside(&path, request.map(Body::new)).await {
+            Ok(response) => return response,
+            Err(request) => request,
+        };
         let verb = match *request.method() {
             Method::POST => "create",
             Method::PUT => "update",
@@ -197,18 +230,40 @@ impl Door {
             Method::DELETE => "delete",
             _ => {
                 let Ok(response) = self.front.server.clone().oneshot(request).await;
-                return response;
+                return self.blurred(response);
             }
         };
-        if verb == "patch" && self.swallows(&path) {
-            let (item, _) = split(&path);
-            let known = item.map(|item| self.front.known(&item)).unwrap_or_default();
-            return Response::new(Body::from(known.to_string()));
+        let (head, body) = request.into_parts();
+        let (body, _) = read(body).await;
+        let item = split(&path).0.unwrap_or_default();
+        if let Some(answer) = self.instead(verb, &path, &item, &body) {
+            return answer;
         }
         if self.life.ends_at(false) {
             return std::future::pending().await;
         }
-        let (item, subresource) = split(&path);
+        let (first, body) = self.before(&path, body);
+        if let Some(first) = first {
+            self.write(verb, &path, Request::from_parts(head.clone(), first.into())).await;
+        }
+        let twice = self.front.wire().twice(&self.who);
+        let again = twice.is_some().then(|| Request::from_parts(head.clone(), body.clone().into()));
+        let mut response = self.write(verb, &path, Request::from_parts(head, body.into())).await;
+        if let Some(again) = again {
+            let second = self.write(verb, &path, again).await;
+            if twice == Some(Heard::Second) {
+                response = second;
+            }
+        }
+        if self.life.ends_at(true) {
+            return std::future::pending().await;
+        }
+        response
+    }
+
+    /// Has a write carried out, and notes it.
+    async fn write(&self, verb: &'static str, path: &str, request: Request<Body>) -> Response<Body> {
+        let (item, subresource) = split(path);
         let before = item.as_deref().map(|item| self.front.known(item)).unwrap_or_default();
         let Ok(response) = self.front.server.clone().oneshot(request).await;
         let (head, body) = response.into_parts();
@@ -233,9 +288,6 @@ impl Door {
                 before,
                 after,
             });
-        }
-        if self.life.ends_at(true) {
-            return std::future::pending().await;
         }
         Response::from_parts(head, Body::from(bytes))
     }

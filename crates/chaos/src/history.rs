@@ -77,6 +77,10 @@ fn told(entry: &Entry) -> String {
     if let Some(node) = after["spec"]["nodeName"].as_str() {
         words.push(format!("on {node}"));
     }
+    let conditions = after["status"]["conditions"].as_array().into_iter().flatten();
+    for waits in conditions.filter(|one| one["type"] == "PodScheduled" && one["status"] == "False") {
+        words.push(format!("waits: {}", waits["message"].as_str().unwrap_or_default()));
+    }
     if let Some(holder) = after["spec"]["holderIdentity"].as_str() {
         words.push(format!("held by {holder:?}"));
     }

@@ -3,6 +3,7 @@
 use crate::floor::{CPU, MEMORY, Use};
 use crate::front::Front;
 use crate::history::Entry;
+use crate::plan::Flaw;
 use loadline_core::qos::{CpuQuota, Level};
 use loadline_services::agent::Host;
 use loadline_services::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Usage, Used, series};
@@ -48,6 +49,9 @@ impl Host for NodeHost {
     async fn set_quota(&self, of: &Located<'_>, quota: CpuQuota) -> Result<(), Error> {
         let uid = of.pod.uid.to_string();
         let us = quota.us().unwrap_or(-1);
+        if us < 0 && self.front.has(Flaw::SlowStays) {
+            return Ok(());
+        }
         let before = {
             let mut floor = self.front.floor();
             if us > 0 { floor.quotas.insert(uid.clone(), us) } else { floor.quotas.remove(&uid) }

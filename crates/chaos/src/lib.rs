@@ -22,9 +22,10 @@ pub mod plan;
 pub mod shrink;
 pub mod world;
 
-use check::{Violation, check};
+use check::{Findings, Promise, Violation, check};
 use history::Entry;
 use plan::Plan;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What came of one plan.
@@ -32,12 +33,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Outcome {
     pub history: Vec<Entry>,
     pub violations: Vec<Violation>,
+    /// How often each promise could have been broken.
+    pub occasions: BTreeMap<Promise, u64>,
 }
 
-/// Runs the plans of many seeds, on several threads, and hands over what came of each, in no order. Ends early when told so.
+/// Runs the plans that are made of many seeds, on several threads, and hands over what came of each, in no order. Ends early when told so.
 pub fn judge_all(
     seeds: std::ops::Range<u64>,
     threads: usize,
+    plan_of: impl Fn(u64) -> Plan + Sync,
     tell: impl Fn(&Plan, Result<Outcome, world::Error>) -> bool + Sync,
 ) {
     let next = AtomicU64::new(seeds.start);
@@ -46,7 +50,7 @@ pub fn judge_all(
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let plan = Plan::of(seed);
+                    let plan = plan_of(seed);
                     if seed >= seeds.end || !tell(&plan, judge(&plan)) {
                         next.store(seeds.end, Ordering::Relaxed);
                         return;
@@ -63,6 +67,6 @@ pub fn judge_all(
 /// When the run could not begin.
 pub fn judge(plan: &Plan) -> Result<Outcome, world::Error> {
     let history = world::run(plan)?;
-    let violations = check(&history, plan.conditions());
-    Ok(Outcome { history, violations })
+    let Findings { violations, occasions } = check(&history, plan.conditions());
+    Ok(Outcome { history, violations, occasions })
 }

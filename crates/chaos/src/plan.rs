@@ -1,7 +1,7 @@
 //! What follows from a seed: the cluster, the pods that arrive, and everything that goes wrong. A plan is data, so a failing
 //! one can be made smaller: the same, with less of it.
 
-use crate::check::Conditions;
+use crate::check::{Conditions, Promise};
 use crate::dice::Dice;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub enum Fault {
     CutWatch(usize),
     StallWatch(usize),
     ExpireWatch(usize),
+    /// Writes arrive twice, and either answer is heard.
+    Double,
 }
 
 /// One thing that goes wrong.
@@ -85,6 +87,8 @@ pub enum What {
     Hot { node: usize, percent: u64, lasts: u64 },
     /// A cluster of the fleet goes away and comes back.
     ClusterAway { cluster: usize, lasts: u64 },
+    /// A placement is published in groups of another size.
+    Regroup { placement: usize, per_group: u64 },
 }
 
 /// A pod that comes.
@@ -101,8 +105,10 @@ pub struct Plan {
     pub seed: u64,
     pub nodes: usize,
     pub pods: Vec<Arrival>,
+    /// May pods be slowed down, or do they have to go?
+    pub slows: bool,
     pub troubles: Vec<Trouble>,
-    /// By how much clocks differ from the server's, in milliseconds: schedulers, then agents.
+    /// By how much clocks differ from the server's, in milliseconds: schedulers, agents, then who decides about the fleet.
     pub skews: Vec<i64>,
     pub fleet: Fleet,
     /// What is wrong all the time; no seed has any.
@@ -124,16 +130,63 @@ pub enum Flaw {
     PlacementUnsaid,
     /// The first scheduler, until it is started again, looks at the time for ever and never waits.
     Restless,
+    /// The server takes a pod's first binding, answers that it failed, and has forgotten it.
+    BindingForgotten,
+    /// A pod that once was told why it waits is bound no more.
+    PodForgotten,
+    /// Schedulers see no marks of nodes that cool.
+    CoolingUnseen,
+    /// Pods are slowed down for ever.
+    SlowStays,
+    /// A slice is emptied before it is written.
+    SliceEmptied,
+    /// Nothing is promised to clusters: their room is what they say of themselves.
+    RoomUnpromised,
+    /// A binding that once was told why it gets no clusters gets none.
+    BindingUnserved,
+}
+
+impl Flaw {
+    /// All of them, and what each breaks.
+    pub const ALL: [(Self, Promise); 13] = [
+        (Self::BindingForgotten, Promise::BoundOnce),
+        (Self::WaitUnsaid, Promise::BoundOnce),
+        (Self::MeasuredIdle, Promise::Line),
+        (Self::CoolingUnseen, Promise::Cooling),
+        (Self::MarksStay, Promise::LeftBehind),
+        (Self::SlowStays, Promise::LeftBehind),
+        (Self::SliceEmptied, Promise::PublishedSet),
+        (Self::RoomUnpromised, Promise::Estimate),
+        (Self::TwoLeaders, Promise::Leader),
+        (Self::PodForgotten, Promise::NothingLost),
+        (Self::BindingUnserved, Promise::NothingLost),
+        (Self::PlacementUnsaid, Promise::NothingLost),
+        (Self::Restless, Promise::Rest),
+    ];
+
+    /// The one that is called so.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().map(|(flaw, _)| flaw).find(|flaw| format!("{flaw:?}") == name)
+    }
 }
 
 /// Clusters, and what is placed on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
     pub clusters: usize,
-    /// How many clusters each placement selects.
-    pub placements: Vec<u64>,
+    pub placements: Vec<Placed>,
     /// When each binding comes, and how many replicas it has.
     pub bindings: Vec<(u64, u64)>,
+}
+
+/// A placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// How many clusters it selects.
+    pub count: u64,
+    /// How many of them are published in one group; all of them if none are.
+    pub per_group: u64,
 }
 
 impl Plan {
@@ -152,11 +205,15 @@ impl Plan {
             }
         }
         pods.sort_by_key(|pod| pod.at);
-        let skews = (0..2 + nodes).map(|_| dice.between(0, 4000).cast_signed() - 2000).collect();
+        let skews = (0..2 + nodes + 4).map(|_| dice.between(0, 4000).cast_signed() - 2000).collect();
+        let slows = dice.once_in(2);
         let fleet = if dice.once_in(2) {
+            let clusters = dice.between(2, 8);
+            let placed =
+                |dice: &mut Dice| Placed { count: dice.between(1, clusters), per_group: per_group(dice) };
             Fleet {
-                clusters: usize::try_from(dice.between(2, 4)).unwrap_or(2),
-                placements: (0..dice.between(1, 2)).map(|_| dice.between(1, 3)).collect(),
+                clusters: usize::try_from(clusters).unwrap_or(2),
+                placements: (0..dice.between(1, 2)).map(|_| placed(&mut dice)).collect(),
                 bindings: (0..dice.between(1, 4))
                     .map(|_| (dice.between(0, 60) * 1000, dice.between(1, 12)))
                     .collect(),
@@ -171,27 +228,42 @@ impl Plan {
             })
             .collect();
         troubles.sort_by_key(|trouble| trouble.at);
-        Self { seed, nodes, pods, troubles, skews, fleet, flaws: Vec::new() }
+        Self { seed, nodes, pods, slows, troubles, skews, fleet, flaws: Vec::new() }
     }
 
     /// What of the conditions of promises is given.
     #[must_use]
     pub fn conditions(&self) -> Conditions {
-        let none = |is: fn(&What) -> bool| !self.troubles.iter().any(|trouble| is(&trouble.what));
+        let until = |ends: fn(&What) -> bool| {
+            let ended = self.troubles.iter().filter(|trouble| ends(&trouble.what));
+            ended.map(|trouble| trouble.at).min().unwrap_or(u64::MAX)
+        };
         Conditions {
-            honest: none(|what| {
+            honest: until(|what| {
                 matches!(what, What::MetricsLie { .. } | What::MetricsStop { .. } | What::Hot { .. })
             }),
-            clocks_agree: none(|what| matches!(what, What::ClockSet { .. })),
-            hears: none(|what| {
-                matches!(
-                    what,
-                    What::Requests { who: Who::Scheduler(_), .. }
-                        | What::CutOff { who: Who::Scheduler(_), .. }
-                )
-            }),
+            clocks_agree: until(|what| matches!(what, What::ClockSet { .. })),
+            hears: until(What::deafens),
         }
     }
+}
+
+impl What {
+    /// Does a scheduler's watch deliver less than it should?
+    fn deafens(&self) -> bool {
+        match self {
+            Self::CutOff { who: Who::Scheduler(_), .. } => true,
+            Self::Requests { who: Who::Scheduler(_), fault, .. } => {
+                matches!(fault, Fault::CutWatch(_) | Fault::StallWatch(_) | Fault::ExpireWatch(_))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Small groups: then what is published is several objects.
+fn per_group(dice: &mut Dice) -> u64 {
+    *dice.pick(&[0, 1, 1, 2, 3])
 }
 
 fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
@@ -205,7 +277,7 @@ fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
     };
     let lasts = dice.between(1, 45) * 1000;
     let back_after = dice.between(0, 20) * 500;
-    match dice.between(0, 15) {
+    match dice.between(0, 16) {
         0..=4 => What::Requests { who, fault: fault(dice), percent: *dice.pick(&[10, 30, 60, 100]), lasts },
         5 => What::CutOff { who, lasts },
         6 => What::Kill { who, back_after },
@@ -220,7 +292,11 @@ fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
             0 => What::MetricsStop { lasts },
             _ => What::MetricsLie { percent: *dice.pick(&[0, 10, 50, 200]), lasts },
         },
-        14 if fleet.clusters > 0 => What::ClusterAway {
+        14 | 15 if fleet.clusters > 0 && dice.once_in(2) => What::Regroup {
+            placement: usize::try_from(dice.roll() % fleet.placements.len().max(1) as u64).unwrap_or(0),
+            per_group: per_group(dice),
+        },
+        14 | 15 if fleet.clusters > 0 => What::ClusterAway {
             cluster: usize::try_from(dice.roll() % fleet.clusters as u64).unwrap_or(0),
             lasts,
         },
@@ -230,7 +306,8 @@ fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
 
 fn fault(dice: &mut Dice) -> Fault {
     let after = usize::try_from(dice.between(0, 5)).unwrap_or(0);
-    match dice.between(0, 11) {
+    match dice.between(0, 12) {
+        12 => Fault::Double,
         0 | 1 => Fault::Delay(dice.between(1, 30) * 100),
         2 => Fault::DropRequest,
         3 | 4 => Fault::DropAnswer,

@@ -1,5 +1,6 @@
 //! What is the least that breaks a promise? The plan with as much as possible left out.
 
+use crate::check::Promise;
 use crate::judge;
 use crate::plan::Plan;
 
@@ -8,12 +9,7 @@ const RUNS: usize = 120;
 
 /// A plan that is no larger and still breaks the same promise.
 #[must_use]
-pub fn shrink(plan: &Plan) -> Plan {
-    let Some(promise) =
-        judge(plan).ok().and_then(|outcome| outcome.violations.first().map(|one| one.promise))
-    else {
-        return plan.clone();
-    };
+pub fn shrink(plan: &Plan, promise: Promise) -> Plan {
     let mut runs = 0;
     let mut breaks = |plan: &Plan| {
         runs += 1;
@@ -24,6 +20,7 @@ pub fn shrink(plan: &Plan) -> Plan {
     without(&mut least, |plan| &mut plan.troubles, &mut breaks);
     without(&mut least, |plan| &mut plan.pods, &mut breaks);
     without(&mut least, |plan| &mut plan.fleet.bindings, &mut breaks);
+    without(&mut least, |plan| &mut plan.fleet.placements, &mut breaks);
     least
 }
 

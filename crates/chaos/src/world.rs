@@ -78,7 +78,7 @@ impl World {
         let clock = move || time(u64::try_from(start.elapsed().as_millis()).unwrap_or(0));
         let server =
             || ApiServer::new(Config { clock: Arc::new(clock), seed: Some(plan.seed), ..Config::default() });
-        let front = Front::new((server(), server()), &plan.flaws, start);
+        let front = Front::new((server(), server()), plan, start);
         let mut all: Vec<Who> = (0..2).map(Who::Scheduler).chain((0..plan.nodes).map(Who::Agent)).collect();
         if plan.fleet.clusters > 0 {
             all.extend((0..2).map(Who::Placement).chain((0..2).map(Who::Binding)));
@@ -122,7 +122,7 @@ impl World {
         for definition in fleet::definitions() {
             hands.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
         }
-        for (plural, object) in protection() {
+        for (plural, object) in protection(self.plan.slows) {
             hands.create(&format!("/apis/ensurance.crane.io/v1alpha1/{plural}"), &object).await;
         }
     }
@@ -150,6 +150,7 @@ impl World {
             self.apply(&self.plan.troubles[index].what, begins, &now);
         }
         sleep_until(self.front.start + TROUBLE).await;
+        self.front.wire().doubled.clear();
         for unit in self.units.values() {
             unit.faults.clear();
             unit.faults.reconnect();
@@ -165,13 +166,17 @@ impl World {
             What::Requests { who, .. } => {
                 let Some(unit) = unit(who) else { return };
                 unit.faults.clear();
+                self.front.wire().doubled.remove(&who.name());
                 for trouble in active {
                     if let What::Requests { who: other, fault, percent, .. } = &trouble.what
                         && other == who
                     {
                         #[expect(clippy::cast_precision_loss, reason = "at most a hundred")]
                         let chance = *percent as f64 / 100.0;
-                        unit.faults.add(Rule::new(action(*fault)).chance(chance));
+                        match action(*fault) {
+                            Some(action) => unit.faults.add(Rule::new(action).chance(chance)),
+                            None => drop(self.front.wire().doubled.insert(who.name(), *percent)),
+                        }
                     }
                 }
             }
@@ -201,6 +206,9 @@ impl World {
                 } else {
                     floor.away.remove(&name)
                 };
+            }
+            What::Regroup { placement, per_group } => {
+                self.front.floor().regrouped.insert(*placement, *per_group);
             }
             What::MetricsStop { .. } => self.front.floor().stopped = begins,
             What::MetricsLie { percent, .. } => self.front.floor().lie = begins.then_some(*percent),
@@ -233,12 +241,17 @@ fn lasts(what: &What) -> Option<u64> {
         | What::Hot { lasts, .. }
         | What::ClusterAway { lasts, .. }
         | What::NodeGone { back_after: lasts, .. } => Some(*lasts),
-        What::Kill { .. } | What::KillAtWrite { .. } | What::ClockSet { .. } | What::ServerRestarts => None,
+        What::Kill { .. }
+        | What::KillAtWrite { .. }
+        | What::ClockSet { .. }
+        | What::ServerRestarts
+        | What::Regroup { .. } => None,
     }
 }
 
-fn action(fault: Fault) -> Action {
-    match fault {
+/// What a layer of faults does about it; what it cannot do the front does.
+fn action(fault: Fault) -> Option<Action> {
+    Some(match fault {
         Fault::Delay(ms) => Action::Delay(Duration::from_millis(ms)),
         Fault::DropRequest => Action::DropRequest,
         Fault::DropAnswer => Action::DropAnswer,
@@ -250,7 +263,8 @@ fn action(fault: Fault) -> Action {
         Fault::CutWatch(after) => Action::CutWatch { after },
         Fault::StallWatch(after) => Action::StallWatch { after },
         Fault::ExpireWatch(after) => Action::ExpireWatch { after },
-    }
+        Fault::Double => return None,
+    })
 }
 
 /// So often at most does a component look at its clock within a millisecond: more is nothing but a loop that never waits.
@@ -363,11 +377,12 @@ async fn component(who: Who, ctx: Ctx, client: Client, front: Front, folder: Pat
         }
         Who::Binding(_) => {
             let lease = elected("loadline-binding");
+            let unpromised = front.has(Flaw::RoomUnpromised);
             let options = binding::Options {
                 lease,
                 scheduler: "loadline".to_owned(),
                 // Nobody reports what runs there: room is kept for all of it.
-                promise: Duration::from_hours(1),
+                promise: if unpromised { Duration::ZERO } else { Duration::from_hours(1) },
                 ..binding::Options::new(cluster)
             };
             let _ = binding::run(ctx, options).await;
@@ -375,8 +390,8 @@ async fn component(who: Who, ctx: Ctx, client: Client, front: Front, folder: Pat
     }
 }
 
-/// Above 75 % of a node pods are slowed down, above 90 % they have to go.
-fn protection() -> [(&'static str, Value); 4] {
+/// Above 75 % of a node pods are slowed down, if they may be; above 90 % they have to go.
+fn protection(slows: bool) -> [(&'static str, Value); 4] {
     let object = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "ensurance.crane.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     let rule = |name: &str, percent: &str, action: &str| {
         json!({"name": name, "actionName": action, "strategy": "None", "avoidanceThreshold": 2, "restoreThreshold": 2,
@@ -385,7 +400,8 @@ fn protection() -> [(&'static str, Value); 4] {
     let slow =
         json!({"coolDownSeconds": 10, "throttle": {"cpuThrottle": {"stepCPURatio": 60, "minCPURatio": 30}}});
     let evict = json!({"coolDownSeconds": 30, "eviction": {"terminationGracePeriodSeconds": 1}});
-    let batch = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": ["slow-down", "evict"]});
+    let actions = if slows { json!(["slow-down", "evict"]) } else { json!(["evict"]) };
+    let batch = json!({"labelSelector": {"matchLabels": {"tier": "batch"}}, "allowedActions": actions});
     let lines = json!({
         "selector": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]},
         "nodeQualityProbe": {"nodeLocalGet": {"localCacheTTLSeconds": 10}},

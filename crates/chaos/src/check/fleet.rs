@@ -1,6 +1,6 @@
 //! What was published and assigned in the fleet?
 
-use super::{Promise, Violation, condition, is_of, is_told};
+use super::{Findings, Promise, condition, is_of, is_told, rested};
 use crate::history::Entry;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ fn sets<'a>(slices: &BTreeMap<&'a str, &'a Value>) -> Sets<'a> {
 const SETTLED: u64 = 2000;
 
 /// A cluster that leaves a set and comes back, though nothing happened in between, was absent for no reason.
-pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
+pub(super) fn published(history: &[Entry], found: &mut Findings) {
     let mut slices: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut before: Sets<'_> = BTreeMap::new();
     // Placement and cluster, when it left.
@@ -33,7 +33,7 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
     // When a cluster last changed itself.
     let mut changed: BTreeMap<&str, u64> = BTreeMap::new();
     for entry in history {
-        if entry.who == "fleet" {
+        if entry.who == "fleet" && (entry.is_of("managedclusters") || entry.is_of("placements")) {
             left.clear();
             if entry.is_of("managedclusters") {
                 changed.insert(entry.name(), entry.at);
@@ -41,6 +41,10 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
         }
         if !entry.is_of("placementdecisions") {
             continue;
+        }
+        // Clusters that are published could be lost by it.
+        if entry.before["status"]["decisions"].as_array().is_some_and(|all| !all.is_empty()) {
+            found.occasion(Promise::PublishedSet);
         }
         if entry.after.is_null() {
             slices.remove(entry.path.as_str());
@@ -59,14 +63,12 @@ pub(super) fn published(history: &[Entry], found: &mut Vec<Violation>) {
             }
             for cluster in new.difference(old) {
                 if let Some(since) = left.remove(&(placement, *cluster)) {
-                    found.push(Violation {
-                        promise: Promise::PublishedSet,
-                        what: format!(
-                            "{cluster} was absent from what {placement} selects from {since} to {} ms, and nothing had changed",
-                            entry.at
-                        ),
-                        about: slices.keys().map(|path| (*path).to_owned()).collect(),
-                    });
+                    let what = format!(
+                        "{cluster} was absent from what {placement} selects from {since} to {} ms, and nothing had changed",
+                        entry.at
+                    );
+                    let about = slices.keys().map(|path| (*path).to_owned()).collect();
+                    found.broken(Promise::PublishedSet, what, about);
                 }
             }
         }
@@ -80,13 +82,13 @@ fn assigned(binding: &Value) -> impl Iterator<Item = (&str, u64)> {
 }
 
 /// A core for each replica: all that is assigned to a cluster is within what it says it has.
-pub(super) fn estimate(history: &[Entry], found: &mut Vec<Violation>) {
+pub(super) fn estimate(history: &[Entry], found: &mut Findings) {
     let mut has: BTreeMap<&str, u64> = BTreeMap::new();
     let mut bindings: BTreeMap<&str, &Value> = BTreeMap::new();
     for entry in history {
         if entry.is_of("clusters") {
             let cores = &entry.after["status"]["resourceSummary"]["allocatable"]["cpu"];
-            has.insert(entry.name(), cores.as_str().and_then(|text| text.parse().ok()).unwrap_or(0));
+            has.insert(entry.name(), number(cores));
         }
         if !entry.is_of("resourcebindings") {
             continue;
@@ -99,33 +101,68 @@ pub(super) fn estimate(history: &[Entry], found: &mut Vec<Violation>) {
         for (cluster, replicas) in bindings.values().flat_map(|binding| assigned(binding)) {
             *sums.entry(cluster).or_default() += replicas;
         }
+        found.occasion(Promise::Estimate);
         let grew: BTreeSet<&str> = assigned(&entry.after).map(|(cluster, _)| cluster).collect();
         for (cluster, sum) in sums.into_iter().filter(|(cluster, _)| grew.contains(cluster)) {
             let room = has.get(cluster).copied().unwrap_or(0);
             if sum > room {
-                found.push(Violation {
-                    promise: Promise::Estimate,
-                    what: format!(
-                        "{} makes it {sum} replicas in {cluster}, which has room for {room}",
-                        entry.path
-                    ),
-                    about: bindings.keys().map(|path| (*path).to_owned()).collect(),
-                });
+                let what =
+                    format!("{} makes it {sum} replicas in {cluster}, which has room for {room}", entry.path);
+                found.broken(
+                    Promise::Estimate,
+                    what,
+                    bindings.keys().map(|path| (*path).to_owned()).collect(),
+                );
             }
         }
     }
 }
 
-/// At rest everything is decided about, or says why not.
-pub(super) fn lost(end: &BTreeMap<&str, &Value>, found: &mut Vec<Violation>) {
+fn number(text: &Value) -> u64 {
+    text.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Replicas for which there is room in the clusters that are there, beside all that is assigned.
+fn room(end: &BTreeMap<&str, &Value>) -> u64 {
+    let mut taken: BTreeMap<&str, u64> = BTreeMap::new();
+    let bindings = end.iter().filter(|(path, _)| is_of(path, "resourcebindings"));
+    for (cluster, replicas) in bindings.flat_map(|(_, binding)| assigned(binding)) {
+        *taken.entry(cluster).or_default() += replicas;
+    }
+    let ready = |cluster: &Value| {
+        condition(cluster, "Ready").is_some_and(|one| one["status"].as_str() == Some("True"))
+    };
+    let clusters = end.iter().filter(|(path, cluster)| is_of(path, "clusters") && ready(cluster));
+    let free = clusters.map(|(path, cluster)| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let has = number(&cluster["status"]["resourceSummary"]["allocatable"]["cpu"]);
+        has.saturating_sub(taken.get(name).copied().unwrap_or(0))
+    });
+    free.sum()
+}
+
+/// At rest everything is decided about. A binding may say that it lacks room, if that is so.
+pub(super) fn lost(history: &[Entry], end: &BTreeMap<&str, &Value>, found: &mut Findings) {
+    // When somebody last said something new about clusters and bindings.
+    let said = history.iter().rev().find(|entry| entry.who == "fleet").map_or(0, |entry| entry.at);
+    let room = room(end);
+    let judged = end.keys().filter(|path| is_of(path, "resourcebindings") || is_of(path, "placements"));
+    judged.for_each(|_| found.occasion(Promise::NothingLost));
     let mut lost = |path: &str, what: String| {
-        found.push(Violation { promise: Promise::NothingLost, what, about: vec![path.to_owned()] });
+        found.broken(Promise::NothingLost, what, vec![path.to_owned()]);
     };
     for (path, binding) in end.iter().filter(|(path, _)| is_of(path, "resourcebindings")) {
         let wants = binding["spec"]["replicas"].as_u64().unwrap_or(0);
         let gets: u64 = assigned(binding).map(|(_, replicas)| replicas).sum();
         if gets != wants && !is_told(condition(binding, "Scheduled")) {
             lost(path, format!("{path} has {gets} of {wants} replicas, and nobody says why"));
+        } else if gets != wants && wants <= gets + room && rested(said, history) {
+            lost(
+                path,
+                format!(
+                    "{path} has {gets} of {wants} replicas, though there has been room for {room} more for minutes"
+                ),
+            );
         }
     }
     let slices: BTreeMap<&str, &Value> = end

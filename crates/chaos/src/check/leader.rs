@@ -1,6 +1,6 @@
 //! Did who wrote lead?
 
-use super::{Promise, Violation};
+use super::{Findings, Promise};
 use crate::history::{Entry, SPIN};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const LEASES: [(&str, &str); 3] = [
     ("binding/", "loadline-binding"),
 ];
 
-pub(super) fn leads(history: &[Entry], found: &mut Vec<Violation>) {
+pub(super) fn leads(history: &[Entry], found: &mut Findings) {
     let mut holders: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in history {
         if entry.is_of("leases") {
@@ -27,12 +27,10 @@ pub(super) fn leads(history: &[Entry], found: &mut Vec<Violation>) {
             continue;
         }
         let holder = holders.get(lease).copied().unwrap_or_default();
+        found.occasion(Promise::Leader);
         if holder != entry.identity {
-            found.push(Violation {
-                promise: Promise::Leader,
-                what: format!("{} wrote {} while {holder:?} held {lease}", entry.identity, entry.path),
-                about: vec![entry.path.clone(), format!("/leases/{lease}")],
-            });
+            let what = format!("{} wrote {} while {holder:?} held {lease}", entry.identity, entry.path);
+            found.broken(Promise::Leader, what, vec![entry.path.clone(), format!("/leases/{lease}")]);
         }
     }
 }

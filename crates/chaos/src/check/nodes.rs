@@ -1,6 +1,6 @@
 //! What is left on nodes at the end? A node whose pods want more than is good for it has a reason, and is at no rest.
 
-use super::{Promise, Violation, condition, is_of, node_of};
+use super::{Findings, Promise, condition, is_of, node_of};
 use crate::history::Entry;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,10 +8,15 @@ use std::collections::BTreeMap;
 /// Whoever wants less of a node's 4 cores, in thousandths, leaves it below the lines.
 const CALM: u64 = 2700;
 
-pub(super) fn left_behind(history: &[Entry], end: &BTreeMap<&str, &Value>, found: &mut Vec<Violation>) {
-    let mut left = |path: &str, what: String| {
-        found.push(Violation { promise: Promise::LeftBehind, what, about: vec![path.to_owned()] });
-    };
+pub(super) fn left_behind(history: &[Entry], end: &BTreeMap<&str, &Value>, found: &mut Findings) {
+    // Whatever was put there could have stayed.
+    let tainted = |node: &Value| node["spec"]["taints"].as_array().is_some_and(|all| !all.is_empty());
+    let put = history.iter().filter(|entry| match entry.verb {
+        "quota" => !entry.after.is_null(),
+        _ => entry.is_of("nodes") && entry.who.starts_with("agent/") && tainted(&entry.after),
+    });
+    put.for_each(|_| found.occasion(Promise::LeftBehind));
+    let mut left = |path: &str, what: String| found.broken(Promise::LeftBehind, what, vec![path.to_owned()]);
     let pods = || end.iter().filter(|(path, _)| is_of(path, "pods"));
     let rests = |name: &str| {
         let here = pods().filter(|(_, pod)| node_of(pod) == Some(name));
