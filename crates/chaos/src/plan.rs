@@ -243,8 +243,23 @@ impl Plan {
                 matches!(what, What::MetricsLie { .. } | What::MetricsStop { .. } | What::Hot { .. })
             }),
             clocks_agree: until(|what| matches!(what, What::ClockSet { .. })),
-            hears: until(What::deafens),
+            hears: until(What::deafens).min(self.lists_late()),
         }
+    }
+
+    /// When the server ended all watches while requests of a scheduler went wrong: then what it knows is read anew late, for it
+    /// waits longer after each attempt that failed.
+    fn lists_late(&self) -> u64 {
+        let fails = |at: u64| {
+            self.troubles.iter().any(|trouble| match trouble.what {
+                What::Requests { who: Who::Scheduler(_), lasts, .. } => {
+                    (trouble.at..trouble.at + lasts).contains(&at)
+                }
+                _ => false,
+            })
+        };
+        let restarts = self.troubles.iter().filter(|trouble| matches!(trouble.what, What::ServerRestarts));
+        restarts.map(|trouble| trouble.at).filter(|at| fails(*at)).min().unwrap_or(u64::MAX)
     }
 }
 
