@@ -68,7 +68,7 @@ async fn serve(nodes: usize, keep: Keep) -> Result<(Ctx, SocketAddr)> {
             "metadata": {"name": format!("there-{i}"), "labels": {"app": "web"}},
             "spec": {"nodeName": name(i), "containers": [{"name": "app", "image": "registry/web:1",
                 "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}]}});
-        writer.create(PODS, "shop", &pod).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+        writer.create(PODS, "default", &pod).await.map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     let ctx = Ctx::new("bench", CancellationToken::new());
     let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await?;
