@@ -138,7 +138,9 @@ pub fn check(history: &[Entry], given: Conditions) -> Findings {
 /// Who has nothing to do waits: what went round and round is noted where it is seen.
 fn rests(history: &[Entry], found: &mut Findings) {
     let started: BTreeSet<&str> = history.iter().map(|entry| entry.identity.as_str()).collect();
-    started.iter().for_each(|_| found.occasion(Promise::Rest));
+    for _ in started {
+        found.occasion(Promise::Rest);
+    }
     for entry in history.iter().filter(|entry| entry.verb == SPIN) {
         let what =
             format!("{} went round and round at {} ms and waited for nothing", entry.identity, entry.at);

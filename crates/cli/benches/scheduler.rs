@@ -37,6 +37,7 @@ use loadline_testkit::{ControlPlane, parts};
 use rows::Row;
 use serde_json::{Value, from_value, json};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -394,7 +395,7 @@ fn answered_below(port: u16, share: f64) -> Result<String> {
         buckets.sort_by(|a, b| a.1.total_cmp(&b.1));
         let Some((_, all)) = buckets.last() else { continue };
         if let Some((end, _)) = buckets.iter().find(|(_, count)| *count >= all * share) {
-            said.push_str(&format!("  {verb}: {:.0} % of {all} within {end} s", share * 100.0));
+            write!(said, "  {verb}: {:.0} % of {all} within {end} s", share * 100.0)?;
         }
     }
     Ok(said)

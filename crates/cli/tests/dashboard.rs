@@ -46,9 +46,9 @@ impl Dashboard {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let log = Arc::<Mutex<String>>::default();
-        let keep = |log: &Mutex<String>, line: &str| log.lock().unwrap().push_str(&format!("{line}\n"));
-        let line = lines.by_ref().inspect(|line| keep(&log, line));
-        let line = line.filter(|line| line.contains("\"listening\"")).next().unwrap();
+        let keep = |log: &Mutex<String>, line: &str| log.lock().unwrap().extend([line, "\n"]);
+        let mut line = lines.by_ref().inspect(|line| keep(&log, line));
+        let line = line.find(|line| line.contains("\"listening\"")).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();
         let (_, address) = said["fields"]["url"].as_str().unwrap().split_once("://").unwrap();
         let address = address.to_owned();

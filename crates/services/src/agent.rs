@@ -318,10 +318,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             }
         }
         if due.is_some() && !options.planning.dry_run {
-            let before = claimed.replace(options.host.claim());
-            if before != Some(false) && claimed == Some(false) {
-                tracing::warn!("another agent is at work on this node, waiting for its end");
-            }
+            claim(&options, &mut claimed);
         }
         if claimed == Some(false) {
             options.status.set(standby());
@@ -348,6 +345,14 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     }
     let _ = recording.await;
     Ok(())
+}
+
+/// Asks for the node, and tells when it begins to be another's.
+fn claim(options: &Options, claimed: &mut Option<bool>) {
+    let before = claimed.replace(options.host.claim());
+    if before != Some(false) && *claimed == Some(false) {
+        tracing::warn!("another agent is at work on this node, waiting for its end");
+    }
 }
 
 /// How many looks were due while one was under way.

@@ -13,9 +13,11 @@ use tokio::time::interval;
 /// How often a file is read again.
 const REREAD: Duration = Duration::from_secs(5);
 
+type Read<T> = dyn Fn(&str) -> Result<T, String> + Send + Sync;
+
 /// Makes settings of a text, or says everything that is wrong with it.
 #[derive(Clone)]
-pub struct Parse<T>(Arc<dyn Fn(&str) -> Result<T, String> + Send + Sync>);
+pub struct Parse<T>(Arc<Read<T>>);
 
 impl<T, F> From<F> for Parse<T>
 where

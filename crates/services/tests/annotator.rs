@@ -371,7 +371,7 @@ fn parse(text: &str) -> Result<Rules, String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_is_followed_as_it_changes_and_the_last_good_one_stays() {
     let map = |text: &str| json!({"data": {"policy.yaml": text}});
-    let source = Source::ConfigMap { key: Key::new("default", "load"), entry: None, parse };
+    let source = Source::ConfigMap { key: Key::new("default", "load"), entry: None, parse: parse.into() };
     let world = World::start(&[("a", &[])], |options| options.policy = source).await;
     world.says("there is no ConfigMap default/load").await;
     world.measured("a", "1", "2Gi", Timestamp::now());

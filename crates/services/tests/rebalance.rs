@@ -16,7 +16,6 @@ use loadline_api::scheduler::Configuration;
 use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
-
 use loadline_core::load::policy::{Policy, Rules};
 use loadline_core::load::ratio::Ratio;
 use loadline_core::load::{self, Both};

@@ -181,7 +181,7 @@ async fn the_shadow_judges_both_worlds_by_the_rules_of_its_file() {
         let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         read(&Tree::from(&document)).map(|(read, _)| read).map_err(|problems| format!("{problems:?}"))
     };
-    let options = Options { configuration: Source::File(file, parse), ..cluster.options() };
+    let options = Options { configuration: Source::file(file, parse), ..cluster.options() };
     let ctx = Ctx::new("test", CancellationToken::new());
     let reported = Reported::default();
     let running = tokio::spawn(shadow::run(ctx.clone(), options, reported.clone()));

@@ -242,6 +242,33 @@ const HUB: &[&str] = &[
     "placementdecisions",
 ];
 
+/// To select clusters for placements.
+const SELECTS: &[Row] = &[
+    (
+        OCM,
+        &[
+            "managedclusters",
+            "managedclustersets",
+            "managedclustersetbindings",
+            "addonplacementscores",
+            "placements",
+        ],
+        OBSERVE,
+    ),
+    (OCM, &["placementdecisions"], &["list", "watch", "create", "patch", "delete"]),
+    (OCM, &["placements/status", "placementdecisions/status"], &["patch"]),
+    (OCM, &["placements/finalizers"], &["update"]),
+    EVENTS,
+];
+/// To divide the replicas of bindings over clusters.
+const DIVIDES: &[Row] = &[
+    (KARMADA, &["clusters"], OBSERVE),
+    (WORK, BINDINGS, &["list", "watch", "get", "patch"]),
+    (WORK, &["resourcebindings/status", "clusterresourcebindings/status"], &["patch"]),
+    ("", &["services"], &["get"]),
+    EVENTS,
+];
+
 /// What a component needs with these flags.
 #[must_use]
 pub fn needs(component: Component, flags: &[String]) -> Vec<Need> {
@@ -308,25 +335,10 @@ pub fn needs(component: Component, flags: &[String]) -> Vec<Need> {
             }
         }
         Component::Placement => {
-            let read = &[
-                "managedclusters",
-                "managedclustersets",
-                "managedclustersetbindings",
-                "addonplacementscores",
-                "placements",
-            ];
-            rows.push((OCM, read, OBSERVE));
-            rows.push((OCM, &["placementdecisions"], &["list", "watch", "create", "patch", "delete"]));
-            rows.push((OCM, &["placements/status", "placementdecisions/status"], &["patch"]));
-            rows.push((OCM, &["placements/finalizers"], &["update"]));
-            rows.push(EVENTS);
+            rows.extend(SELECTS);
         }
         Component::Binding => {
-            rows.push((KARMADA, &["clusters"], OBSERVE));
-            rows.push((WORK, BINDINGS, &["list", "watch", "get", "patch"]));
-            rows.push((WORK, &["resourcebindings/status", "clusterresourcebindings/status"], &["patch"]));
-            rows.push(("", &["services"], &["get"]));
-            rows.push(EVENTS);
+            rows.extend(DIVIDES);
         }
         Component::Publish => {
             rows.push(("", &["nodes", "pods"], OBSERVE));

@@ -206,8 +206,8 @@ mod tests {
         }
     }
 
-    fn some(state: State) -> Option<Left> {
-        Some(Left { state, adopting: 0 })
+    fn left(state: State) -> Left {
+        Left { state, adopting: 0 }
     }
 
     fn open(folder: &Path) -> Journal {
@@ -223,7 +223,7 @@ mod tests {
         first.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
         drop(first);
         let mut second = open(&folder);
-        assert_eq!(second.read().unwrap(), some(state()));
+        assert_eq!(second.read().unwrap(), Some(left(state())));
         // The same state, and two looks more for what is not in it.
         second.keep(&state(), 2, Timestamp::UNIX_EPOCH).unwrap();
         drop(second);
@@ -266,7 +266,7 @@ mod tests {
             }
             journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(fs::read(temp.path().join(DAMAGED)).unwrap(), content, "{why}: it is kept to look at");
-            assert_eq!(journal.read().unwrap(), some(state()), "{why}");
+            assert_eq!(journal.read().unwrap(), Some(left(state())), "{why}");
         }
     }
 
@@ -280,15 +280,15 @@ mod tests {
         let other = State { throttled: Vec::new(), ..state() };
         journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         fs::remove_dir(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), some(state()));
+        assert_eq!(journal.read().unwrap(), Some(left(state())));
         // What is written there meets a disk that is full.
         std::os::unix::fs::symlink("/dev/full", temp.path().join(NEW)).unwrap();
         let error = journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         fs::remove_file(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), some(state()));
+        assert_eq!(journal.read().unwrap(), Some(left(state())));
         journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(journal.read().unwrap(), some(other), "tried again, it is written");
+        assert_eq!(journal.read().unwrap(), Some(left(other)), "tried again, it is written");
     }
 
     #[test]

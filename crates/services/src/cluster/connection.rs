@@ -123,8 +123,8 @@ impl Connection {
     /// For the same component, counted together, with limits of its own: what is sent this way waits behind nothing else.
     #[must_use]
     pub fn apart(&self) -> Self {
-        let (agent, component, rest) = (self.agent.clone(), self.component, self.rest.clone());
-        Self { agent, component, rest, ..Self::counted(self.client.clone(), self.calls.clone()) }
+        let (rest, agent, component) = (self.rest.clone(), self.agent.clone(), self.component);
+        Self { rest, agent, component, ..Self::counted(self.client.clone(), self.calls.clone()) }
     }
 
     /// The same way, with pauses between tries that follow from a seed.

@@ -357,6 +357,10 @@ mod tests {
         happenings.take(Event::Listed(None));
         let page = happenings.since(0, usize::MAX);
         let told: Vec<_> = page.items.iter().map(|one| one.at.as_second()).collect();
-        assert_eq!(told, Vec::from_iter(90_000..100_000), "the newest, in the order in which they happened");
+        assert_eq!(
+            told,
+            (90_000..100_000).collect::<Vec<_>>(),
+            "the newest, in the order in which they happened"
+        );
     }
 }

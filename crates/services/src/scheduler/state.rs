@@ -134,7 +134,7 @@ impl State {
         });
         let others = std::mem::take(&mut self.others).into_values().map(|(meta, pod)| (meta, *pod));
         for (meta, pod) in waiting.chain(others).collect::<Vec<_>>() {
-            self.set_pod(meta, pod, now);
+            self.set_pod(&meta, pod, now);
         }
         self.queue.requeue(Helps::ANY, now.at);
     }
@@ -259,7 +259,7 @@ impl State {
     pub(super) fn placed(&mut self, pod: &Pending, node: &str, now: Now) {
         let Pending { meta, mut pod, .. } = pod.clone();
         pod.facts.node = Some(node.to_owned());
-        self.set_pod(meta, pod, now);
+        self.set_pod(&meta, pod, now);
     }
 
     /// An action, with the try that it is.

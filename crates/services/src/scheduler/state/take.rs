@@ -125,13 +125,13 @@ impl State {
             }
         }
         if let Some((meta, Some(pod))) = change.applied {
-            self.set_pod(meta, *pod, now);
+            self.set_pod(&meta, *pod, now);
         }
     }
 
-    pub(super) fn set_pod(&mut self, meta: Meta, mut pod: Pod, now: Now) {
+    pub(super) fn set_pod(&mut self, meta: &Meta, mut pod: Pod, now: Now) {
         pod.resolve(&self.context);
-        let kept: Vec<Arc<str>> = self.room(&meta).collect();
+        let kept: Vec<Arc<str>> = self.room(meta).collect();
         let view = self.cluster.set_pod(&pod.facts);
         let on = pod.facts.node.clone();
         let placed = (pod.facts.node.is_some() && !pod.facts.phase.is_over()).then_some(pod.facts.priority);
@@ -139,7 +139,7 @@ impl State {
         let before = self.informers.pods.value_mut(&meta.key);
         let before = before.and_then(|held| std::mem::replace(held, note).placed);
         self.count(before, placed);
-        self.claimants.set(&meta, placed.is_some().then_some(&pod));
+        self.claimants.set(meta, placed.is_some().then_some(&pod));
         self.others.remove(&meta.key);
         self.ungate(&meta.key);
         if is_free(&pod) && pod.is_gated() {
@@ -153,8 +153,7 @@ impl State {
             }
             None => drop(self.queue.remove(&meta.key)),
         }
-        let is_kept =
-            |node: &Arc<str>| on.as_deref() == Some(&**node) || self.room(&meta).any(|n| n == *node);
+        let is_kept = |node: &Arc<str>| on.as_deref() == Some(&**node) || self.room(meta).any(|n| n == *node);
         if (before.is_some() && placed.is_none()) || !kept.iter().all(is_kept) {
             self.queue.requeue(Helps::ANY, now.at);
         } else if placed.is_some() && before.is_none() {
@@ -260,7 +259,7 @@ impl State {
     pub(super) fn references_changed(&mut self, now: Now) {
         for held in self.queue.held_back() {
             let Pending { meta, pod, .. } = Pending::clone(&held);
-            self.set_pod(meta, pod, now);
+            self.set_pod(&meta, pod, now);
         }
         self.queue.requeue(Helps::ANY, now.at);
     }

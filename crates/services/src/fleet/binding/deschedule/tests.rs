@@ -60,7 +60,7 @@ async fn asked(rate: f64, seconds: &[u64]) -> Vec<u64> {
     let (estimators, _recovered) = Estimators::new(options, hub.clone(), metrics.clone(), Clock::default());
     let writer = Writer::new(hub, "test");
     let every = Duration::from_mins(2);
-    let mut passes = Passes::new(Deschedule { rate, every, ..Deschedule::default() }, begin.at);
+    let mut passes = Passes::new(Deschedule { every, rate, ..Deschedule::default() }, begin.at);
     let (mut counts, mut at) = (Vec::new(), begin.at + every);
     for until in seconds {
         let until = begin.at + every + Duration::from_secs(*until);

@@ -63,7 +63,9 @@ async fn who_waits_for_room_has_it_as_soon_as_no_pod_is_nominated_for_it() {
                 let base = json!({"spec": {"priority": 1000}, "status": {"nominatedNodeName": "n1"}});
                 let mut nominated = pod("nominated", revision, base);
                 merge(&mut nominated, more.clone());
-                then.map(|then| merge(&mut nominated, then.clone()));
+                if let Some(then) = then {
+                    merge(&mut nominated, then.clone());
+                }
                 nominated
             };
             let pods = [nominated(1, None), pod("b", 2, json!({}))];
