@@ -144,6 +144,15 @@ async fn a_node_of_every_kernel_is_read_through_its_files() {
             let memory = used.memory.unwrap_or_else(|| panic!("{kernel}: no memory of {}", pod.key));
             assert!(memory > Level::ZERO && used.unreclaimable.unwrap() > Level::ZERO, "{kernel}");
         }
+        let asked = metrics(&["container_mem_total_usage"]);
+        let usage = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &asked, pods: &[&held] }).await;
+        let (whole, part) =
+            (usage.pods[&held.uid].memory.unwrap(), usage.pods[&held.uid].containers["main"].memory);
+        assert!(
+            part.is_some_and(|part| part > Level::ZERO && part <= whole),
+            "{kernel}: {part:?} of {whole:?}"
+        );
+        assert_eq!(first.pods[&held.uid].containers["main"].memory, None, "{kernel}: nobody asked");
         // Nothing has moved since.
         let second = look(&local, &[&held, &free]).await;
         assert_eq!(second.pods[&held.uid].containers["main"].cpu, Some(Level::ZERO), "{kernel}");

@@ -114,6 +114,8 @@ pub struct PodUsage {
 pub struct ContainerUsage {
     /// In millicores; `None` if that was not measured.
     pub cpu: Option<Level>,
+    /// Its working set in bytes, where somebody asks for it.
+    pub memory: Option<Level>,
     pub quota: CpuQuota,
     /// In how many microseconds.
     pub period_us: i64,
@@ -125,7 +127,8 @@ pub struct ContainerUsage {
 
 impl Default for ContainerUsage {
     fn default() -> Self {
-        Self { cpu: None, quota: CpuQuota::Unknown, period_us: PERIOD_US, shares: None, waits: None }
+        let (cpu, memory, shares, waits) = (None, None, None, None);
+        Self { cpu, memory, quota: CpuQuota::Unknown, period_us: PERIOD_US, shares, waits }
     }
 }
 

@@ -257,6 +257,12 @@ impl Local {
         Some(found)
     }
 
+    /// What a group uses of memory, and what it uses it for.
+    fn memory(&self, seen: &mut Seen, layout: &Layout, group: &str) -> Option<(String, String)> {
+        let stat = self.read(seen, layout, group, Figure::MemoryStat)?;
+        Some((self.read(seen, layout, group, Figure::MemoryUsed)?, stat))
+    }
+
     fn pod(
         &self,
         seen: &mut Seen,
@@ -266,12 +272,11 @@ impl Local {
     ) -> Option<PodUsage> {
         let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
         let group = layout.pod(pod.class, uid)?;
+        let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
         let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
         if wanted.memory
-            && let Some(stat) = self.read(seen, layout, &group, Figure::MemoryStat)
-            && let Some(used) = self.read(seen, layout, &group, Figure::MemoryUsed)
+            && let Some((used, stat)) = self.memory(seen, layout, &group)
         {
-            let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
             usage.unreclaimable = cgroup::unreclaimable(layout.version, &stat).and_then(bytes);
             usage.reclaimable = cgroup::reclaimable(layout.version, &stat).and_then(bytes);
@@ -288,6 +293,11 @@ impl Local {
             let mut one = ContainerUsage { cpu, ..ContainerUsage::default() };
             if let Some(held) = held {
                 (one.quota, one.period_us) = (held.quota, held.period_us);
+            }
+            if wanted.container_memory
+                && let Some((used, stat)) = self.memory(seen, layout, &folder)
+            {
+                one.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
             }
             if wanted.shares {
                 one.shares = self.shares(seen, layout, &folder);

@@ -19,6 +19,7 @@ const ELASTIC_MEMORY: &str = "ext_res_container_mem_total_usage";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub memory: bool,
+    pub container_memory: bool,
     pub shares: bool,
     pub waits: bool,
 }
@@ -28,6 +29,7 @@ impl Wanted {
         let any = |names: &[&str]| ask.metrics.iter().any(|metric| names.contains(&metric.name));
         Self {
             memory: ask.wants(memory::MEMORY) || any(&[MEMORY, ELASTIC_MEMORY]),
+            container_memory: any(&[MEMORY]),
             shares: any(&[SHARES]),
             waits: any(&[WAITS]),
         }
@@ -54,7 +56,16 @@ pub(super) fn series(ask: &Ask<'_>, usage: &Usage) -> Vec<Series> {
                     }
                 }
             }
-            MEMORY => known().for_each(|(pod, used)| add(labels(pod, None), used.memory)),
+            MEMORY => {
+                for (pod, used) in known() {
+                    add(labels(pod, None), used.memory);
+                    for container in &pod.containers {
+                        if let Some(one) = used.containers.get(&container.name) {
+                            add(labels(pod, Some(container)), one.memory);
+                        }
+                    }
+                }
+            }
             QUOTA | PERIOD | SHARES | WAITS => {
                 for (pod, used) in known() {
                     for container in &pod.containers {
@@ -141,8 +152,10 @@ mod tests {
 
     fn used(milli: Option<i64>) -> PodUsage {
         let cpu = milli.map(Level::whole);
-        let one = ContainerUsage { cpu, quota: CpuQuota::Us(20_000), ..ContainerUsage::default() };
-        PodUsage { cpu, containers: [("main".into(), one)].into(), ..PodUsage::default() }
+        let quota = CpuQuota::Us(20_000);
+        let one = ContainerUsage { cpu, memory: Some(Level::whole(900)), quota, ..ContainerUsage::default() };
+        let memory = Some(Level::whole(1000));
+        PodUsage { cpu, memory, containers: [("main".into(), one)].into(), ..PodUsage::default() }
     }
 
     fn ask(metric: &str, pods: &[(&qos::Pod, Option<PodUsage>)]) -> Vec<(String, Option<f64>)> {
@@ -169,6 +182,11 @@ mod tests {
         assert_eq!(
             ask("container_cpu_total_usage", &pods),
             [of("a/", Some(1.5)), of("a/main", Some(1.5)), of("b/", None), of("b/main", None)]
+        );
+        assert_eq!(
+            ask("container_mem_total_usage", &pods[..1]),
+            [of("a/", Some(1000.0)), of("a/main", Some(900.0))],
+            "what a pod keeps outside of its containers is its own"
         );
         assert_eq!(ask("container_cpu_quota", &pods[..1]), [of("a/main", Some(20_000.0))]);
         assert_eq!(ask("container_cpu_period", &pods[..1]), [of("a/main", Some(100_000.0))]);
