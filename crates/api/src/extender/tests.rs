@@ -77,14 +77,21 @@ fn what_cannot_be_read_is_told() {
 }
 
 #[test]
-fn no_candidates_are_no_candidates() {
-    for nodes in
-        [json!({}), json!({"NodeNames": null}), json!({"NodeNames": []}), json!({"Nodes": {"items": null}})]
-    {
-        let mut body = nodes;
+fn an_empty_list_is_no_candidates_and_no_list_is_a_mistake() {
+    for (lists, told) in [
+        (json!({"NodeNames": []}), None),
+        (json!({"Nodes": {"items": []}}), None),
+        (json!({"Nodes": {"items": null}}), None),
+        (json!({}), Some("the request lacks candidates: NodeNames or Nodes")),
+        (json!({"NodeNames": null, "Nodes": null}), Some("the request lacks candidates: NodeNames or Nodes")),
+    ] {
+        let mut body = lists;
         body["Pod"] = pod();
         let text = body.to_string();
-        assert!(args(text.as_bytes()).unwrap().names.is_empty(), "{body}");
+        match (args(text.as_bytes()), told) {
+            (Ok(read), None) => assert!(read.names.is_empty(), "{body}"),
+            (read, told) => assert_eq!(read.err().map(|e| e.to_string()).as_deref(), told, "{body}"),
+        }
     }
 }
 
