@@ -7,7 +7,7 @@
 use super::cri::{self, Runtime};
 use super::files::Files;
 use super::kept::Kept;
-use super::pods::{self, Wanted};
+use super::pods::{self, Memory, Wanted};
 use crate::agent::Host;
 use crate::agent::host::{Ask, ContainerUsage, Error, Located, PodUsage, Reclaimed, Usage, Whole};
 use jiff::Timestamp;
@@ -274,7 +274,7 @@ impl Local {
         let group = layout.pod(pod.class, uid)?;
         let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
         let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
-        if wanted.memory
+        if wanted.memory >= Memory::OfPods
             && let Some((used, stat)) = self.memory(seen, layout, &group)
         {
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
@@ -294,7 +294,7 @@ impl Local {
             if let Some(held) = held {
                 (one.quota, one.period_us) = (held.quota, held.period_us);
             }
-            if wanted.container_memory
+            if wanted.memory == Memory::OfContainers
                 && let Some((used, stat)) = self.memory(seen, layout, &folder)
             {
                 one.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);

@@ -18,21 +18,31 @@ const ELASTIC_MEMORY: &str = "ext_res_container_mem_total_usage";
 /// What is read of pods only because somebody asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    pub memory: bool,
-    pub container_memory: bool,
+    pub memory: Memory,
     pub shares: bool,
     pub waits: bool,
+}
+
+/// Whose memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Memory {
+    Nobodys,
+    OfPods,
+    /// And of each of their containers.
+    OfContainers,
 }
 
 impl Wanted {
     pub fn by(ask: &Ask<'_>) -> Self {
         let any = |names: &[&str]| ask.metrics.iter().any(|metric| names.contains(&metric.name));
-        Self {
-            memory: ask.wants(memory::MEMORY) || any(&[MEMORY, ELASTIC_MEMORY]),
-            container_memory: any(&[MEMORY]),
-            shares: any(&[SHARES]),
-            waits: any(&[WAITS]),
-        }
+        let memory = if any(&[MEMORY]) {
+            Memory::OfContainers
+        } else if ask.wants(memory::MEMORY) || any(&[ELASTIC_MEMORY]) {
+            Memory::OfPods
+        } else {
+            Memory::Nobodys
+        };
+        Self { memory, shares: any(&[SHARES]), waits: any(&[WAITS]) }
     }
 }
 
