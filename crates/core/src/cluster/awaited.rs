@@ -7,7 +7,6 @@
 //! in time is given up.
 
 use super::Cluster;
-use super::tentative::Question;
 use crate::load::Load;
 use crate::rebalance::{Moved, workload};
 use crate::view::{PodFacts, PodView};
@@ -128,12 +127,13 @@ impl Cluster {
         let facts = PodFacts { key: one.moved.pod.clone(), uid: one.name(), ..PodFacts::default() };
         let pod = Arc::new(self.live.view(&facts, one.moved.high));
         let nodes: Vec<_> = self.live.id(&one.moved.to).into_iter().collect();
-        self.expect(Question { profile: 0, pod: &pod, nodes: &[], until: one.until }, nodes, None);
+        self.expect(&pod, one.until, nodes, None);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tentative::Question;
     use super::*;
     use crate::cluster::Options;
     use crate::ledger::Sample;

@@ -147,7 +147,7 @@ impl Cluster {
         let nodes = passing.filter_map(|(_, node)| *node).collect();
         // Where somebody compares them, the best is not known before.
         let best = best.filter(|_| keep == Keep::Best).map(|(_, node)| node);
-        self.expect(asked, nodes, best);
+        self.expect(asked.pod, asked.until, nodes, best);
         verdicts
     }
 
@@ -169,7 +169,7 @@ impl Cluster {
             }
         }
         let nodes = asked.nodes.iter().copied().flatten().collect();
-        self.expect(asked, nodes, best.map(|(_, node)| node));
+        self.expect(asked.pod, asked.until, nodes, best.map(|(_, node)| node));
         levels(&scores)
     }
 
@@ -230,7 +230,7 @@ impl Cluster {
         pods.sort_by(|a, b| a.uid.cmp(&b.uid));
         for pod in pods {
             self.release(&pod.uid);
-            self.expect(Question { profile: 0, pod: &pod, nodes: &[], until }, vec![node], Some(node));
+            self.expect(&pod, until, vec![node], Some(node));
         }
     }
 
@@ -263,13 +263,20 @@ impl Cluster {
         }
     }
 
-    pub(super) fn expect(&mut self, asked: Question<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) {
+    /// Takes a pod to be on its way to one of these nodes until then.
+    pub(super) fn expect(
+        &mut self,
+        pod: &Arc<PodView>,
+        until: Timestamp,
+        nodes: Vec<NodeId>,
+        best: Option<NodeId>,
+    ) {
         // Without an identity nothing would ever be heard of it.
-        let is_settled = asked.pod.uid.is_empty() || self.live.place(&asked.pod.uid).is_some();
+        let is_settled = pod.uid.is_empty() || self.live.place(&pod.uid).is_some();
         if nodes.is_empty() || is_settled {
             return;
         }
-        let reservation = Reservation { pod: asked.pod.clone(), nodes, best, until: asked.until };
+        let reservation = Reservation { pod: pod.clone(), nodes, best, until };
         self.shift(&reservation, |load| load);
         if let Some(node) = best {
             self.bindings.bind(node, Uid::new(&reservation.pod.uid), self.now, self.now);

@@ -9,15 +9,21 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How many requests of a connection are being answered.
+/// How many requests of a connection are being answered, and when the last answer ended. Looked at when patience may be over:
+/// a request wakes nobody.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UnderWay(Arc<watch::Sender<usize>>);
+pub(super) struct UnderWay(Arc<Mutex<Requests>>);
+
+#[derive(Debug, Default)]
+struct Requests {
+    now: usize,
+    ended: Option<Instant>,
+}
 
 /// A request that is being answered, until it is dropped.
 #[derive(Debug)]
@@ -25,31 +31,34 @@ pub(super) struct Answering(UnderWay);
 
 impl UnderWay {
     pub(super) fn begin(&self) -> Answering {
-        self.0.send_modify(|requests| *requests += 1);
+        self.requests().now += 1;
         Answering(self.clone())
     }
 
     /// Ends when there is no request until then, or none for that long after one.
     pub(super) async fn none(&self, mut until: Instant, idle: Duration) {
-        let mut requests = self.0.subscribe();
         loop {
-            if *requests.borrow_and_update() == 0 {
-                // One that came and went meanwhile is a change, too.
-                if timeout_at(until, requests.changed()).await.is_err() {
-                    return;
-                }
-            } else {
-                // The sender is in `self`.
-                let _ = requests.changed().await;
-            }
-            until = Instant::now() + idle;
+            sleep_until(until).await;
+            let now = Instant::now();
+            let requests = self.requests();
+            until = match requests.ended {
+                _ if requests.now > 0 => now + idle,
+                Some(ended) if ended + idle > now => ended + idle,
+                _ => return,
+            };
         }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.send_modify(|requests| *requests -= 1);
+        let mut requests = self.0.requests();
+        requests.now -= 1;
+        requests.ended = Some(Instant::now());
     }
 }
 
@@ -129,5 +138,45 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    /// How many seconds after the start patience ends, with requests from one second to another.
+    async fn ends(requests: &[(u64, u64)]) -> u64 {
+        let (begin, under_way) = (Instant::now(), UnderWay::default());
+        let all = requests.iter().map(|(from, to)| {
+            let under_way = under_way.clone();
+            async move {
+                sleep_until(begin + Duration::from_secs(*from)).await;
+                let _answering = under_way.begin();
+                sleep_until(begin + Duration::from_secs(*to)).await;
+            }
+        });
+        let over = async {
+            under_way.none(begin + Duration::from_secs(10), IDLE).await;
+            begin.elapsed().as_secs()
+        };
+        futures::future::join(over, futures::future::join_all(all)).await.0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_is_counted_from_the_end_of_the_last_answer() {
+        let table: [(&[(u64, u64)], u64, &str); 6] = [
+            (&[], 10, "nobody asks"),
+            (&[(1, 2)], 62, "one came and went before the first look"),
+            (&[(1, 500)], 560, "nobody is late while an answer is on its way"),
+            (&[(1, 2), (50, 55)], 115, "each begins it anew"),
+            (&[(1, 30), (20, 90)], 150, "two at once: the later end counts"),
+            (&[(20, 21)], 10, "the first came too late"),
+        ];
+        for (requests, seconds, why) in table {
+            assert_eq!(ends(requests).await, seconds, "{why}");
+        }
     }
 }
