@@ -2,33 +2,22 @@
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a missing corpus ends the test")]
 
-use loadline_machinery::fuzz::{fuzz_protobuf, fuzz_quantity, fuzz_selector};
-use std::path::Path;
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 
-fn run(target: &str, body: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let mut count = 0;
-    for entry in entries {
-        let path = entry.unwrap().path();
-        println!("{}", path.display());
-        body(&std::fs::read(path).unwrap());
-        count += 1;
-    }
-    assert!(count >= 12, "{target} has {count} seeds");
-}
+use loadline_machinery::fuzz::{fuzz_protobuf, fuzz_quantity, fuzz_selector};
 
 #[test]
 fn the_quantity_corpus_holds() {
-    run("quantity", fuzz_quantity);
+    corpus::run("quantity", 12, fuzz_quantity);
 }
 
 #[test]
 fn the_selector_corpus_holds() {
-    run("selector", fuzz_selector);
+    corpus::run("selector", 12, fuzz_selector);
 }
 
 #[test]
 fn the_protobuf_corpus_holds() {
-    run("protobuf", fuzz_protobuf);
+    corpus::run("protobuf", 12, fuzz_protobuf);
 }
