@@ -126,9 +126,10 @@ impl fmt::Display for Move {
         let show = |load: Load| resource.rounded(load.get(*resource));
         write!(
             f,
-            "{resource} of {from} is {} over its line, {} after; {to} stays {margin} of it below its line with the pod, which uses {} and at most {}",
+            "{resource} of {from} is {} over its line, {} after; {to} stays {:.0} % of it below its line with the pod, which uses {} and at most {}",
             show(self.gap),
             show(self.gap_after),
+            margin.to_f64() * 100.0,
             show(self.uses),
             show(self.high)
         )

@@ -122,7 +122,7 @@ impl Teller {
             .collect();
         if begins && !touched.is_empty() {
             let all = steps.naive.pods_disturbed;
-            let what = format!("{} pods are disturbed, acting on all would disturb {all}", touched.len());
+            let what = format!("pods disturbed: {}, acting on all would disturb {all}", touched.len());
             self.notices.tell("agent", &target.meta.key, what);
         }
     }

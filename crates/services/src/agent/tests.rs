@@ -432,7 +432,7 @@ async fn a_node_that_is_overrun_throttles_then_evicts_then_gives_everything_back
     assert_eq!(told.iter().filter(|line| line.contains("throttled")).count(), 3, "{told:?}");
     let mark = told.iter().position(|line| line.contains("closed: overload/busy triggered"));
     assert_eq!(mark, Some(3), "throttling needs nobody else, so it comes before the mark: {told:?}");
-    assert!(told[4].contains("3 pods are disturbed, acting on all would disturb 3"), "{told:?}");
+    assert!(told[4].contains("pods disturbed: 3, acting on all would disturb 3"), "{told:?}");
     assert_eq!(stage.says().await, (true, Some("True".into()), true));
     stage.cycle().await;
     let quotas = stage.quotas().await;
