@@ -145,7 +145,7 @@ where
 mod tests {
     use super::*;
 
-    const IDLE: Duration = Duration::from_secs(60);
+    const IDLE: Duration = Duration::from_mins(1);
 
     /// How many seconds after the start patience ends, with requests from one second to another.
     async fn ends(requests: &[(u64, u64)]) -> u64 {
@@ -167,15 +167,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn patience_is_counted_from_the_end_of_the_last_answer() {
-        let table: [(&[(u64, u64)], u64, &str); 6] = [
-            (&[], 10, "nobody asks"),
+        for (requests, seconds, why) in [
+            (&[] as &[(u64, u64)], 10, "nobody asks"),
             (&[(1, 2)], 62, "one came and went before the first look"),
             (&[(1, 500)], 560, "nobody is late while an answer is on its way"),
             (&[(1, 2), (50, 55)], 115, "each begins it anew"),
             (&[(1, 30), (20, 90)], 150, "two at once: the later end counts"),
             (&[(20, 21)], 10, "the first came too late"),
-        ];
-        for (requests, seconds, why) in table {
+        ] {
             assert_eq!(ends(requests).await, seconds, "{why}");
         }
     }
