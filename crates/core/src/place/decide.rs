@@ -285,8 +285,10 @@ impl Cycle<'_> {
                 scoring.add_shared(prioritizer, *weight, cohort, totals, &mut found);
             }
             self.judge.ended(Plugin::Prioritizer(prioritizer));
-            let expired = std::mem::take(&mut found.expired);
+            let mut expired = std::mem::take(&mut found.expired);
             if !expired.is_empty() {
+                // By name: after a restart clusters may be known in another order, and it is not another message for that.
+                expired.sort_unstable();
                 let message = format!("AddOnPlacementScores {} expired", expired.join(" "));
                 warnings.push(message.clone());
                 code = Code::Warning { plugin: prioritizer.to_string(), message };

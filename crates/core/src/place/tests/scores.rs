@@ -171,6 +171,19 @@ fn scores_of_others_count_while_they_hold() {
 }
 
 #[test]
+fn what_expired_is_told_by_name_in_whatever_order_clusters_came() {
+    for names in [["a", "b", "c"], ["c", "a", "b"]] {
+        let mut fleet = fleet(names.map(cluster));
+        for name in names {
+            let past = Scores { values: [("cpu".to_owned(), 1)].into(), valid_until: Some(at(-1)) };
+            fleet.set_scores(name, "demo", past);
+        }
+        let found = report(&mut fleet, &placement("p", None, &[add_on("demo", "cpu", 1)]), noon());
+        assert_eq!(found.outcome.warnings, ["AddOnPlacementScores a/demo b/demo c/demo expired"]);
+    }
+}
+
+#[test]
 fn the_same_score_named_twice_counts_twice_and_a_built_in_once() {
     let mut fleet = fleet([cluster("a")]);
     fleet.set_scores("a", "demo", Scores { values: [("cpu".to_owned(), 10)].into(), valid_until: None });
