@@ -68,7 +68,8 @@ fn a_node_over_its_line_is_brought_below_it_and_everything_comes_back() {
     assert_eq!(stage.quota("shop"), UNLIMITED, "nobody allowed that");
     // On a machine that others use, too, a sample may be so high that the small one was needed; then the Event says so.
     for name in ["batch-a", "batch-b", "batch-small"] {
-        if stage.quota(name) == UNLIMITED {
+        // What the kubelet gave: nobody had to slow it down.
+        if [UNLIMITED, 80_000].contains(&stage.quota(name)) {
             continue;
         }
         let gaps = until("it is told", || {
