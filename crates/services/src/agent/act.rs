@@ -16,6 +16,7 @@ use loadline_api::Error;
 use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::audit::{Audit, tuned};
+use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::metric::cpu::CPU;
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
@@ -336,49 +337,38 @@ impl Agent {
         }
     }
 
-    /// Gives everything back, at once, and takes the marks off the nodes: this agent ends, and none may come after it.
+    /// Gives everything back, at once, and takes the marks off the nodes: this agent ends, and none may come after it. It is given back as
+    /// rules that are gone would give it back, so what somebody else has changed stays. While pods are not known, whatever was
+    /// taken stays with its journal: the next agent finds both.
     pub async fn restore(&mut self, state: &mut State, now: Timestamp) {
-        let pods = state.pods_by_node();
-        let nodes = state.nodes();
+        if !state.knows_pods() && (state.remembers() || self.adopting > 0) {
+            tracing::warn!("pods are not known yet: what was taken from them is left to the next agent");
+            return;
+        }
+        let mut pods = state.pods_by_node();
         // A preview changes nothing, not even back.
-        for (meta, node) in nodes.into_iter().filter(|(_, node)| !node.view.preview) {
-            let target = Target { pods: pods.get(&*meta.key.name).cloned().unwrap_or_default(), meta, node };
-            let memory = state.memory_mut(&target.meta.key.name);
-            let taken = std::mem::take(&mut memory.state.throttled);
-            let mut answers = true;
-            for mut entry in taken {
-                let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
-                let container = found
-                    .and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
-                let (Some((_, pod)), Some(container)) = (found, container) else { continue };
-                let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
-                let quota = CpuQuota::from_us(entry.original_us);
-                // One that does not answer is waited for once, as in a cycle.
-                let written = if answers {
-                    self.host.set_quota(&of, quota).await
-                } else {
-                    Err(host::Error::Unwritten("nobody answered before".to_owned()))
-                };
-                match written {
-                    Ok(()) => {
-                        // What was not answered may arrive yet: whoever comes next looks out for it.
-                        if !entry.unsure_us.is_empty() {
-                            (entry.written_us, entry.back_since) = (entry.original_us, Some(now));
-                            memory.state.throttled.push(entry);
-                        }
-                        self.metrics.restored.inc()
-                    }
-                    Err(error) => {
-                        tracing::warn!(pod = %entry.pod, container = %entry.container, %error, "quota not given back");
-                        answers &= !matches!(error, host::Error::Unsure(_));
-                        memory.state.throttled.push(entry);
-                        0
-                    }
-                };
+        let nodes: Vec<_> = state.nodes().into_iter().filter(|(_, node)| !node.view.preview).collect();
+        let usage = {
+            let here = nodes.iter().filter_map(|(meta, _)| pods.get(&*meta.key.name)).flatten();
+            let here: Vec<&qos::Pod> = here.map(|(_, pod)| &pod.pod).collect();
+            self.host.measure(&Ask { now, metrics: &[], pods: &here }).await
+        };
+        let no_rules = Policy::new(Catalogue::default(), &[], Vec::new(), &[]);
+        for (meta, node) in nodes {
+            let target = Target { pods: pods.remove(&*meta.key.name).unwrap_or_default(), meta, node };
+            let mut before = std::mem::take(&mut state.memory_mut(&target.meta.key.name).state);
+            before.rules.clear();
+            let mut snapshot = state::snapshot(&target.node, &target.pods, &usage, before, self.options(now));
+            self.adopt(&mut snapshot);
+            let plan = qos::plan(&no_rules, &snapshot);
+            for warning in &plan.warnings {
+                tracing::warn!(warning, "not given back");
             }
-            memory.state.rules.clear();
-            let after = memory.state.clone();
+            let mut results = Results::default();
+            self.write_quotas(&target, &plan, &snapshot, &mut results).await;
+            let after = plan.settle(&results);
             self.note(&after, now);
+            state.memory_mut(&target.meta.key.name).state = after;
             if target.node.is_marked() {
                 let open = Closed {
                     present: false,

@@ -122,6 +122,11 @@ impl State {
         self.nodes.is_listed() && rules && (!with_pods || self.pods.is_listed())
     }
 
+    /// Is it known which pods there are?
+    pub fn knows_pods(&self) -> bool {
+        self.pods.is_listed()
+    }
+
     /// What the rules come to; says whether they are other rules than before.
     pub fn policy(&mut self) -> (Arc<Policy>, bool) {
         if let Some(policy) = &self.policy {

@@ -43,6 +43,11 @@ impl Stage {
         // The lock of the one that is gone goes with it.
         self.agent.journal = None;
         self.restart().await;
+        self.take_over(folder);
+    }
+
+    /// The agent finds the journal in that folder.
+    pub(super) fn take_over(&mut self, folder: &std::path::Path) {
         let mut journal = Journal::open(folder, NODE).expect("it can be had").expect("nobody has it");
         let left = journal.read().expect("it can be read").unwrap_or_default();
         self.state.remember(NODE, left.state, self.now);
