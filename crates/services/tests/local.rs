@@ -284,6 +284,26 @@ async fn disks_that_come_are_measured_and_those_that_go_are_no_series() {
 }
 
 #[tokio::test]
+async fn the_network_of_the_node_is_measured_and_not_that_of_who_reads() {
+    let machine = Machine::of("6.1");
+    let local = machine.local();
+    let metrics = metrics(&["network_receive_pckps"]);
+    let interfaces = async |own: &str, of_node: &str| {
+        for (folder, name) in [("proc/net", own), ("proc/1/net", of_node)] {
+            let folder = machine.folder.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!("Inter-| Receive\n face |bytes\n  {name}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n");
+            fs::write(folder.join("dev"), text).unwrap();
+        }
+        let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
+        let name = |one: &Series| one.labels.value("NetInterface").unwrap_or_default().to_owned();
+        used.nodes["n1"].iter().map(name).collect::<Vec<_>>()
+    };
+    interfaces("eth0", "bond0").await;
+    assert_eq!(interfaces("eth0", "bond0").await, ["bond0"]);
+}
+
+#[tokio::test]
 async fn what_was_used_since_long_ago_is_not_what_is_used_now() {
     let machine = Machine::of("6.1");
     let [held, _] = pods();
