@@ -336,6 +336,15 @@ async fn shares_and_waiting_are_read_where_a_rule_is_about_them() {
         let group = machine.quota_file("aa01").parent().unwrap().to_owned();
         let (shares, text) = if machine.version_1 { ("cpu.shares", "512\n") } else { ("cpu.weight", "20\n") };
         fs::write(group.join(shares), text).unwrap();
+        for (text, why) in [
+            ("", "version 1 does not list what is in another namespace of processes"),
+            ("0\n0\n", "version 2 lists it as nobody"),
+        ] {
+            fs::write(group.join("cgroup.procs"), text).unwrap();
+            for _ in 0..2 {
+                assert_eq!(look().await[1], None, "{kernel}: {why}: not known is not nobody waiting");
+            }
+        }
         // Two processes, one of which is out of sight.
         fs::write(group.join("cgroup.procs"), "11\n12\n").unwrap();
         assert_eq!(look().await[1], None, "{kernel}: nobody can be seen, which is not nobody waiting");

@@ -233,8 +233,8 @@ impl Local {
             Some((pid, cgroup::run_queue_wait_ns(&text)?))
         };
         let all: BTreeMap<u32, u64> = text.lines().filter_map(|pid| waited(pid.parse().ok()?)).collect();
-        if all.is_empty() && !text.is_empty() {
-            // They are there, and out of sight: in another namespace of processes.
+        if all.is_empty() {
+            // They are out of sight: in another namespace of processes, of which version 1 does not even list them, or in groups below.
             return None;
         }
         let now = (all, seen.began.elapsed());
