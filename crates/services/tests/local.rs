@@ -284,6 +284,23 @@ async fn disks_that_come_are_measured_and_those_that_go_are_no_series() {
 }
 
 #[tokio::test]
+async fn cpus_that_come_while_it_runs_count() {
+    let machine = Machine::of("6.1");
+    let local = machine.local();
+    let metrics = metrics(&["cpu_core_numbers"]);
+    let cores = async |all: usize| {
+        let lines: String = (0..all).map(|core| format!("cpu{core} 1 0 0 1 0 0 0 0 0 0\n")).collect();
+        let text = format!("cpu  1 0 0 1 0 0 0 0 0 0\n{lines}intr 1\n");
+        fs::write(machine.folder.path().join("proc/stat"), text).unwrap();
+        let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
+        value(&used, "cpu_core_numbers")
+    };
+    for all in [2, 4, 3] {
+        assert_eq!(cores(all).await, Some(Level::whole(i64::try_from(all).unwrap())));
+    }
+}
+
+#[tokio::test]
 async fn the_network_of_the_node_is_measured_and_not_that_of_who_reads() {
     let machine = Machine::of("6.1");
     let local = machine.local();

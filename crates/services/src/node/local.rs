@@ -313,9 +313,8 @@ impl Local {
     fn look(&self, ask: &Ask<'_>) -> Usage {
         let mut seen = self.seen();
         let seen = &mut *seen;
-        if seen.machine.cores == 0 {
-            seen.machine.cores = self.files.cores();
-        }
+        // They come and go; how many there were says more than a file that cannot be read.
+        seen.machine.cores = Some(self.files.cores()).filter(|all| *all > 0).unwrap_or(seen.machine.cores);
         if ask.metrics.iter().any(|metric| metric.collect.is_some_and(|from| from.file == disk::FILE)) {
             // They come and go.
             seen.machine.disks = self.files.disks();
