@@ -20,8 +20,7 @@ const LOOPBACK: &str = "lo";
 /// The metrics of networks.
 #[must_use]
 pub fn all() -> Vec<Metric> {
-    let metric =
-        |name, unit, read| Metric::watched(name, unit, Some(Collector { file: FILE, read }));
+    let metric = |name, unit, read| Metric::watched(name, unit, Some(Collector { file: FILE, read }));
     vec![
         metric("network_receive_kibps", "kbit/s", |machine, now, before| {
             rates(machine, now, before, 0, BITS)
