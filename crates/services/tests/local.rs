@@ -284,6 +284,46 @@ async fn disks_that_come_are_measured_and_those_that_go_are_no_series() {
 }
 
 #[tokio::test]
+async fn a_folder_another_driver_left_behind_does_not_hide_the_pods() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        // The likelier of the two, and nobody is in it.
+        let (top, empty) = if machine.version_1 {
+            ("sys/fs/cgroup/cpu,cpuacct", "kubepods")
+        } else {
+            ("sys/fs/cgroup", "kubepods.slice")
+        };
+        let top = machine.folder.path().join(top);
+        let other = if machine.version_1 { "kubepods.slice" } else { "kubepods" };
+        if machine.version_1 {
+            // What was recorded is of the likelier one: the pods are where the other has them.
+            let group = top.join("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_0000_4000_8000_000000000001.slice");
+            fs::create_dir_all(&group).unwrap();
+            let from = top.join("kubepods/burstable/pod11111111-0000-4000-8000-000000000001");
+            copy(&from, &group);
+        } else {
+            let group = top.join("kubepods/burstable/pod11111111-0000-4000-8000-000000000001");
+            copy(&machine.quota_file("aa01").parent().unwrap().parent().unwrap().to_owned(), &group);
+        }
+        assert!(top.join(other).exists(), "{kernel}");
+        fs::remove_dir_all(top.join(empty)).unwrap();
+        fs::create_dir_all(top.join(empty)).unwrap();
+        let local = machine.local();
+        let [held, free] = pods();
+        assert!(local.claim(), "{kernel}");
+        let used = look(&local, &[&held]).await;
+        assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}");
+        assert_eq!(local.problem(), None, "{kernel}");
+        look(&local, &[&free]).await;
+        let problem = local.problem().unwrap();
+        assert!(problem.contains("none of the pods that run here has a cgroup"), "{kernel}: {problem}");
+        let waits = Pod { containers: Vec::new(), ..free };
+        look(&local, &[&waits]).await;
+        assert_eq!(local.problem(), None, "{kernel}: nobody runs yet");
+    }
+}
+
+#[tokio::test]
 async fn cpus_that_come_while_it_runs_count() {
     let machine = Machine::of("6.1");
     let local = machine.local();

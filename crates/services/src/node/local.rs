@@ -124,22 +124,54 @@ impl Local {
 
     /// How the kubelet has its cgroups here; found out, and again when they are gone.
     fn layout(&self, seen: &mut Seen) -> Option<Layout> {
-        let is_there = |layout: &Layout| {
-            let files = layout.files(&layout.kubepods(), Figure::CpuUsage);
-            let mut folders = files.iter().filter_map(|file| Some(file.rsplit_once('/')?.0));
-            folders.any(|folder| self.files.exists(&format!("{CGROUPS}/{folder}")))
-        };
+        let is_there = |layout: &Layout| self.is_there(layout, &layout.kubepods());
         if seen.layout.as_ref().is_some_and(is_there) {
             return seen.layout.clone();
         }
-        let unified = self.files.exists(&format!("{CGROUPS}/cgroup.controllers"));
-        let version = if unified { Version::V2 } else { Version::V1 };
-        let found = Layout::candidates(version, &self.options.cgroup_root).into_iter().find(is_there);
+        let found = self.candidates().into_iter().find(is_there);
         if found.is_some() && seen.layout != found {
             tracing::info!(layout = ?found, "cgroups found");
         }
         seen.layout.clone_from(&found);
         found
+    }
+
+    /// The same for who knows which pods run here: one who changed the driver may have left the folder of the other behind, which is empty.
+    /// Says whether any of those that run is found.
+    fn layout_of(&self, seen: &mut Seen, pods: &[&qos::Pod]) -> Option<(Layout, bool)> {
+        let layout = self.layout(seen)?;
+        let runs = |pod: &&&qos::Pod| !pod.ended && pod.containers.iter().any(|one| one.id.is_some());
+        let mut running = pods.iter().filter(runs).peekable();
+        if running.peek().is_none() {
+            return Some((layout, true));
+        }
+        let running: Vec<&qos::Pod> = running.copied().collect();
+        let has_one = |layout: &Layout| {
+            let group = |pod: &&qos::Pod| layout.pod(pod.class, uid(pod));
+            running.iter().filter_map(group).any(|group| self.is_there(layout, &group))
+        };
+        if has_one(&layout) {
+            return Some((layout, true));
+        }
+        let Some(other) = self.candidates().into_iter().find(has_one) else { return Some((layout, false)) };
+        tracing::info!(layout = ?other, "cgroups of pods found");
+        seen.layout = Some(other.clone());
+        seen.folders.clear();
+        Some((other, true))
+    }
+
+    /// What the kubelet's cgroups may look like, the likeliest first.
+    fn candidates(&self) -> Vec<Layout> {
+        let unified = self.files.exists(&format!("{CGROUPS}/cgroup.controllers"));
+        let version = if unified { Version::V2 } else { Version::V1 };
+        Layout::candidates(version, &self.options.cgroup_root)
+    }
+
+    /// Is there such a group?
+    fn is_there(&self, layout: &Layout, group: &str) -> bool {
+        let files = layout.files(group, Figure::CpuUsage);
+        let mut folders = files.iter().filter_map(|file| Some(file.rsplit_once('/')?.0));
+        folders.any(|folder| self.files.exists(&format!("{CGROUPS}/{folder}")))
     }
 
     /// What the file of a figure of a group says. What the group had used is forgotten if this is another one of its name.
@@ -270,8 +302,7 @@ impl Local {
         pod: &qos::Pod,
         (wanted, counters): (Wanted, &mut HashMap<String, (u64, Duration)>),
     ) -> Option<PodUsage> {
-        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
-        let group = layout.pod(pod.class, uid)?;
+        let group = layout.pod(pod.class, uid(pod))?;
         let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
         let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
         if wanted.memory >= Memory::OfPods
@@ -321,7 +352,7 @@ impl Local {
         }
         let mut usage = Usage::default();
         usage.nodes.insert(self.options.node.clone(), self.series(seen, ask.metrics, ask.now));
-        let Some(layout) = self.layout(seen) else {
+        let Some((layout, any)) = self.layout_of(seen, ask.pods) else {
             seen.kept.end_look();
             seen.problem = Some(format!(
                 "no cgroup of the kubelet is found below {}/{CGROUPS}/{}",
@@ -330,7 +361,8 @@ impl Local {
             ));
             return usage;
         };
-        seen.problem = None;
+        seen.problem =
+            (!any).then(|| format!("none of the pods that run here has a cgroup in {}", layout.kubepods()));
         let wanted = Wanted::by(ask);
         let mut counters = HashMap::with_capacity(seen.counters.len());
         for pod in ask.pods.iter().filter(|pod| !pod.ended) {
@@ -360,8 +392,7 @@ impl Local {
         if layout.version == Version::V1 {
             return Err(unwritten("cgroups of version 1 take no amount: they would give back everything"));
         }
-        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
-        let group = layout.pod(pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let group = layout.pod(pod.class, uid(pod)).ok_or_else(|| unwritten("its cgroup is not known"))?;
         let file = format!("{CGROUPS}/{}", layout.file(&group, Figure::Reclaim));
         let is_there = self.files.exists(&file);
         is_there
@@ -375,8 +406,8 @@ impl Local {
         let mut seen = self.seen();
         let seen = &mut *seen;
         let layout = self.layout(seen).ok_or_else(|| unwritten("the kubelet's cgroups are not there"))?;
-        let uid = cgroup::folder_uid(of.pod.origin, &of.pod.uid, of.pod.config_hash.as_deref());
-        let group = layout.pod(of.pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let group =
+            layout.pod(of.pod.class, uid(of.pod)).ok_or_else(|| unwritten("its cgroup is not known"))?;
         let folder =
             self.folder(seen, &layout, &group, id).ok_or_else(|| unwritten("its cgroup is not there"))?;
         let text = cgroup::quota_text(layout.version, quota, of.container.period_us)
@@ -386,6 +417,11 @@ impl Local {
         let file = file.ok_or_else(|| unwritten("its cgroup is gone"))?;
         self.files.write(&file, &text).map_err(|error| Error::Unwritten(error.to_string()))
     }
+}
+
+/// What a pod is called in the name of its cgroup.
+fn uid(pod: &qos::Pod) -> &str {
+    cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref())
 }
 
 #[tonic::async_trait]
