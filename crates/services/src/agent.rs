@@ -237,8 +237,7 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// Protects nodes until told to stop.
 ///
 /// # Errors
-/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for. When the
-/// folder of the journal cannot be had.
+/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let component = if options.planning.dry_run { PREVIEW } else { COMPONENT };
@@ -273,7 +272,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let recording = tokio::spawn(recording);
     let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics.clone() };
     let mut state = State::new();
-    let Some((journal, adopting)) = remember(&ctx, &options, &mut state).await? else { return Ok(()) };
+    let Some((journal, adopting)) = remember(&ctx, &options, &mut state).await else { return Ok(()) };
     let mut agent = Agent {
         writer,
         host: options.host.clone(),
@@ -361,18 +360,13 @@ fn missed(took: Duration, every: Duration) -> u32 {
 }
 
 /// Goes on from what an earlier agent left, once it has ended; none if it is told to stop before.
-async fn remember(
-    ctx: &Ctx,
-    options: &Options,
-    state: &mut State,
-) -> Result<Option<(Option<Journal>, u32)>, Error> {
+async fn remember(ctx: &Ctx, options: &Options, state: &mut State) -> Option<(Option<Journal>, u32)> {
     let (Some(folder), Nodes::One(node)) = (&options.journal, &options.nodes) else {
-        return Ok(Some((None, 0)));
+        return Some((None, 0));
     };
-    let problem = |error| Error(format!("the journal in {} cannot be had: {error}", folder.display()));
     let mut told = false;
     let mut journal = loop {
-        match Journal::open(folder, node).map_err(problem)? {
+        match Journal::open(folder, node) {
             Some(journal) => break journal,
             None if !told => {
                 told = true;
@@ -383,13 +377,16 @@ async fn remember(
         }
         tokio::select! {
             biased;
-            () = ctx.stop.cancelled() => return Ok(None),
+            () = ctx.stop.cancelled() => return None,
             () = tokio::time::sleep(LOCK_EVERY) => {}
         }
     };
-    let left = journal.read().map_err(problem)?.unwrap_or_default();
+    if !options.planning.dry_run && !journal.can_keep() {
+        options.metrics.journal_broken.set(1);
+    }
+    let left = journal.read().unwrap_or_default();
     state.remember(node, left.state, ctx.clock.now());
-    Ok(Some((Some(journal), left.adopting)))
+    Some((Some(journal), left.adopting))
 }
 
 fn standby() -> Readiness {

@@ -48,8 +48,8 @@ impl Stage {
 
     /// The agent finds the journal in that folder.
     pub(super) fn take_over(&mut self, folder: &std::path::Path) {
-        let mut journal = Journal::open(folder, NODE).expect("it can be had").expect("nobody has it");
-        let left = journal.read().expect("it can be read").unwrap_or_default();
+        let mut journal = Journal::open(folder, NODE).expect("nobody has it");
+        let left = journal.read().unwrap_or_default();
         self.state.remember(NODE, left.state, self.now);
         self.agent.adopting = left.adopting;
         self.agent.journal = Some(journal);
@@ -108,7 +108,7 @@ async fn an_agent_killed_while_it_evicts_asks_nobody_twice_and_nobody_instead() 
     for arrives in [false, true] {
         let mut stage = Stage::new().await;
         let folder = tempfile::tempdir().expect("a folder");
-        stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+        stage.agent.journal = Journal::open(folder.path(), NODE);
         overrun(&mut stage).await;
         stage.faults.add(Rule::new(Action::Delay(Duration::from_hours(1))).path(EVICTIONS));
         stage.now += SignedDuration::from_secs(2);
@@ -149,7 +149,7 @@ async fn an_agent_killed_while_it_evicts_asks_nobody_twice_and_nobody_instead() 
 async fn a_write_that_arrives_after_everything_was_given_back_is_undone() {
     let mut stage = Stage::new().await;
     let folder = tempfile::tempdir().expect("a folder");
-    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    stage.agent.journal = Journal::open(folder.path(), NODE);
     stage.ask_for(rules()).await;
     stage.run("shop", 72, false).await;
     stage.run("a", 10, true).await;
