@@ -14,6 +14,7 @@
 
 mod act;
 mod agree;
+mod doubt;
 pub mod explain;
 pub mod host;
 mod journal;
@@ -151,6 +152,8 @@ pub struct Metrics {
     pub unmarked_nodes: Gauge,
     /// 1 while the journal cannot be written.
     pub journal_broken: Gauge,
+    /// Rules without a usable sample for two looks or more.
+    pub rules_in_error: Gauge,
     /// What acts that were measured had been expected to release, what they released, and how far each was off.
     pub predicted: Family<Release, Gauge<f64, AtomicU64>>,
     pub released: Family<Release, Gauge<f64, AtomicU64>>,
@@ -199,6 +202,11 @@ impl Metrics {
                 "journal_broken",
                 "1 while the journal cannot be written, and so nothing is done",
                 self.journal_broken.clone(),
+            );
+            own.register(
+                "rules_in_error",
+                "Rules that had no usable sample for two looks or more: they neither act nor give back; look at the Events of the node",
+                self.rules_in_error.clone(),
             );
             own.register(
                 "release_predicted",
@@ -286,6 +294,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         tune: options.tune,
         agreement: Agreement::new(options.targets.clone()),
         unmarked: BTreeSet::new(),
+        failure: None,
     };
 
     let mut batch = Vec::new();
@@ -337,7 +346,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             }
         }
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
-        options.status.set(readiness(&options, is_ready, &state));
+        options.status.set(readiness(&options, is_ready, &state, agent.failure.as_deref()));
     }
     if options.restore_on_exit && claimed == Some(true) {
         agent.restore(&mut state, ctx.clock.now()).await;
@@ -393,7 +402,7 @@ fn standby() -> Readiness {
     Readiness { ready: false, progress: "standby: another agent is at work on this node\n".to_owned() }
 }
 
-fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
+fn readiness(options: &Options, is_ready: bool, state: &State, failure: Option<&str>) -> Readiness {
     let mut lines = vec![if is_ready { "active" } else { "reading" }.to_owned()];
     if options.planning.dry_run {
         lines.push("preview: plans are told, and nothing is changed".to_owned());
@@ -407,6 +416,13 @@ fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
     }
     if options.metrics.unmarked_nodes.get() > 0 {
         lines.push("node: cannot be marked, so nobody is evicted".to_owned());
+    }
+    let in_error = options.metrics.rules_in_error.get();
+    if in_error > 0 {
+        lines.push(format!("rules in error: {in_error}"));
+    }
+    if let Some(failure) = failure {
+        lines.push(format!("quotas: the last could not be written: {failure}"));
     }
     if let Some(problem) = &problem {
         lines.push(format!("host: {problem}"));

@@ -56,6 +56,8 @@ pub(super) struct Agent {
     pub agreement: Agreement,
     /// Nodes that could not be marked when they had to be.
     pub unmarked: BTreeSet<Arc<str>>,
+    /// Why the last quota that was to be written was not, if it was not.
+    pub failure: Option<String>,
 }
 
 impl Agent {
@@ -76,6 +78,7 @@ impl Agent {
         let due = if self.adopting > 0 { state.nodes() } else { state.due() };
         if due.is_empty() {
             self.looked.forget();
+            self.metrics.rules_in_error.set(0);
             return;
         }
         self.unmarked.retain(|name| due.iter().any(|(meta, _)| meta.key.name == *name));
@@ -96,6 +99,7 @@ impl Agent {
                 state.wrote_node(meta, read);
             }
         }
+        self.metrics.rules_in_error.set(i64::try_from(state.rules_in_error()).unwrap_or(i64::MAX));
         self.metrics.cycles.inc();
     }
 
@@ -185,6 +189,7 @@ impl Agent {
         let memory = state.memory_mut(&target.meta.key.name);
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
         self.teller.compared(target, &first);
+        memory.doubts.look(target, &first, &self.teller, snapshot.now);
         if acts && may_act {
             // What was really done: the quotas of the first plan, and who went by any of them.
             let replies = evicted.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect();
@@ -256,7 +261,7 @@ impl Agent {
     }
 
     async fn write_quotas(
-        &self,
+        &mut self,
         target: &Target,
         plan: &Plan,
         snapshot: &NodeSnapshot,
@@ -276,8 +281,15 @@ impl Agent {
             };
             let key = (write.pod.clone(), write.container.clone());
             match &written {
-                Ok(()) => self.teller.wrote(target, plan, snapshot, write),
+                Ok(()) => {
+                    self.failure = None;
+                    self.teller.wrote(target, plan, snapshot, write);
+                }
                 Err(error) => {
+                    // Why the first of them was not says more than that nobody was asked after it.
+                    if results.unsure.is_empty() {
+                        self.failure = Some(error.to_string());
+                    }
                     self.metrics.failed_writes.inc();
                     tracing::warn!(pod = %write.pod, container = %write.container, %error, "quota not written");
                     match error {

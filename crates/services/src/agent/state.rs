@@ -1,5 +1,6 @@
 //! What does an agent know? Its nodes, the pods on them, the rules, and what earlier cycles left.
 
+use super::doubt::Doubts;
 use super::host::{PodUsage, Usage};
 use super::watched::{Actions, Message, Node, NodeRules, Nodes, Pod, Pods, Scopes};
 use crate::cluster::{Event, Informer, Watched};
@@ -22,6 +23,8 @@ pub(super) struct Memory {
     pub state: qos::State,
     /// Pods that may not go, as was told.
     pub blocked: BTreeSet<Key>,
+    /// What could not be judged or done, as was told.
+    pub doubts: Doubts,
     /// What was done, and what came of it.
     pub audit: Arc<Audit>,
 }
@@ -34,6 +37,7 @@ impl Default for Memory {
         Self {
             state: qos::State { cycles: Some(0), ..qos::State::default() },
             blocked: BTreeSet::new(),
+            doubts: Doubts::default(),
             audit: Arc::new(Audit::new(ACTS)),
         }
     }
@@ -168,6 +172,11 @@ impl State {
     pub fn throttled(&self) -> usize {
         let all = self.memory.values().flat_map(|memory| &memory.state.throttled);
         all.filter(|entry| entry.is_slowed()).count()
+    }
+
+    /// How many rules have no usable sample, on all nodes.
+    pub fn rules_in_error(&self) -> usize {
+        self.memory.values().map(|memory| memory.doubts.in_error()).sum()
     }
 
     /// Is there anything that was taken, or may have been?

@@ -222,6 +222,7 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
     }));
     // Half busy, so that every lie has something to be compared with.
     let (mut busy, mut idle) = (1_000, 1_000);
+    let mut doubts = Vec::new();
     for lie in [
         "cpu  NaN 0 0 1000 0 0 0 0 0 0\n",
         "cpu  -1 0 0 1000 0 0 0 0 0 0\n",
@@ -240,10 +241,19 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
             told.extend(stage.cycle().await);
         }
         (busy, idle) = (busy + 100, idle + 100);
-        assert_eq!(told, Vec::<String>::new(), "{lie:?}");
+        let (of_rules, acts): (Vec<_>, Vec<_>) =
+            told.into_iter().partition(|line| line.contains("rule overload/full is"));
+        doubts.extend(of_rules);
+        assert_eq!(acts, Vec::<String>::new(), "{lie:?}");
         assert_eq!((stage.leaving().await, stage.says().await.0), (vec![], false), "{lie:?}");
     }
     assert_eq!(stage.agent.metrics.evicted.get(), 0);
+    let in_error = "rule overload/full is in error: no sample of cpu_total_utilization";
+    assert!(doubts[0].ends_with(in_error), "why is told: {doubts:?}");
+    let times = doubts.iter().filter(|line| line.ends_with(in_error)).count();
+    assert!(times <= 8, "when it begins, and not at every one of 32 looks: {doubts:?}");
+    assert_eq!(stage.agent.metrics.rules_in_error.get(), 1);
+    stage.told(&[("Node", "RuleInError")]).await;
     // 96 % busy, and nothing is wrong with it: the very same agent closes the node. Who would have to go is not known.
     ticks(root.path(), busy, idle);
     stage.cycle().await;
@@ -253,6 +263,7 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
         stage.cycle().await;
     }
     assert!(stage.says().await.0, "the node is closed");
+    assert_eq!(stage.agent.metrics.rules_in_error.get(), 0);
     assert_eq!(stage.leaving().await, Vec::<String>::new(), "of no pod it is known what it uses");
 }
 
