@@ -421,6 +421,34 @@ async fn shares_and_waiting_are_read_where_a_rule_is_about_them() {
     }
 }
 
+#[tokio::test]
+async fn how_long_a_quota_holds_a_container_back_is_measured_between_two_looks() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, _] = pods();
+        let asked = metrics(&["container_cpu_throttled_time"]);
+        let look = async || {
+            let usage =
+                local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &asked, pods: &[&held] }).await;
+            value(&usage, "container_cpu_throttled_time")
+        };
+        assert_eq!(look().await, None, "{kernel}: a counter looked at once");
+        assert_eq!(look().await, Some(Level::ZERO), "{kernel}: it was not held back since");
+        let file = machine.quota_file("aa01").with_file_name("cpu.stat");
+        let name = if machine.version_1 { "throttled_time " } else { "throttled_usec " };
+        let text = fs::read_to_string(&file).unwrap();
+        let grown = text.replace(name, &format!("{name}9"));
+        fs::write(&file, &grown).unwrap();
+        assert!(look().await.unwrap() > Level::ZERO, "{kernel}");
+        fs::write(&file, &text).unwrap();
+        assert_eq!(look().await, None, "{kernel}: it went backwards");
+        fs::write(&file, grown.replace("nr_throttled", "nr_other")).unwrap();
+        assert_eq!(look().await, None, "{kernel}: the controller is not on");
+        assert_eq!(unasked(&local, &held).await.throttled, None, "{kernel}: nobody asks");
+    }
+}
+
 /// A container, where no rule is about its figures.
 async fn unasked(local: &Local, pod: &Pod) -> loadline_services::agent::host::ContainerUsage {
     look(local, &[pod]).await.pods[&pod.uid].containers["main"]

@@ -87,6 +87,8 @@ struct Seen {
     quotas: HashMap<Arc<str>, (String, cgroup::Quota)>,
     /// How long the processes of containers had waited for a CPU, by the container's id and theirs.
     waits: HashMap<Arc<str>, (BTreeMap<u32, u64>, Duration)>,
+    /// For how long the quotas of containers had held them back, by the container's id.
+    throttled: HashMap<Arc<str>, (u64, Duration)>,
     /// The lock on the folder of all pods.
     claim: Option<File>,
     problem: Option<String>,
@@ -112,6 +114,7 @@ impl Local {
             folders: HashMap::new(),
             quotas: HashMap::new(),
             waits: HashMap::new(),
+            throttled: HashMap::new(),
             claim: None,
             problem: None,
         };
@@ -275,6 +278,15 @@ impl Local {
         cgroup::wait_rate((&before.0, before.1), (&now.0, now.1)).filter(|_| is_recent)
     }
 
+    /// For how long its quota held a container back, in microseconds a second.
+    fn throttled(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<Level> {
+        let text = self.read(seen, layout, group, Figure::CpuStat)?;
+        let now = (cgroup::throttled(layout.version, &text)?.time_ns, seen.began.elapsed());
+        let before = seen.throttled.insert(id.clone(), now)?;
+        let is_recent = now.1.saturating_sub(before.1) <= self.options.longest;
+        cgroup::throttled_rate(before, now).filter(|_| is_recent)
+    }
+
     /// Where a container is; looked for once.
     fn folder(&self, seen: &mut Seen, layout: &Layout, pod: &str, id: &Arc<str>) -> Option<String> {
         if let Some(known) = seen.folders.get(id) {
@@ -336,6 +348,9 @@ impl Local {
             if wanted.waits {
                 one.waits = self.waits(seen, layout, &folder, id);
             }
+            if wanted.throttled {
+                one.throttled = self.throttled(seen, layout, &folder, id);
+            }
             usage.containers.insert(container.name.clone(), one);
         }
         Some(usage)
@@ -375,6 +390,7 @@ impl Local {
         seen.folders.retain(|id, _| here.contains(id));
         seen.quotas.retain(|id, _| here.contains(id));
         seen.waits.retain(|id, _| wanted.waits && here.contains(id));
+        seen.throttled.retain(|id, _| wanted.throttled && here.contains(id));
         seen.counters = counters;
         seen.kept.end_look();
         let of_pods = pods::series(ask, &usage);

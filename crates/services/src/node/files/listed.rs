@@ -55,7 +55,10 @@ pub const LISTED: &[Listed] = &[
     read("proc/pressure/memory", "time lost waiting for memory"),
     read("proc/PID/schedstat", "how long a process of a container waited for a CPU"),
     read("sys/block", "which disks there are; names only"),
-    read("sys/fs/cgroup/GROUP/cpu.stat", "CPU of a pod or container (version 2)"),
+    read(
+        "sys/fs/cgroup/GROUP/cpu.stat",
+        "CPU of a pod or container (version 2), how long its quota held it back (both versions)",
+    ),
     written("sys/fs/cgroup/GROUP/cpu.max", "its quota; written with `--actuator cgroup`"),
     read("sys/fs/cgroup/GROUP/cpu.weight", "its share"),
     read("sys/fs/cgroup/GROUP/memory.current", "its memory"),
