@@ -135,6 +135,7 @@ impl out::Answer for Explanation {
             ("CONTAINER", Align::Left),
             ("PREDICTED", Align::Right),
             ("MEASURED", Align::Right),
+            ("ERROR", Align::Right),
             ("BECAUSE OF", Align::Left),
         ]);
         let shown = acts.into_iter().flat_map(|(act, measured)| rows(act, measured));
@@ -144,9 +145,20 @@ impl out::Answer for Explanation {
                 (None, true) => "not yet".to_owned(),
                 (None, false) => "unknown".to_owned(),
             };
+            let error =
+                row.measured.map_or_else(String::new, |measured| format!("{:+.0}", measured - row.predicted));
             let container = row.container.unwrap_or_default();
             let predicted = format!("{:.0}", row.predicted);
-            table.row([row.time, row.act.to_owned(), row.pod, container, predicted, measured, row.rule]);
+            table.row([
+                row.time,
+                row.act.to_owned(),
+                row.pod,
+                container,
+                predicted,
+                measured,
+                error,
+                row.rule,
+            ]);
         }
         text.push_str("\nLast acts, and what they released in millicores or bytes:\n");
         text.push_str(&table.render(2));

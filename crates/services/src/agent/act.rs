@@ -147,7 +147,7 @@ impl Agent {
             let writes = first.steps.writes.iter();
             results.unwritten = writes.map(|write| (write.pod.clone(), write.container.clone())).collect();
         }
-        self.reclaim(target, &first, &snapshot).await;
+        results.reclaimed = self.reclaim(target, &first, &snapshot).await;
         // Then the mark: who takes the place of a victim comes at once. Nobody is sent away while it cannot be made, or the victim would
         // come straight back.
         let marked = if first.closed.unchanged {
@@ -190,7 +190,7 @@ impl Agent {
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
         self.teller.compared(target, &first);
         memory.doubts.look(target, &first, &self.teller, snapshot.now);
-        if acts && may_act {
+        if (acts && may_act) || !results.reclaimed.is_empty() {
             // What was really done: the quotas of the first plan, and who went by any of them.
             let replies = evicted.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect();
             let mut done = first;
@@ -302,18 +302,24 @@ impl Agent {
     }
 
     /// Asks for page cache back. Nothing of it has to be remembered: what is read again is there again.
-    async fn reclaim(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) {
+    /// Says of whom.
+    async fn reclaim(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) -> BTreeSet<Key> {
+        let mut asked = BTreeSet::new();
         for one in &plan.steps.reclaims {
             let Some(pod) = snapshot.pods.iter().find(|pod| pod.key == one.pod) else { continue };
             let of = Whole { node: &target.meta.key.name, pod };
             match self.host.reclaim(&of, one.bytes).await {
-                Ok(came) => self.teller.reclaimed(target, plan, snapshot, (one, came)),
+                Ok(came) => {
+                    asked.insert(one.pod.clone());
+                    self.teller.reclaimed(target, plan, snapshot, (one, came));
+                }
                 Err(error) => {
                     self.metrics.failed_reclaims.inc();
                     tracing::warn!(pod = %one.pod, bytes = one.bytes, %error, "page cache not asked back");
                 }
             }
         }
+        asked
     }
 
     /// Asks the victims of a plan to go, and notes what was replied. Says whether the API server answered: who was not
