@@ -63,6 +63,8 @@ pub struct Write {
     pub category: Category,
     pub pod: Key,
     pub container: Arc<str>,
+    /// What is turned, as the metric's [`Throttle`](super::metric::Throttle) has it.
+    pub knob: &'static str,
     /// What to write.
     pub quota: CpuQuota,
     /// The period it is of, in microseconds.

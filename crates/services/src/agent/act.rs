@@ -17,7 +17,7 @@ use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::audit::{Audit, tuned};
 use loadline_core::qos::metric::Catalogue;
-use loadline_core::qos::metric::cpu::CPU;
+use loadline_core::qos::metric::cpu::{CPU, QUOTA};
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
 use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
@@ -272,6 +272,10 @@ impl Agent {
                 // One that does not answer is waited for once in a cycle.
                 Some(_) if !results.unsure.is_empty() => {
                     Err(host::Error::Unwritten("nobody answered before".to_owned()))
+                }
+                // Nothing here turns another; a quota of CPU in its place would be somebody else's.
+                Some(_) if write.knob != QUOTA.knob => {
+                    Err(host::Error::Unwritten(format!("there is no knob {:?} here", write.knob)))
                 }
                 Some((pod, container)) => {
                     let of = Located { node: &target.meta.key.name, pod, container };

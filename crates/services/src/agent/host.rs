@@ -105,6 +105,8 @@ pub struct PodUsage {
     pub unreclaimable: Option<Level>,
     /// Page cache it has not used of late, in bytes.
     pub reclaimable: Option<Level>,
+    /// What else it uses, by metric.
+    pub other: BTreeMap<Arc<str>, Level>,
     /// Containers, by name.
     pub containers: BTreeMap<Arc<str>, ContainerUsage>,
 }

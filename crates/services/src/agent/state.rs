@@ -63,6 +63,8 @@ pub(super) struct State {
     rules: Informer<Option<NodeQos>>,
     actions: Informer<Option<Action>>,
     scopes: Informer<Option<Scope>>,
+    /// What can be measured.
+    pub catalogue: Catalogue,
     /// What rules, actions and scopes come to; none after one of them changed.
     policy: Option<Arc<Policy>>,
     memory: BTreeMap<Arc<str>, Memory>,
@@ -80,6 +82,7 @@ impl State {
             rules: informer::<NodeRules, _>(),
             actions: informer::<Actions, _>(),
             scopes: informer::<Scopes, _>(),
+            catalogue: Catalogue::default(),
             policy: None,
             memory: BTreeMap::new(),
         }
@@ -137,7 +140,7 @@ impl State {
             return (policy.clone(), false);
         }
         let rules = all(&self.rules);
-        let policy = Policy::new(Catalogue::default(), &rules, all(&self.actions), &all(&self.scopes));
+        let policy = Policy::new(self.catalogue.clone(), &rules, all(&self.actions), &all(&self.scopes));
         let policy = Arc::new(policy);
         self.policy = Some(policy.clone());
         (policy, true)
@@ -274,6 +277,7 @@ fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
     pod.memory = usage.and_then(|usage| usage.memory);
     pod.unreclaimable = usage.and_then(|usage| usage.unreclaimable);
     pod.reclaimable = usage.and_then(|usage| usage.reclaimable);
+    pod.usage = usage.map(|usage| usage.other.clone()).unwrap_or_default();
     pod
 }
 

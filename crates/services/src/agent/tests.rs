@@ -5,6 +5,7 @@ mod evicting;
 mod faults;
 mod leaving;
 mod lines;
+mod metric;
 mod previewing;
 mod reclaim;
 mod time;

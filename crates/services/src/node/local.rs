@@ -81,6 +81,8 @@ struct Seen {
     kept: Kept,
     /// What pods and containers had used, by the folder of their cgroup.
     counters: HashMap<String, (u64, Duration)>,
+    /// What files said that only one metric is about, by group and metric.
+    others: HashMap<(String, &'static str), (String, Duration)>,
     /// Where containers are, by their id.
     folders: HashMap<Arc<str>, String>,
     /// What containers were held to, by their id: what the file said, and what that means.
@@ -111,6 +113,7 @@ impl Local {
             texts: HashMap::new(),
             kept: Kept::new(),
             counters: HashMap::new(),
+            others: HashMap::new(),
             folders: HashMap::new(),
             quotas: HashMap::new(),
             waits: HashMap::new(),
@@ -186,6 +189,7 @@ impl Local {
         let said = seen.kept.read(group, figure, open)?;
         if said.is_another {
             seen.counters.remove(group);
+            seen.others.retain(|(of, _), _| of != group);
         }
         Some(said.text)
     }
@@ -235,6 +239,16 @@ impl Local {
             return None;
         }
         cgroup::cpu_rate(seen.machine.cores, *before, now)
+    }
+
+    /// What a pod uses of a metric that says how to find out.
+    fn other(&self, seen: &mut Seen, layout: &Layout, group: &str, metric: &Metric) -> Option<Level> {
+        let of = metric.of_pods?;
+        let (text, at) = (self.read(seen, layout, group, of.figure)?, seen.began.elapsed());
+        let before = seen.others.insert((group.to_owned(), metric.name), (text.clone(), at));
+        let before = before.filter(|(_, before)| at.saturating_sub(*before) <= self.options.longest);
+        let before = before.as_ref().map(|(text, at)| Look { text, at: *at });
+        (of.read)(layout.version, Look { text: &text, at }, before)
     }
 
     /// What a container is held to. The period, which has a file of its own in version 1, is read again when the quota is another: nobody
@@ -312,7 +326,8 @@ impl Local {
         seen: &mut Seen,
         layout: &Layout,
         pod: &qos::Pod,
-        (wanted, counters): (Wanted, &mut HashMap<String, (u64, Duration)>),
+        (wanted, metrics): (Wanted, &[Arc<Metric>]),
+        counters: &mut HashMap<String, (u64, Duration)>,
     ) -> Option<PodUsage> {
         let group = layout.pod(pod.class, uid(pod))?;
         let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
@@ -323,6 +338,11 @@ impl Local {
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
             usage.unreclaimable = cgroup::unreclaimable(layout.version, &stat).and_then(bytes);
             usage.reclaimable = cgroup::reclaimable(layout.version, &stat).and_then(bytes);
+        }
+        for metric in metrics.iter().filter(|metric| metric.of_pods.is_some()) {
+            if let Some(level) = self.other(seen, layout, &group, metric) {
+                usage.other.insert(metric.name.into(), level);
+            }
         }
         for container in &pod.containers {
             let Some(id) = &container.id else { continue };
@@ -381,7 +401,7 @@ impl Local {
         let wanted = Wanted::by(ask);
         let mut counters = HashMap::with_capacity(seen.counters.len());
         for pod in ask.pods.iter().filter(|pod| !pod.ended) {
-            if let Some(used) = self.pod(seen, &layout, pod, (wanted, &mut counters)) {
+            if let Some(used) = self.pod(seen, &layout, pod, (wanted, ask.metrics), &mut counters) {
                 usage.pods.insert(pod.uid.clone(), used);
             }
         }
@@ -391,6 +411,7 @@ impl Local {
         seen.quotas.retain(|id, _| here.contains(id));
         seen.waits.retain(|id, _| wanted.waits && here.contains(id));
         seen.throttled.retain(|id, _| wanted.throttled && here.contains(id));
+        seen.others.retain(|(group, _), _| counters.contains_key(group));
         seen.counters = counters;
         seen.kept.end_look();
         let of_pods = pods::series(ask, &usage);
