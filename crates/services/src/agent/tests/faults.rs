@@ -194,6 +194,12 @@ async fn what_is_taken_beyond_the_gap_follows_what_acts_released_if_asked_for() 
             stage.cycle().await;
         }
         assert_eq!(stage.agent.planning.excess > before, tune, "nothing was released of what was expected");
+        let of = Release { act: "throttled", resource: "cpu" };
+        let figure = |family: &Family<Release, Gauge<f64, AtomicU64>>| family.get_or_create(&of).get();
+        let metrics = &stage.agent.metrics;
+        let (predicted, released) = (figure(&metrics.predicted), figure(&metrics.released));
+        assert!(predicted > 0.0 && released == 0.0, "{predicted}, {released}");
+        assert_eq!(figure(&metrics.off), predicted, "all of it was off");
     }
 }
 
