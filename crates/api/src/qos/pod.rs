@@ -132,9 +132,9 @@ fn served(spec: &At<'_, '_>) -> Class {
     let whole = spec.get("resources");
     let is_whole = ["requests", "limits"].iter().any(|list| whole.get(list).entries().next().is_some());
     let containers: Vec<At<'_, '_>> = main.items().chain(init.items()).collect();
-    let all: Vec<At<'_, '_>> =
+    let asked: Vec<At<'_, '_>> =
         if is_whole { vec![whole] } else { containers.iter().map(|at| at.get("resources")).collect() };
-    for (i, resources) in all.iter().enumerate() {
+    for (i, resources) in asked.iter().enumerate() {
         let (requests, limits) = (resources.get("requests"), resources.get("limits"));
         let held = |name: &str| {
             let limit = cores(&limits.get(name)).filter(|amount| *amount > Level::ZERO);
