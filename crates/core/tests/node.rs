@@ -205,6 +205,23 @@ fn a_quota_shows_as_pressure_though_a_cpu_is_idle() {
 }
 
 #[test]
+fn a_quota_that_holds_a_container_back_shows_as_time_a_second() {
+    for (kernel, layout) in all_kernels() {
+        let held = container(kernel, &layout, HELD);
+        let at = |moment| {
+            let path = layout.files(&held, Figure::CpuStat).into_iter();
+            let beside = |path: String| format!("sys/fs/cgroup/{}/uptime", path.rsplit_once('/').unwrap().0);
+            let uptime = path.map(beside).find_map(|path| file(kernel, moment, &path)).unwrap();
+            let text = read(kernel, moment, &layout, &held, Figure::CpuStat).unwrap();
+            (cgroup::throttled(layout.version, &text).unwrap().time_ns, seconds(&uptime))
+        };
+        let rate = cgroup::throttled_rate(at("before"), at("now")).unwrap().to_f64();
+        // It never stops, and may run for a fifth of the time.
+        assert!((700_000.0..900_000.0).contains(&rate), "{kernel}: {rate}");
+    }
+}
+
+#[test]
 fn a_disk_and_a_network_are_measured_between_two_looks() {
     let machine =
         Machine { disks: vec!["vda".into()], interfaces: vec!["eth0".into()], ..Machine::default() };

@@ -14,6 +14,7 @@
 
 mod act;
 mod agree;
+mod doubt;
 pub mod explain;
 pub mod host;
 mod journal;
@@ -151,6 +152,8 @@ pub struct Metrics {
     pub unmarked_nodes: Gauge,
     /// 1 while the journal cannot be written.
     pub journal_broken: Gauge,
+    /// Rules without a usable sample for two looks or more.
+    pub rules_in_error: Gauge,
     /// What acts that were measured had been expected to release, what they released, and how far each was off.
     pub predicted: Family<Release, Gauge<f64, AtomicU64>>,
     pub released: Family<Release, Gauge<f64, AtomicU64>>,
@@ -201,6 +204,11 @@ impl Metrics {
                 self.journal_broken.clone(),
             );
             own.register(
+                "rules_in_error",
+                "Rules that had no usable sample for two looks or more: they neither act nor give back; look at the Events of the node",
+                self.rules_in_error.clone(),
+            );
+            own.register(
                 "release_predicted",
                 "What measured acts were expected to release, in millicores or bytes",
                 self.predicted.clone(),
@@ -237,8 +245,7 @@ pub fn definitions() -> impl Iterator<Item = Value> {
 /// Protects nodes until told to stop.
 ///
 /// # Errors
-/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for. When the
-/// folder of the journal cannot be had.
+/// When the cluster cannot be reached at all: a kubeconfig that cannot be read. A server that is away is waited for.
 pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let (client, _) = options.cluster.connect().await.map_err(Error)?;
     let component = if options.planning.dry_run { PREVIEW } else { COMPONENT };
@@ -273,7 +280,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let recording = tokio::spawn(recording);
     let teller = Teller { events, notices: ctx.notices.clone(), metrics: options.metrics.clone() };
     let mut state = State::new();
-    let Some((journal, adopting)) = remember(&ctx, &options, &mut state).await? else { return Ok(()) };
+    let Some((journal, adopting)) = remember(&ctx, &options, &mut state).await else { return Ok(()) };
     let mut agent = Agent {
         writer,
         host: options.host.clone(),
@@ -287,6 +294,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         tune: options.tune,
         agreement: Agreement::new(options.targets.clone()),
         unmarked: BTreeSet::new(),
+        failure: None,
     };
 
     let mut batch = Vec::new();
@@ -338,7 +346,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             }
         }
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
-        options.status.set(readiness(&options, is_ready, &state));
+        options.status.set(readiness(&options, is_ready, &state, agent.failure.as_deref()));
     }
     if options.restore_on_exit && claimed == Some(true) {
         agent.restore(&mut state, ctx.clock.now()).await;
@@ -361,18 +369,13 @@ fn missed(took: Duration, every: Duration) -> u32 {
 }
 
 /// Goes on from what an earlier agent left, once it has ended; none if it is told to stop before.
-async fn remember(
-    ctx: &Ctx,
-    options: &Options,
-    state: &mut State,
-) -> Result<Option<(Option<Journal>, u32)>, Error> {
+async fn remember(ctx: &Ctx, options: &Options, state: &mut State) -> Option<(Option<Journal>, u32)> {
     let (Some(folder), Nodes::One(node)) = (&options.journal, &options.nodes) else {
-        return Ok(Some((None, 0)));
+        return Some((None, 0));
     };
-    let problem = |error| Error(format!("the journal in {} cannot be had: {error}", folder.display()));
     let mut told = false;
     let mut journal = loop {
-        match Journal::open(folder, node).map_err(problem)? {
+        match Journal::open(folder, node) {
             Some(journal) => break journal,
             None if !told => {
                 told = true;
@@ -383,20 +386,23 @@ async fn remember(
         }
         tokio::select! {
             biased;
-            () = ctx.stop.cancelled() => return Ok(None),
+            () = ctx.stop.cancelled() => return None,
             () = tokio::time::sleep(LOCK_EVERY) => {}
         }
     };
-    let left = journal.read().map_err(problem)?.unwrap_or_default();
+    if !options.planning.dry_run && !journal.can_keep() {
+        options.metrics.journal_broken.set(1);
+    }
+    let left = journal.read().unwrap_or_default();
     state.remember(node, left.state, ctx.clock.now());
-    Ok(Some((Some(journal), left.adopting)))
+    Some((Some(journal), left.adopting))
 }
 
 fn standby() -> Readiness {
     Readiness { ready: false, progress: "standby: another agent is at work on this node\n".to_owned() }
 }
 
-fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
+fn readiness(options: &Options, is_ready: bool, state: &State, failure: Option<&str>) -> Readiness {
     let mut lines = vec![if is_ready { "active" } else { "reading" }.to_owned()];
     if options.planning.dry_run {
         lines.push("preview: plans are told, and nothing is changed".to_owned());
@@ -410,6 +416,13 @@ fn readiness(options: &Options, is_ready: bool, state: &State) -> Readiness {
     }
     if options.metrics.unmarked_nodes.get() > 0 {
         lines.push("node: cannot be marked, so nobody is evicted".to_owned());
+    }
+    let in_error = options.metrics.rules_in_error.get();
+    if in_error > 0 {
+        lines.push(format!("rules in error: {in_error}"));
+    }
+    if let Some(failure) = failure {
+        lines.push(format!("quotas: the last could not be written: {failure}"));
     }
     if let Some(problem) = &problem {
         lines.push(format!("host: {problem}"));

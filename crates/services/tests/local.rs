@@ -284,6 +284,84 @@ async fn disks_that_come_are_measured_and_those_that_go_are_no_series() {
 }
 
 #[tokio::test]
+async fn a_folder_another_driver_left_behind_does_not_hide_the_pods() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        // The likelier of the two, and nobody is in it.
+        let (top, empty) = if machine.version_1 {
+            ("sys/fs/cgroup/cpu,cpuacct", "kubepods")
+        } else {
+            ("sys/fs/cgroup", "kubepods.slice")
+        };
+        let top = machine.folder.path().join(top);
+        let other = if machine.version_1 { "kubepods.slice" } else { "kubepods" };
+        if machine.version_1 {
+            // What was recorded is of the likelier one: the pods are where the other has them.
+            let group = top.join("kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_0000_4000_8000_000000000001.slice");
+            fs::create_dir_all(&group).unwrap();
+            let from = top.join("kubepods/burstable/pod11111111-0000-4000-8000-000000000001");
+            copy(&from, &group);
+        } else {
+            let group = top.join("kubepods/burstable/pod11111111-0000-4000-8000-000000000001");
+            let quota = machine.quota_file("aa01");
+            copy(quota.parent().unwrap().parent().unwrap(), &group);
+        }
+        assert!(top.join(other).exists(), "{kernel}");
+        fs::remove_dir_all(top.join(empty)).unwrap();
+        fs::create_dir_all(top.join(empty)).unwrap();
+        let local = machine.local();
+        let [held, free] = pods();
+        assert!(local.claim(), "{kernel}");
+        let used = look(&local, &[&held]).await;
+        assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}");
+        assert_eq!(local.problem(), None, "{kernel}");
+        look(&local, &[&free]).await;
+        let problem = local.problem().unwrap();
+        assert!(problem.contains("none of the pods that run here has a cgroup"), "{kernel}: {problem}");
+        let waits = Pod { containers: Vec::new(), ..free };
+        look(&local, &[&waits]).await;
+        assert_eq!(local.problem(), None, "{kernel}: nobody runs yet");
+    }
+}
+
+#[tokio::test]
+async fn cpus_that_come_while_it_runs_count() {
+    let machine = Machine::of("6.1");
+    let local = machine.local();
+    let metrics = metrics(&["cpu_core_numbers"]);
+    let cores = async |all: usize| {
+        let lines: String = (0..all).map(|core| format!("cpu{core} 1 0 0 1 0 0 0 0 0 0\n")).collect();
+        let text = format!("cpu  1 0 0 1 0 0 0 0 0 0\n{lines}intr 1\n");
+        fs::write(machine.folder.path().join("proc/stat"), text).unwrap();
+        let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
+        value(&used, "cpu_core_numbers")
+    };
+    for all in [2, 4, 3] {
+        assert_eq!(cores(all).await, Some(Level::whole(i64::try_from(all).unwrap())));
+    }
+}
+
+#[tokio::test]
+async fn the_network_of_the_node_is_measured_and_not_that_of_who_reads() {
+    let machine = Machine::of("6.1");
+    let local = machine.local();
+    let metrics = metrics(&["network_receive_pckps"]);
+    let interfaces = async |own: &str, of_node: &str| {
+        for (folder, name) in [("proc/net", own), ("proc/1/net", of_node)] {
+            let folder = machine.folder.path().join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!("Inter-| Receive\n face |bytes\n  {name}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n");
+            fs::write(folder.join("dev"), text).unwrap();
+        }
+        let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
+        let name = |one: &Series| one.labels.value("NetInterface").unwrap_or_default().to_owned();
+        used.nodes["n1"].iter().map(name).collect::<Vec<_>>()
+    };
+    interfaces("eth0", "bond0").await;
+    assert_eq!(interfaces("eth0", "bond0").await, ["bond0"]);
+}
+
+#[tokio::test]
 async fn what_was_used_since_long_ago_is_not_what_is_used_now() {
     let machine = Machine::of("6.1");
     let [held, _] = pods();
@@ -316,6 +394,15 @@ async fn shares_and_waiting_are_read_where_a_rule_is_about_them() {
         let group = machine.quota_file("aa01").parent().unwrap().to_owned();
         let (shares, text) = if machine.version_1 { ("cpu.shares", "512\n") } else { ("cpu.weight", "20\n") };
         fs::write(group.join(shares), text).unwrap();
+        for (text, why) in [
+            ("", "version 1 does not list what is in another namespace of processes"),
+            ("0\n0\n", "version 2 lists it as nobody"),
+        ] {
+            fs::write(group.join("cgroup.procs"), text).unwrap();
+            for _ in 0..2 {
+                assert_eq!(look().await[1], None, "{kernel}: {why}: not known is not nobody waiting");
+            }
+        }
         // Two processes, one of which is out of sight.
         fs::write(group.join("cgroup.procs"), "11\n12\n").unwrap();
         assert_eq!(look().await[1], None, "{kernel}: nobody can be seen, which is not nobody waiting");
@@ -332,6 +419,34 @@ async fn shares_and_waiting_are_read_where_a_rule_is_about_them() {
         assert_eq!(look().await[1], Some(Level::ZERO), "{kernel}: it has not waited since");
         let usage = unasked(&local, &held).await;
         assert_eq!((usage.shares, usage.waits), (None, None), "{kernel}: nobody asks");
+    }
+}
+
+#[tokio::test]
+async fn how_long_a_quota_holds_a_container_back_is_measured_between_two_looks() {
+    for kernel in KERNELS {
+        let machine = Machine::of(kernel);
+        let local = machine.local();
+        let [held, _] = pods();
+        let asked = metrics(&["container_cpu_throttled_time"]);
+        let look = async || {
+            let usage =
+                local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &asked, pods: &[&held] }).await;
+            value(&usage, "container_cpu_throttled_time")
+        };
+        assert_eq!(look().await, None, "{kernel}: a counter looked at once");
+        assert_eq!(look().await, Some(Level::ZERO), "{kernel}: it was not held back since");
+        let file = machine.quota_file("aa01").with_file_name("cpu.stat");
+        let name = if machine.version_1 { "throttled_time " } else { "throttled_usec " };
+        let text = fs::read_to_string(&file).unwrap();
+        let grown = text.replace(name, &format!("{name}9"));
+        fs::write(&file, &grown).unwrap();
+        assert!(look().await.unwrap() > Level::ZERO, "{kernel}");
+        fs::write(&file, &text).unwrap();
+        assert_eq!(look().await, None, "{kernel}: it went backwards");
+        fs::write(&file, grown.replace("nr_throttled", "nr_other")).unwrap();
+        assert_eq!(look().await, None, "{kernel}: the controller is not on");
+        assert_eq!(unasked(&local, &held).await.throttled, None, "{kernel}: nobody asks");
     }
 }
 

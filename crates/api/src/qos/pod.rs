@@ -124,12 +124,17 @@ pub(super) fn class(at: &At<'_, '_>) -> Class {
     })
 }
 
-/// The class Kubernetes would write into the status: by whether CPU and memory are asked for, and held to that.
+/// The class Kubernetes would write into the status: by whether CPU and memory are asked for, and held to that; by the pod as a whole, where it
+/// says so of itself.
 fn served(spec: &At<'_, '_>) -> Class {
     let (main, init) = (spec.get("containers"), spec.get("initContainers"));
     let (mut any, mut all) = (false, false);
-    for (i, at) in main.items().chain(init.items()).enumerate() {
-        let resources = at.get("resources");
+    let whole = spec.get("resources");
+    let is_whole = ["requests", "limits"].iter().any(|list| whole.get(list).entries().next().is_some());
+    let containers: Vec<At<'_, '_>> = main.items().chain(init.items()).collect();
+    let asked: Vec<At<'_, '_>> =
+        if is_whole { vec![whole] } else { containers.iter().map(|at| at.get("resources")).collect() };
+    for (i, resources) in asked.iter().enumerate() {
         let (requests, limits) = (resources.get("requests"), resources.get("limits"));
         let held = |name: &str| {
             let limit = cores(&limits.get(name)).filter(|amount| *amount > Level::ZERO);
@@ -195,7 +200,27 @@ fn containers(spec: &At<'_, '_>) -> Vec<Container> {
         }
     };
     let sidecars = init.items().filter(|at| at.get("restartPolicy").text() == Some("Always")).map(container);
-    main.items().map(container).chain(sidecars).collect()
+    let mut all: Vec<Container> = main.items().map(container).chain(sidecars).collect();
+    as_a_whole(&mut all, &spec.get("resources"));
+    all
+}
+
+/// Where a pod asks as a whole (`spec.resources`), its limit is that of every container without one: a kubelet makes their quota of it. What it was
+/// promised beyond what its containers ask for is any of theirs, so none is lowered below all of that.
+fn as_a_whole(all: &mut [Container], resources: &At<'_, '_>) {
+    let (requests, limits) = (resources.get("requests"), resources.get("limits"));
+    let limit = cores(&limits.get("cpu")).filter(|limit| *limit > Level::ZERO);
+    let own: Option<Level> = all.iter().filter_map(|one| one.request).reduce(|a, b| a + b);
+    // A request that is missing is what containers ask for, else the limit, as the API server fills in.
+    let promised = cores(&requests.get("cpu")).or(limit.filter(|_| own.is_none()));
+    let rest = promised.map(|promised| promised - own.unwrap_or_default());
+    let rest = rest.filter(|rest| *rest > Level::ZERO);
+    for one in all {
+        if let Some(rest) = rest {
+            one.request = Some(one.request.unwrap_or_default() + rest);
+        }
+        one.limit = one.limit.filter(|own| limit.is_none() || *own > Level::ZERO).or(limit);
+    }
 }
 
 /// Amounts of the elastic resources, in thousandths, all containers together.
@@ -398,6 +423,66 @@ mod tests {
         }
         let said = json!({"metadata": {"name": "p"}, "spec": {}, "status": {"qosClass": "Burstable"}});
         assert_eq!(read(&Tree::from(&said)).unwrap().0.0.class, Class::Burstable, "what is said counts");
+    }
+
+    #[test]
+    fn what_a_pod_is_promised_as_a_whole_is_its_containers() {
+        let container = |name: &str, resources: Value| json!({"name": name, "resources": resources});
+        let (none, asks) = (json!({}), json!({"requests": {"cpu": "200m"}, "limits": {"cpu": "300m"}}));
+        let both = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}});
+        for (why, whole, containers, expected) in [
+            ("nothing is said of the whole", none.clone(), vec![none.clone()], vec![(None, None)]),
+            ("its only container", both.clone(), vec![none.clone()], vec![(Some(1000), Some(2000))]),
+            (
+                "any of two may need it",
+                both.clone(),
+                vec![none.clone(), none.clone()],
+                vec![(Some(1000), Some(2000)), (Some(1000), Some(2000))],
+            ),
+            (
+                "800m beyond what is asked for",
+                both.clone(),
+                vec![asks.clone(), none.clone()],
+                vec![(Some(1000), Some(300)), (Some(800), Some(2000))],
+            ),
+            (
+                "a request follows from the limit",
+                json!({"limits": {"cpu": "2"}}),
+                vec![none.clone()],
+                vec![(Some(2000), Some(2000))],
+            ),
+            (
+                "or from what containers ask for",
+                json!({"limits": {"cpu": "2"}}),
+                vec![asks.clone(), none.clone()],
+                vec![(Some(200), Some(300)), (None, Some(2000))],
+            ),
+            ("only memory", json!({"requests": {"memory": "1Gi"}}), vec![asks], vec![(Some(200), Some(300))]),
+        ] {
+            let containers: Vec<Value> =
+                containers.into_iter().enumerate().map(|(i, one)| container(&format!("c{i}"), one)).collect();
+            let pod =
+                json!({"metadata": {"name": "p"}, "spec": {"resources": whole, "containers": containers}});
+            let ((pod, _), _) = read(&Tree::from(&pod)).unwrap();
+            let of = |one: &Container| (one.request, one.limit);
+            let milli = |(request, limit): (Option<i64>, Option<i64>)| {
+                (request.map(Level::whole), limit.map(Level::whole))
+            };
+            let expected: Vec<_> = expected.into_iter().map(milli).collect();
+            assert_eq!(pod.containers.iter().map(of).collect::<Vec<_>>(), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_asks_as_a_whole_is_classed_as_a_whole() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        for (whole, class) in [
+            (json!({"requests": both, "limits": both}), Class::Guaranteed),
+            (json!({"requests": both}), Class::Burstable),
+        ] {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"resources": whole, "containers": [{"name": "c"}]}});
+            assert_eq!(read(&Tree::from(&pod)).unwrap().0.0.class, class);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use loadline_services::agent::explain::Look;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// So many acts are shown, unless everything is asked for.
@@ -117,6 +118,12 @@ impl out::Answer for Explanation {
 
     fn table(&self, detail: Detail) -> String {
         let mut text = self.plan.table(detail);
+        if !self.plan.warnings().is_empty() {
+            text.push_str("\nWarnings:\n");
+            for warning in self.plan.warnings() {
+                let _ = writeln!(text, "  {warning}");
+            }
+        }
         let acts = self.acts();
         if acts.is_empty() {
             return text;
@@ -128,6 +135,7 @@ impl out::Answer for Explanation {
             ("CONTAINER", Align::Left),
             ("PREDICTED", Align::Right),
             ("MEASURED", Align::Right),
+            ("ERROR", Align::Right),
             ("BECAUSE OF", Align::Left),
         ]);
         let shown = acts.into_iter().flat_map(|(act, measured)| rows(act, measured));
@@ -137,9 +145,20 @@ impl out::Answer for Explanation {
                 (None, true) => "not yet".to_owned(),
                 (None, false) => "unknown".to_owned(),
             };
+            let error =
+                row.measured.map_or_else(String::new, |measured| format!("{:+.0}", measured - row.predicted));
             let container = row.container.unwrap_or_default();
             let predicted = format!("{:.0}", row.predicted);
-            table.row([row.time, row.act.to_owned(), row.pod, container, predicted, measured, row.rule]);
+            table.row([
+                row.time,
+                row.act.to_owned(),
+                row.pod,
+                container,
+                predicted,
+                measured,
+                error,
+                row.rule,
+            ]);
         }
         text.push_str("\nLast acts, and what they released in millicores or bytes:\n");
         text.push_str(&table.render(2));
@@ -171,4 +190,45 @@ pub async fn run(args: &Node) -> Result<()> {
     }
     out::print(&text);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::out::Answer as _;
+    use jiff::Timestamp;
+    use loadline_api::json::Tree;
+    use loadline_api::qos::rules::node_qos;
+    use loadline_core::qos::metric::Catalogue;
+    use loadline_core::qos::policy::Policy;
+    use loadline_core::qos::{self, NodeSnapshot};
+
+    #[test]
+    fn why_a_rule_is_in_error_is_said() {
+        let rules = json!({
+            "metadata": {"name": "overload"},
+            "spec": {"rules": [{"name": "busy", "metricRule": {"name": "cpu_total_utilization", "value": "70"}}]},
+        });
+        let (rules, _) = node_qos(&Tree::from(&rules)).unwrap();
+        let policy = Policy::new(Catalogue::default(), &[rules], Vec::new(), &[]);
+        let look = Look {
+            policy: Arc::new(policy),
+            snapshot: Arc::new(NodeSnapshot {
+                now: Timestamp::UNIX_EPOCH,
+                node: qos::Node::default(),
+                series: Vec::new(),
+                latest: Vec::new(),
+                pods: Vec::new(),
+                budgets: Vec::new(),
+                state: qos::State::default(),
+                options: qos::Options::default(),
+            }),
+            audit: Arc::new(Audit::new(1)),
+        };
+        let text = Explanation::of(&look).table(Detail::Brief);
+        assert!(
+            text.contains("Warnings:\n") && text.contains("  rule overload/busy: no sample of"),
+            "{text}"
+        );
+    }
 }

@@ -51,6 +51,11 @@ impl out::Answer for Answer {
 }
 
 impl Answer {
+    /// What looks wrong: rules in error, what cannot be done as asked.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// What an agent would do that knows this.
     pub fn of(look: &Look) -> Self {
         let policy = Policy::clone(&look.policy);

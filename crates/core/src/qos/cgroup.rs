@@ -8,7 +8,7 @@ mod layout;
 
 pub use figure::{
     Quota, Throttling, cpu_rate, cpu_usage_ns, quota, quota_text, reclaimable, run_queue_wait_ns, shares,
-    shares_of, throttled, unreclaimable, wait_rate, weight_of, working_set,
+    shares_of, throttled, throttled_rate, unreclaimable, wait_rate, weight_of, working_set,
 };
 pub use layout::{Driver, Figure, Layout, Pressure, Version, bare_id, folder_uid};
 

@@ -19,6 +19,7 @@ mod text;
 pub use text::{Stall, Stalled, stalled};
 pub(super) use text::{counter, counters, decimal, lines, named};
 
+use super::cgroup::{Figure, Version};
 use super::level::Level;
 use crate::view::Labels;
 use std::collections::BTreeMap;
@@ -74,6 +75,14 @@ pub struct Collector {
     pub file: &'static str,
     /// What the file says now, given what it said before.
     pub read: fn(&Machine, Look<'_>, Option<Look<'_>>) -> Vec<Found>,
+}
+
+/// How what each pod uses of a metric is measured: from a file of its cgroup.
+#[derive(Clone, Copy, Debug)]
+pub struct OfPods {
+    pub figure: Figure,
+    /// What the file says now, given what it said before; none if that is no measurement, or not yet one.
+    pub read: fn(Version, Look<'_>, Option<Look<'_>>) -> Option<Level>,
 }
 
 /// From one moment to another: none if no time passed, or the clock went backwards.

@@ -13,7 +13,7 @@ pub mod memory;
 pub mod network;
 pub mod pressure;
 
-use super::collect::Collector;
+use super::collect::{Collector, OfPods};
 use super::level::Level;
 use super::pod::{Container, Node, Pod};
 use super::throttle::{Lowered, Raised, Room, Step};
@@ -67,6 +67,8 @@ pub struct Metric {
     pub suspicious_below: Option<Level>,
     /// How the agent measures it on the node; none if it is put together from other figures.
     pub collect: Option<Collector>,
+    /// How it measures what each pod uses of it, which is then in [`Pod::usage`]; none if that is known otherwise, or not at all.
+    pub of_pods: Option<OfPods>,
 }
 
 impl Metric {
@@ -88,6 +90,7 @@ impl Metric {
             percent: unit == "%",
             suspicious_below: None,
             collect,
+            of_pods: None,
         }
     }
 

@@ -101,6 +101,8 @@ pub(super) struct Judged<'p> {
     pub(super) changed: bool,
     /// Says what it would do, and does nothing.
     pub(super) preview: bool,
+    /// Why there is no usable sample.
+    pub(super) problem: Option<Arc<str>>,
 }
 
 impl Judged<'_> {
@@ -148,15 +150,12 @@ pub(super) fn judge<'p>(
         state.cool_down_seconds = Some(line.cool_down());
         let before = (state.active, state.restoring);
         let series = by_name.get(line.metric.name).map_or(&[][..], Vec::as_slice);
-        let over = match over(line, series, snapshot) {
-            Ok(over) => Some(over),
-            Err(problem) => {
-                warnings.push(format!("rule {}: {problem}", line.name));
-                None
-            }
-        };
+        let over = over(line, series, snapshot);
+        if let Err(problem) = &over {
+            warnings.push(format!("rule {}: {problem}", line.name));
+        }
         let limits = (line.avoid_after, line.restore_after);
-        let phase = advance(&mut state, over, limits, snapshot.now);
+        let phase = advance(&mut state, over.as_ref().ok().copied(), limits, snapshot.now);
         if state.active && state.last_triggered.is_none() {
             // Not remembered when: the cool-down begins now.
             state.last_triggered = Some(snapshot.now);
@@ -173,7 +172,8 @@ pub(super) fn judge<'p>(
             RulePhase::Restored => before != (true, true),
             _ => false,
         };
-        judged.push(Judged { line, phase, state, changed, preview });
+        let problem = over.err().map(Arc::from);
+        judged.push(Judged { line, phase, state, changed, preview, problem });
     }
     gone.retain(|_, state| state.active && !state.only_said);
     for state in gone.values_mut() {

@@ -63,6 +63,8 @@ pub struct Write {
     pub category: Category,
     pub pod: Key,
     pub container: Arc<str>,
+    /// What is turned, as the metric's [`Throttle`](super::metric::Throttle) has it.
+    pub knob: &'static str,
     /// What to write.
     pub quota: CpuQuota,
     /// The period it is of, in microseconds.
@@ -188,6 +190,8 @@ pub struct RuleReport {
     pub phase: RulePhase,
     /// Has it just come there?
     pub changed: bool,
+    /// Why it has no usable sample, where it is in error.
+    pub problem: Option<Arc<str>>,
 }
 
 /// One cycle as a value.
@@ -381,6 +385,7 @@ pub fn plan(policy: &Policy, snapshot: &NodeSnapshot) -> Plan {
         strategy: rule.line.strategy,
         phase: rule.phase,
         changed: rule.changed,
+        problem: rule.problem.clone(),
     };
     let rules = phases.judged.iter().map(report).collect();
     let next = Next::new(phases, snapshot, held);

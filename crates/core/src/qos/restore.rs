@@ -95,7 +95,7 @@ impl Work<'_> {
             }
             self.held.raise(pod, container, (!raised.back).then_some(raised.quota));
             if raised.quota != container.quota || !entry.unsure_us.is_empty() {
-                self.note_raise(container, &entry, raised, targets, by);
+                self.note_raise(container, &entry, (raised, throttle.knob), targets, by);
             }
         }
     }
@@ -104,7 +104,7 @@ impl Work<'_> {
         &mut self,
         container: &Container,
         entry: &Throttled,
-        raised: Raised,
+        (raised, knob): (Raised, &'static str),
         targets: &[usize],
         by: &Arc<Metric>,
     ) {
@@ -114,6 +114,7 @@ impl Work<'_> {
             category: Category::ThrottleUp,
             pod: entry.pod.clone(),
             container: entry.container.clone(),
+            knob,
             quota: raised.quota,
             period_us: container.period_us,
             moved: raised.added,

@@ -21,6 +21,8 @@ pub struct Results {
     pub unwritten: BTreeSet<(Key, Arc<str>)>,
     /// Those of which nobody knows whether it was: nobody answered, or nobody was left to hear it.
     pub unsure: BTreeSet<(Key, Arc<str>)>,
+    /// Pods whose page cache the kernel was asked for.
+    pub reclaimed: BTreeSet<Key>,
 }
 
 impl Results {
@@ -32,6 +34,7 @@ impl Results {
             replies: plan.steps.victims.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect(),
             unwritten: BTreeSet::new(),
             unsure: writes.map(|write| (write.pod.clone(), write.container.clone())).collect(),
+            reclaimed: BTreeSet::new(),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Work<'_> {
 
     /// One step on every container of a pod. Says whether anything was written.
     fn slow(&mut self, c: usize, target: usize, by: &Arc<Metric>) -> bool {
-        let Some(Throttle { down, .. }) = by.throttle else { return false };
+        let Some(Throttle { knob, down, .. }) = by.throttle else { return false };
         let candidate = &self.candidates[c];
         let bound = self.lines.targets[target].bound_for(&candidate.allowed).cloned();
         let (true, Some(bound)) = (candidate.can_slow(), bound) else { return false };
@@ -82,6 +82,7 @@ impl Work<'_> {
                 category: Category::ThrottleDown,
                 pod: pod.key.clone(),
                 container: container.name.clone(),
+                knob,
                 quota: CpuQuota::Us(lowered.quota_us),
                 period_us: container.period_us,
                 moved: lowered.release,

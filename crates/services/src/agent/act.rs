@@ -16,10 +16,11 @@ use loadline_api::Error;
 use loadline_api::node::COOLING;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::audit::{Audit, tuned};
-use loadline_core::qos::metric::cpu::CPU;
+use loadline_core::qos::metric::Catalogue;
+use loadline_core::qos::metric::cpu::{CPU, QUOTA};
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
-use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
+use loadline_core::qos::{self, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub(super) struct Agent {
     pub agreement: Agreement,
     /// Nodes that could not be marked when they had to be.
     pub unmarked: BTreeSet<Arc<str>>,
+    /// Why the last quota that was to be written was not, if it was not.
+    pub failure: Option<String>,
 }
 
 impl Agent {
@@ -75,6 +78,7 @@ impl Agent {
         let due = if self.adopting > 0 { state.nodes() } else { state.due() };
         if due.is_empty() {
             self.looked.forget();
+            self.metrics.rules_in_error.set(0);
             return;
         }
         self.unmarked.retain(|name| due.iter().any(|(meta, _)| meta.key.name == *name));
@@ -95,6 +99,7 @@ impl Agent {
                 state.wrote_node(meta, read);
             }
         }
+        self.metrics.rules_in_error.set(i64::try_from(state.rules_in_error()).unwrap_or(i64::MAX));
         self.metrics.cycles.inc();
     }
 
@@ -142,7 +147,7 @@ impl Agent {
             let writes = first.steps.writes.iter();
             results.unwritten = writes.map(|write| (write.pod.clone(), write.container.clone())).collect();
         }
-        self.reclaim(target, &first, &snapshot).await;
+        results.reclaimed = self.reclaim(target, &first, &snapshot).await;
         // Then the mark: who takes the place of a victim comes at once. Nobody is sent away while it cannot be made, or the victim would
         // come straight back.
         let marked = if first.closed.unchanged {
@@ -184,7 +189,8 @@ impl Agent {
         let memory = state.memory_mut(&target.meta.key.name);
         self.teller.events(target, (&first, &last), &results, &mut memory.blocked, snapshot.now);
         self.teller.compared(target, &first);
-        if acts && may_act {
+        memory.doubts.look(target, &first, &self.teller, snapshot.now);
+        if (acts && may_act) || !results.reclaimed.is_empty() {
             // What was really done: the quotas of the first plan, and who went by any of them.
             let replies = evicted.iter().map(|one| (one.pod.clone(), Reply::Granted)).collect();
             let mut done = first;
@@ -255,7 +261,7 @@ impl Agent {
     }
 
     async fn write_quotas(
-        &self,
+        &mut self,
         target: &Target,
         plan: &Plan,
         snapshot: &NodeSnapshot,
@@ -267,6 +273,10 @@ impl Agent {
                 Some(_) if !results.unsure.is_empty() => {
                     Err(host::Error::Unwritten("nobody answered before".to_owned()))
                 }
+                // Nothing here turns another; a quota of CPU in its place would be somebody else's.
+                Some(_) if write.knob != QUOTA.knob => {
+                    Err(host::Error::Unwritten(format!("there is no knob {:?} here", write.knob)))
+                }
                 Some((pod, container)) => {
                     let of = Located { node: &target.meta.key.name, pod, container };
                     self.host.set_quota(&of, write.quota).await
@@ -275,8 +285,15 @@ impl Agent {
             };
             let key = (write.pod.clone(), write.container.clone());
             match &written {
-                Ok(()) => self.teller.wrote(target, plan, snapshot, write),
+                Ok(()) => {
+                    self.failure = None;
+                    self.teller.wrote(target, plan, snapshot, write);
+                }
                 Err(error) => {
+                    // Why the first of them was not says more than that nobody was asked after it.
+                    if results.unsure.is_empty() {
+                        self.failure = Some(error.to_string());
+                    }
                     self.metrics.failed_writes.inc();
                     tracing::warn!(pod = %write.pod, container = %write.container, %error, "quota not written");
                     match error {
@@ -289,18 +306,24 @@ impl Agent {
     }
 
     /// Asks for page cache back. Nothing of it has to be remembered: what is read again is there again.
-    async fn reclaim(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) {
+    /// Says of whom.
+    async fn reclaim(&self, target: &Target, plan: &Plan, snapshot: &NodeSnapshot) -> BTreeSet<Key> {
+        let mut asked = BTreeSet::new();
         for one in &plan.steps.reclaims {
             let Some(pod) = snapshot.pods.iter().find(|pod| pod.key == one.pod) else { continue };
             let of = Whole { node: &target.meta.key.name, pod };
             match self.host.reclaim(&of, one.bytes).await {
-                Ok(came) => self.teller.reclaimed(target, plan, snapshot, (one, came)),
+                Ok(came) => {
+                    asked.insert(one.pod.clone());
+                    self.teller.reclaimed(target, plan, snapshot, (one, came));
+                }
                 Err(error) => {
                     self.metrics.failed_reclaims.inc();
                     tracing::warn!(pod = %one.pod, bytes = one.bytes, %error, "page cache not asked back");
                 }
             }
         }
+        asked
     }
 
     /// Asks the victims of a plan to go, and notes what was replied. Says whether the API server answered: who was not
@@ -336,49 +359,38 @@ impl Agent {
         }
     }
 
-    /// Gives everything back, at once, and takes the marks off the nodes: this agent ends, and none may come after it.
+    /// Gives everything back, at once, and takes the marks off the nodes: this agent ends, and none may come after it. It is given back as
+    /// rules that are gone would give it back, so what somebody else has changed stays. While pods are not known, whatever was
+    /// taken stays with its journal: the next agent finds both.
     pub async fn restore(&mut self, state: &mut State, now: Timestamp) {
-        let pods = state.pods_by_node();
-        let nodes = state.nodes();
+        if !state.knows_pods() && (state.remembers() || self.adopting > 0) {
+            tracing::warn!("pods are not known yet: what was taken from them is left to the next agent");
+            return;
+        }
+        let mut pods = state.pods_by_node();
         // A preview changes nothing, not even back.
-        for (meta, node) in nodes.into_iter().filter(|(_, node)| !node.view.preview) {
-            let target = Target { pods: pods.get(&*meta.key.name).cloned().unwrap_or_default(), meta, node };
-            let memory = state.memory_mut(&target.meta.key.name);
-            let taken = std::mem::take(&mut memory.state.throttled);
-            let mut answers = true;
-            for mut entry in taken {
-                let found = target.pods.iter().find(|(_, pod)| entry.is_of(&pod.pod));
-                let container = found
-                    .and_then(|(_, pod)| pod.pod.containers.iter().find(|one| one.name == entry.container));
-                let (Some((_, pod)), Some(container)) = (found, container) else { continue };
-                let of = Located { node: &target.meta.key.name, pod: &pod.pod, container };
-                let quota = CpuQuota::from_us(entry.original_us);
-                // One that does not answer is waited for once, as in a cycle.
-                let written = if answers {
-                    self.host.set_quota(&of, quota).await
-                } else {
-                    Err(host::Error::Unwritten("nobody answered before".to_owned()))
-                };
-                match written {
-                    Ok(()) => {
-                        // What was not answered may arrive yet: whoever comes next looks out for it.
-                        if !entry.unsure_us.is_empty() {
-                            (entry.written_us, entry.back_since) = (entry.original_us, Some(now));
-                            memory.state.throttled.push(entry);
-                        }
-                        self.metrics.restored.inc()
-                    }
-                    Err(error) => {
-                        tracing::warn!(pod = %entry.pod, container = %entry.container, %error, "quota not given back");
-                        answers &= !matches!(error, host::Error::Unsure(_));
-                        memory.state.throttled.push(entry);
-                        0
-                    }
-                };
+        let nodes: Vec<_> = state.nodes().into_iter().filter(|(_, node)| !node.view.preview).collect();
+        let usage = {
+            let here = nodes.iter().filter_map(|(meta, _)| pods.get(&*meta.key.name)).flatten();
+            let here: Vec<&qos::Pod> = here.map(|(_, pod)| &pod.pod).collect();
+            self.host.measure(&Ask { now, metrics: &[], pods: &here }).await
+        };
+        let no_rules = Policy::new(Catalogue::default(), &[], Vec::new(), &[]);
+        for (meta, node) in nodes {
+            let target = Target { pods: pods.remove(&*meta.key.name).unwrap_or_default(), meta, node };
+            let mut before = std::mem::take(&mut state.memory_mut(&target.meta.key.name).state);
+            before.rules.clear();
+            let mut snapshot = state::snapshot(&target.node, &target.pods, &usage, before, self.options(now));
+            self.adopt(&mut snapshot);
+            let plan = qos::plan(&no_rules, &snapshot);
+            for warning in &plan.warnings {
+                tracing::warn!(warning, "not given back");
             }
-            memory.state.rules.clear();
-            let after = memory.state.clone();
+            let mut results = Results::default();
+            self.write_quotas(&target, &plan, &snapshot, &mut results).await;
+            let after = plan.settle(&results);
             self.note(&after, now);
+            state.memory_mut(&target.meta.key.name).state = after;
             if target.node.is_marked() {
                 let open = Closed {
                     present: false,

@@ -105,6 +105,8 @@ pub struct PodUsage {
     pub unreclaimable: Option<Level>,
     /// Page cache it has not used of late, in bytes.
     pub reclaimable: Option<Level>,
+    /// What else it uses, by metric.
+    pub other: BTreeMap<Arc<str>, Level>,
     /// Containers, by name.
     pub containers: BTreeMap<Arc<str>, ContainerUsage>,
 }
@@ -123,12 +125,14 @@ pub struct ContainerUsage {
     pub shares: Option<Level>,
     /// How long its processes wait for a CPU, in microseconds a second, where somebody asks for it.
     pub waits: Option<Level>,
+    /// For how long its quota held it back, in microseconds a second, where somebody asks for it.
+    pub throttled: Option<Level>,
 }
 
 impl Default for ContainerUsage {
     fn default() -> Self {
-        let (cpu, memory, shares, waits) = (None, None, None, None);
-        Self { cpu, memory, quota: CpuQuota::Unknown, period_us: PERIOD_US, shares, waits }
+        let (cpu, memory, shares, waits, throttled) = (None, None, None, None, None);
+        Self { cpu, memory, quota: CpuQuota::Unknown, period_us: PERIOD_US, shares, waits, throttled }
     }
 }
 

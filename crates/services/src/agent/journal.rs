@@ -24,6 +24,7 @@ const NEW: &str = "journal.json.new";
 const DAMAGED: &str = "journal.damaged";
 const LOCK: &str = "lock";
 const KIND: &str = "AgentJournal";
+const VERSION: &str = "loadline.dev/v1alpha1";
 /// For how many cycles is looked for what an agent took whose journal is lost? Containers may be late to be seen.
 pub(super) const ADOPTING: u32 = 3;
 /// No journal is longer: a thousand pods take a few hundred kilobytes.
@@ -34,7 +35,8 @@ const LONGEST: u64 = 64 << 20;
 pub(super) struct Journal {
     folder: PathBuf,
     node: String,
-    _lock: File,
+    /// None in a folder that cannot be written, where nobody can write a journal either.
+    lock: Option<File>,
     /// What the file says, as far as it matters.
     last: Option<Left>,
     /// Is the file none that can be read?
@@ -50,55 +52,59 @@ pub(super) struct Left {
 }
 
 impl Journal {
-    /// Takes the journal in a folder, which is made if it is not there. None while another agent has it.
-    ///
-    /// # Errors
-    /// When the folder cannot be had.
-    pub fn open(folder: &Path, node: &str) -> io::Result<Option<Self>> {
-        fs::create_dir_all(folder)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        Ok(Some(Self {
-            folder: folder.to_owned(),
-            node: node.to_owned(),
-            _lock: lock,
-            last: None,
-            is_damaged: false,
-        }))
+    /// Takes the journal in a folder, which is made if it is not there. None while another agent has it. In a folder that cannot be written
+    /// it says what is there, and nothing can be kept.
+    pub fn open(folder: &Path, node: &str) -> Option<Self> {
+        let lock = match locked(folder) {
+            Ok(None) => return None,
+            Ok(lock) => lock,
+            Err(error) => {
+                tracing::error!(folder = %folder.display(), %error, "no journal can be kept there");
+                None
+            }
+        };
+        let (folder, node) = (folder.to_owned(), node.to_owned());
+        Some(Self { folder, node, lock, last: None, is_damaged: false })
+    }
+
+    /// Can anything be kept, as far as is known?
+    pub fn can_keep(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// What an earlier agent left; none if nothing. What cannot be read stays there until there is something to write.
-    ///
-    /// # Errors
-    /// When that cannot be found out.
-    pub fn read(&mut self) -> io::Result<Option<Left>> {
-        let path = self.folder.join(FILE);
+    pub fn read(&mut self) -> Option<Left> {
         let mut text = Vec::new();
-        match File::open(&path) {
-            Ok(file) => file.take(LONGEST).read_to_end(&mut text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let read =
+            File::open(self.folder.join(FILE)).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
+        let read = match read {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return None;
+            }
+            // Whatever it says, an agent was here before.
+            Err(error) => Err(error.to_string()),
+            Ok(_) => self.parse(&text),
         };
-        match self.parse(&text) {
+        match read {
             Ok(left) => {
                 tracing::info!(throttled = left.state.throttled.len(), left.adopting, "journal read");
                 self.last = Some(left.clone());
-                Ok(Some(left))
+                Some(left)
             }
             Err(why) => {
                 tracing::error!(folder = %self.folder.display(), why, "journal damaged: what is held to less than promised is given back");
                 self.is_damaged = true;
-                Ok(Some(Left { state: State::default(), adopting: ADOPTING }))
+                Some(Left { state: State::default(), adopting: ADOPTING })
             }
         }
     }
 
     fn parse(&self, text: &[u8]) -> Result<Left, String> {
         let tree = Tree::parse(text, Skip::NOTHING).map_err(|error| error.to_string())?;
+        let version = tree["apiVersion"].as_str().unwrap_or_default();
+        if version != VERSION {
+            return Err(format!("expected a document of {VERSION}, found {version:?}"));
+        }
         let kind = tree["kind"].as_str().unwrap_or_default();
         if kind != KIND {
             return Err(format!("expected a document of kind {KIND}, found {kind:?}"));
@@ -117,12 +123,17 @@ impl Journal {
     /// # Errors
     /// When the file cannot be written; what it said before stands.
     pub fn keep(&mut self, state: &State, adopting: u32, now: Timestamp) -> io::Result<()> {
+        if self.lock.is_none() {
+            // It can be written now, or this is why not.
+            self.lock = locked(&self.folder)?;
+            self.lock.as_ref().ok_or_else(|| io::Error::other("another agent has it"))?;
+        }
         let is_known = |last: &Left| last.adopting == adopting && says_the_same(&last.state, state);
         if self.last.as_ref().is_some_and(is_known) {
             return Ok(());
         }
         let mut document = json!({
-            "apiVersion": "loadline.dev/v1alpha1", "kind": KIND, "node": self.node, "time": now.to_string(),
+            "apiVersion": VERSION, "kind": KIND, "node": self.node, "time": now.to_string(),
             "state": render_state(state),
         });
         if adopting > 0 {
@@ -137,7 +148,8 @@ impl Journal {
             // Whoever looks after the node may want to see it. Linked, so that there is a journal at every moment.
             let aside = self.folder.join(DAMAGED);
             let _ = fs::remove_file(&aside);
-            if let Err(error) = fs::hard_link(&file, &aside) {
+            // What cannot be linked, as a folder, is no journal either.
+            if let Err(error) = fs::hard_link(&file, &aside).or_else(|_| fs::rename(&file, &aside)) {
                 tracing::warn!(%error, "damaged journal not kept");
             }
             self.is_damaged = false;
@@ -146,6 +158,17 @@ impl Journal {
         File::open(&self.folder)?.sync_all()?;
         self.last = Some(Left { state: state.clone(), adopting });
         Ok(())
+    }
+}
+
+/// The lock of a folder, which is made if it is not there. None while another agent has it.
+fn locked(folder: &Path) -> io::Result<Option<File>> {
+    fs::create_dir_all(folder)?;
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -211,7 +234,7 @@ mod tests {
     }
 
     fn open(folder: &Path) -> Journal {
-        Journal::open(folder, "n1").unwrap().expect("nobody else has it")
+        Journal::open(folder, "n1").expect("nobody else has it")
     }
 
     #[test]
@@ -219,24 +242,56 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let folder = temp.path().join("deep/folder");
         let mut first = open(&folder);
-        assert_eq!(first.read().unwrap(), None);
+        assert_eq!(first.read(), None);
         first.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
         drop(first);
         let mut second = open(&folder);
-        assert_eq!(second.read().unwrap(), Some(left(state())));
+        assert_eq!(second.read(), Some(left(state())));
         // The same state, and two looks more for what is not in it.
         second.keep(&state(), 2, Timestamp::UNIX_EPOCH).unwrap();
         drop(second);
-        assert_eq!(open(&folder).read().unwrap(), Some(Left { state: state(), adopting: 2 }));
+        assert_eq!(open(&folder).read(), Some(Left { state: state(), adopting: 2 }));
     }
 
     #[test]
     fn of_two_agents_one_waits() {
         let temp = tempfile::tempdir().unwrap();
         let first = open(temp.path());
-        assert!(Journal::open(temp.path(), "n1").unwrap().is_none());
+        assert!(Journal::open(temp.path(), "n1").is_none());
         drop(first);
-        assert!(Journal::open(temp.path(), "n1").unwrap().is_some());
+        assert!(Journal::open(temp.path(), "n1").is_some());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_says_what_is_there_and_keeps_nothing_until_it_can() {
+        let temp = tempfile::tempdir().unwrap();
+        open(temp.path()).keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
+        // A folder in the place of the lock: it cannot be opened, whoever tries.
+        fs::remove_file(temp.path().join(LOCK)).unwrap();
+        fs::create_dir(temp.path().join(LOCK)).unwrap();
+        let mut journal = open(temp.path());
+        assert_eq!(journal.read(), Some(left(state())));
+        let other = State { throttled: Vec::new(), ..state() };
+        journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
+        assert_eq!(journal.read(), Some(left(state())));
+        fs::remove_dir(temp.path().join(LOCK)).unwrap();
+        journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(Journal::open(temp.path(), "n1").is_none(), "and it is locked");
+        // A file in the place of the folder: there never was a journal.
+        let mut journal = open(&temp.path().join(FILE));
+        assert_eq!(journal.read(), None);
+        journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_the_journal_is_put_aside() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join(FILE)).unwrap();
+        let mut journal = open(temp.path());
+        assert_eq!(journal.read().map(|left| left.adopting), Some(ADOPTING), "an agent was here before");
+        journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(temp.path().join(DAMAGED).is_dir());
+        assert_eq!(journal.read(), Some(left(state())));
     }
 
     #[test]
@@ -247,13 +302,15 @@ mod tests {
             fs::read(temp.path().join(FILE)).unwrap()
         };
         let foreign = String::from_utf8(whole.clone()).unwrap().replace("\"n1\"", "\"n2\"").into_bytes();
-        let without = br#"{"kind":"AgentJournal","node":"n1","state":{"throttled":[{"pod":"a"}]}}"#.to_vec();
+        let newer = String::from_utf8(whole.clone()).unwrap().replace("v1alpha1", "v2").into_bytes();
+        let without = br#"{"apiVersion":"loadline.dev/v1alpha1","kind":"AgentJournal","node":"n1","state":{"throttled":[{"pod":"a"}]}}"#.to_vec();
         let table = [
             (Vec::new(), "empty"),
             (whole[..whole.len() / 2].to_vec(), "cut in the middle"),
             (vec![0; 100], "zeroes, as file systems leave them"),
             (b"{\"kind\":\"Pod\"}".to_vec(), "something else"),
             (foreign, "another node's"),
+            (newer, "of another version"),
             (without, "a quota without a figure"),
         ];
         for (content, why) in table {
@@ -262,11 +319,11 @@ mod tests {
             let mut journal = open(temp.path());
             let lost = Some(Left { state: State::default(), adopting: ADOPTING });
             for _ in 0..2 {
-                assert_eq!(journal.read().unwrap(), lost, "{why}: who only looks leaves it to the next");
+                assert_eq!(journal.read(), lost, "{why}: who only looks leaves it to the next");
             }
             journal.keep(&state(), 0, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(fs::read(temp.path().join(DAMAGED)).unwrap(), content, "{why}: it is kept to look at");
-            assert_eq!(journal.read().unwrap(), Some(left(state())), "{why}");
+            assert_eq!(journal.read(), Some(left(state())), "{why}");
         }
     }
 
@@ -280,15 +337,15 @@ mod tests {
         let other = State { throttled: Vec::new(), ..state() };
         journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         fs::remove_dir(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), Some(left(state())));
+        assert_eq!(journal.read(), Some(left(state())));
         // What is written there meets a disk that is full.
         std::os::unix::fs::symlink("/dev/full", temp.path().join(NEW)).unwrap();
         let error = journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         fs::remove_file(temp.path().join(NEW)).unwrap();
-        assert_eq!(journal.read().unwrap(), Some(left(state())));
+        assert_eq!(journal.read(), Some(left(state())));
         journal.keep(&other, 0, Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(journal.read().unwrap(), Some(left(other)), "tried again, it is written");
+        assert_eq!(journal.read(), Some(left(other)), "tried again, it is written");
     }
 
     #[test]

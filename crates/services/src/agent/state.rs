@@ -1,5 +1,6 @@
 //! What does an agent know? Its nodes, the pods on them, the rules, and what earlier cycles left.
 
+use super::doubt::Doubts;
 use super::host::{PodUsage, Usage};
 use super::watched::{Actions, Message, Node, NodeRules, Nodes, Pod, Pods, Scopes};
 use crate::cluster::{Event, Informer, Watched};
@@ -22,6 +23,8 @@ pub(super) struct Memory {
     pub state: qos::State,
     /// Pods that may not go, as was told.
     pub blocked: BTreeSet<Key>,
+    /// What could not be judged or done, as was told.
+    pub doubts: Doubts,
     /// What was done, and what came of it.
     pub audit: Arc<Audit>,
 }
@@ -34,6 +37,7 @@ impl Default for Memory {
         Self {
             state: qos::State { cycles: Some(0), ..qos::State::default() },
             blocked: BTreeSet::new(),
+            doubts: Doubts::default(),
             audit: Arc::new(Audit::new(ACTS)),
         }
     }
@@ -59,6 +63,8 @@ pub(super) struct State {
     rules: Informer<Option<NodeQos>>,
     actions: Informer<Option<Action>>,
     scopes: Informer<Option<Scope>>,
+    /// What can be measured.
+    pub catalogue: Catalogue,
     /// What rules, actions and scopes come to; none after one of them changed.
     policy: Option<Arc<Policy>>,
     memory: BTreeMap<Arc<str>, Memory>,
@@ -76,6 +82,7 @@ impl State {
             rules: informer::<NodeRules, _>(),
             actions: informer::<Actions, _>(),
             scopes: informer::<Scopes, _>(),
+            catalogue: Catalogue::default(),
             policy: None,
             memory: BTreeMap::new(),
         }
@@ -122,13 +129,18 @@ impl State {
         self.nodes.is_listed() && rules && (!with_pods || self.pods.is_listed())
     }
 
+    /// Is it known which pods there are?
+    pub fn knows_pods(&self) -> bool {
+        self.pods.is_listed()
+    }
+
     /// What the rules come to; says whether they are other rules than before.
     pub fn policy(&mut self) -> (Arc<Policy>, bool) {
         if let Some(policy) = &self.policy {
             return (policy.clone(), false);
         }
         let rules = all(&self.rules);
-        let policy = Policy::new(Catalogue::default(), &rules, all(&self.actions), &all(&self.scopes));
+        let policy = Policy::new(self.catalogue.clone(), &rules, all(&self.actions), &all(&self.scopes));
         let policy = Arc::new(policy);
         self.policy = Some(policy.clone());
         (policy, true)
@@ -163,6 +175,11 @@ impl State {
     pub fn throttled(&self) -> usize {
         let all = self.memory.values().flat_map(|memory| &memory.state.throttled);
         all.filter(|entry| entry.is_slowed()).count()
+    }
+
+    /// How many rules have no usable sample, on all nodes.
+    pub fn rules_in_error(&self) -> usize {
+        self.memory.values().map(|memory| memory.doubts.in_error()).sum()
     }
 
     /// Is there anything that was taken, or may have been?
@@ -260,6 +277,7 @@ fn measured(pod: &qos::Pod, usage: Option<&PodUsage>) -> qos::Pod {
     pod.memory = usage.and_then(|usage| usage.memory);
     pod.unreclaimable = usage.and_then(|usage| usage.unreclaimable);
     pod.reclaimable = usage.and_then(|usage| usage.reclaimable);
+    pod.usage = usage.map(|usage| usage.other.clone()).unwrap_or_default();
     pod
 }
 

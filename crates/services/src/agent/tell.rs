@@ -68,6 +68,29 @@ impl Teller {
         );
     }
 
+    /// A rule has no usable sample, so nothing is concluded from it.
+    pub fn in_error(&self, target: &Target, rule: &RuleName, problem: &str, now: Timestamp) {
+        let note = format!("rule {rule} is in error: {problem}");
+        self.notices.tell("agent", &target.meta.key, note.as_str());
+        let happened =
+            Happened { severity: Severity::Warning, reason: "RuleInError", action: "Protecting", note };
+        self.events.reporting_as(super::COMPONENT, &target.meta.key.name).record(
+            Regarding::new(NODES, &target.meta),
+            happened,
+            now,
+        );
+    }
+
+    /// It has one again.
+    pub fn judged_again(&self, target: &Target, rule: &RuleName) {
+        self.notices.tell("agent", &target.meta.key, format!("rule {rule} is measured again"));
+    }
+
+    /// Something could not be done as asked.
+    pub fn warned(&self, target: &Target, warning: &str) {
+        self.notices.tell("agent", &target.meta.key, warning);
+    }
+
     pub fn closed(&self, target: &Target, closed: &Closed) {
         let what = if closed.present { "closed" } else { "open again" };
         self.notices.tell("agent", &target.meta.key, format!("{what}: {}", closed.message));

@@ -3,8 +3,10 @@
 
 mod evicting;
 mod faults;
+mod gone;
 mod leaving;
 mod lines;
+mod metric;
 mod previewing;
 mod reclaim;
 mod time;
@@ -361,6 +363,7 @@ fn agent(client: &Client, host: Arc<TestHost>) -> (Agent, mpsc::Receiver<Notice>
         tune: false,
         agreement: Agreement::new(None),
         unmarked: BTreeSet::new(),
+        failure: None,
     };
     (agent, notices)
 }
@@ -488,9 +491,30 @@ async fn a_quota_that_could_not_be_written_is_not_remembered_and_is_tried_again(
     }
     assert!(stage.state.memory_mut(&NODE.into()).state.throttled.is_empty());
     assert!(stage.agent.metrics.failed_writes.get() > 0);
+    assert_eq!(stage.agent.failure.as_deref(), Some("no such container"), "why is said");
     stage.host.lock().get_mut(&uid).expect("it runs").is_stuck = false;
     let told = stage.cycle().await;
     assert!(told.iter().any(|line| line.contains("default/a: throttled")), "{told:?}");
+    assert_eq!(stage.agent.failure, None);
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_as_asked_is_told_when_it_begins() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(rules()).await;
+    stage.run("shop", 72, false).await;
+    stage.run("a", 10, true).await;
+    for _ in 0..2 {
+        stage.cycle().await;
+    }
+    let uid = stage.uid("a");
+    stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(77_000);
+    stage.wants("shop", 20);
+    let (mut times, words) = (0, "somebody else has changed it, it stays");
+    for _ in 0..4 {
+        times += stage.cycle().await.iter().filter(|line| line.contains(words)).count();
+    }
+    assert_eq!((times, stage.quotas().await["a"]), (1, Some(7)));
 }
 
 #[tokio::test]
@@ -631,7 +655,7 @@ async fn without_rules_nodes_are_left_alone() {
 async fn nothing_is_done_that_cannot_be_written_down() {
     let mut stage = Stage::new().await;
     let folder = tempfile::tempdir().expect("a folder");
-    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    stage.agent.journal = Journal::open(folder.path(), NODE);
     // What is in the place of the new file cannot be written over, as nothing can on a full disk.
     let in_the_way = folder.path().join("journal.json.new");
     std::fs::create_dir(&in_the_way).expect("a folder");

@@ -81,12 +81,16 @@ struct Seen {
     kept: Kept,
     /// What pods and containers had used, by the folder of their cgroup.
     counters: HashMap<String, (u64, Duration)>,
+    /// What files said that only one metric is about, by group and metric.
+    others: HashMap<(String, &'static str), (String, Duration)>,
     /// Where containers are, by their id.
     folders: HashMap<Arc<str>, String>,
     /// What containers were held to, by their id: what the file said, and what that means.
     quotas: HashMap<Arc<str>, (String, cgroup::Quota)>,
     /// How long the processes of containers had waited for a CPU, by the container's id and theirs.
     waits: HashMap<Arc<str>, (BTreeMap<u32, u64>, Duration)>,
+    /// For how long the quotas of containers had held them back, by the container's id.
+    throttled: HashMap<Arc<str>, (u64, Duration)>,
     /// The lock on the folder of all pods.
     claim: Option<File>,
     problem: Option<String>,
@@ -109,9 +113,11 @@ impl Local {
             texts: HashMap::new(),
             kept: Kept::new(),
             counters: HashMap::new(),
+            others: HashMap::new(),
             folders: HashMap::new(),
             quotas: HashMap::new(),
             waits: HashMap::new(),
+            throttled: HashMap::new(),
             claim: None,
             problem: None,
         };
@@ -124,22 +130,54 @@ impl Local {
 
     /// How the kubelet has its cgroups here; found out, and again when they are gone.
     fn layout(&self, seen: &mut Seen) -> Option<Layout> {
-        let is_there = |layout: &Layout| {
-            let files = layout.files(&layout.kubepods(), Figure::CpuUsage);
-            let mut folders = files.iter().filter_map(|file| Some(file.rsplit_once('/')?.0));
-            folders.any(|folder| self.files.exists(&format!("{CGROUPS}/{folder}")))
-        };
+        let is_there = |layout: &Layout| self.is_there(layout, &layout.kubepods());
         if seen.layout.as_ref().is_some_and(is_there) {
             return seen.layout.clone();
         }
-        let unified = self.files.exists(&format!("{CGROUPS}/cgroup.controllers"));
-        let version = if unified { Version::V2 } else { Version::V1 };
-        let found = Layout::candidates(version, &self.options.cgroup_root).into_iter().find(is_there);
+        let found = self.candidates().into_iter().find(is_there);
         if found.is_some() && seen.layout != found {
             tracing::info!(layout = ?found, "cgroups found");
         }
         seen.layout.clone_from(&found);
         found
+    }
+
+    /// The same for who knows which pods run here: one who changed the driver may have left the folder of the other behind, which is empty.
+    /// Says whether any of those that run is found.
+    fn layout_of(&self, seen: &mut Seen, pods: &[&qos::Pod]) -> Option<(Layout, bool)> {
+        let layout = self.layout(seen)?;
+        let runs = |pod: &&&qos::Pod| !pod.ended && pod.containers.iter().any(|one| one.id.is_some());
+        let mut running = pods.iter().filter(runs).peekable();
+        if running.peek().is_none() {
+            return Some((layout, true));
+        }
+        let running: Vec<&qos::Pod> = running.copied().collect();
+        let has_one = |layout: &Layout| {
+            let group = |pod: &&qos::Pod| layout.pod(pod.class, uid(pod));
+            running.iter().filter_map(group).any(|group| self.is_there(layout, &group))
+        };
+        if has_one(&layout) {
+            return Some((layout, true));
+        }
+        let Some(other) = self.candidates().into_iter().find(has_one) else { return Some((layout, false)) };
+        tracing::info!(layout = ?other, "cgroups of pods found");
+        seen.layout = Some(other.clone());
+        seen.folders.clear();
+        Some((other, true))
+    }
+
+    /// What the kubelet's cgroups may look like, the likeliest first.
+    fn candidates(&self) -> Vec<Layout> {
+        let unified = self.files.exists(&format!("{CGROUPS}/cgroup.controllers"));
+        let version = if unified { Version::V2 } else { Version::V1 };
+        Layout::candidates(version, &self.options.cgroup_root)
+    }
+
+    /// Is there such a group?
+    fn is_there(&self, layout: &Layout, group: &str) -> bool {
+        let files = layout.files(group, Figure::CpuUsage);
+        let mut folders = files.iter().filter_map(|file| Some(file.rsplit_once('/')?.0));
+        folders.any(|folder| self.files.exists(&format!("{CGROUPS}/{folder}")))
     }
 
     /// What the file of a figure of a group says. What the group had used is forgotten if this is another one of its name.
@@ -151,6 +189,7 @@ impl Local {
         let said = seen.kept.read(group, figure, open)?;
         if said.is_another {
             seen.counters.remove(group);
+            seen.others.retain(|(of, _), _| of != group);
         }
         Some(said.text)
     }
@@ -202,6 +241,16 @@ impl Local {
         cgroup::cpu_rate(seen.machine.cores, *before, now)
     }
 
+    /// What a pod uses of a metric that says how to find out.
+    fn other(&self, seen: &mut Seen, layout: &Layout, group: &str, metric: &Metric) -> Option<Level> {
+        let of = metric.of_pods?;
+        let (text, at) = (self.read(seen, layout, group, of.figure)?, seen.began.elapsed());
+        let before = seen.others.insert((group.to_owned(), metric.name), (text.clone(), at));
+        let before = before.filter(|(_, before)| at.saturating_sub(*before) <= self.options.longest);
+        let before = before.as_ref().map(|(text, at)| Look { text, at: *at });
+        (of.read)(layout.version, Look { text: &text, at }, before)
+    }
+
     /// What a container is held to. The period, which has a file of its own in version 1, is read again when the quota is another: nobody
     /// changes the one without the other.
     fn quota(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<cgroup::Quota> {
@@ -233,14 +282,23 @@ impl Local {
             Some((pid, cgroup::run_queue_wait_ns(&text)?))
         };
         let all: BTreeMap<u32, u64> = text.lines().filter_map(|pid| waited(pid.parse().ok()?)).collect();
-        if all.is_empty() && !text.is_empty() {
-            // They are there, and out of sight: in another namespace of processes.
+        if all.is_empty() {
+            // They are out of sight: in another namespace of processes, of which version 1 does not even list them, or in groups below.
             return None;
         }
         let now = (all, seen.began.elapsed());
         let before = seen.waits.insert(id.clone(), now.clone())?;
         let is_recent = now.1.saturating_sub(before.1) <= self.options.longest;
         cgroup::wait_rate((&before.0, before.1), (&now.0, now.1)).filter(|_| is_recent)
+    }
+
+    /// For how long its quota held a container back, in microseconds a second.
+    fn throttled(&self, seen: &mut Seen, layout: &Layout, group: &str, id: &Arc<str>) -> Option<Level> {
+        let text = self.read(seen, layout, group, Figure::CpuStat)?;
+        let now = (cgroup::throttled(layout.version, &text)?.time_ns, seen.began.elapsed());
+        let before = seen.throttled.insert(id.clone(), now)?;
+        let is_recent = now.1.saturating_sub(before.1) <= self.options.longest;
+        cgroup::throttled_rate(before, now).filter(|_| is_recent)
     }
 
     /// Where a container is; looked for once.
@@ -268,10 +326,10 @@ impl Local {
         seen: &mut Seen,
         layout: &Layout,
         pod: &qos::Pod,
-        (wanted, counters): (Wanted, &mut HashMap<String, (u64, Duration)>),
+        (wanted, metrics): (Wanted, &[Arc<Metric>]),
+        counters: &mut HashMap<String, (u64, Duration)>,
     ) -> Option<PodUsage> {
-        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
-        let group = layout.pod(pod.class, uid)?;
+        let group = layout.pod(pod.class, uid(pod))?;
         let bytes = |bytes: u64| i64::try_from(bytes).ok().map(Level::whole);
         let mut usage = PodUsage { cpu: self.cpu(seen, layout, &group, counters), ..PodUsage::default() };
         if wanted.memory >= Memory::OfPods
@@ -280,6 +338,11 @@ impl Local {
             usage.memory = cgroup::working_set(layout.version, &used, &stat).and_then(bytes);
             usage.unreclaimable = cgroup::unreclaimable(layout.version, &stat).and_then(bytes);
             usage.reclaimable = cgroup::reclaimable(layout.version, &stat).and_then(bytes);
+        }
+        for metric in metrics.iter().filter(|metric| metric.of_pods.is_some()) {
+            if let Some(level) = self.other(seen, layout, &group, metric) {
+                usage.other.insert(metric.name.into(), level);
+            }
         }
         for container in &pod.containers {
             let Some(id) = &container.id else { continue };
@@ -305,6 +368,9 @@ impl Local {
             if wanted.waits {
                 one.waits = self.waits(seen, layout, &folder, id);
             }
+            if wanted.throttled {
+                one.throttled = self.throttled(seen, layout, &folder, id);
+            }
             usage.containers.insert(container.name.clone(), one);
         }
         Some(usage)
@@ -313,16 +379,15 @@ impl Local {
     fn look(&self, ask: &Ask<'_>) -> Usage {
         let mut seen = self.seen();
         let seen = &mut *seen;
-        if seen.machine.cores == 0 {
-            seen.machine.cores = self.files.cores();
-        }
+        // They come and go; how many there were says more than a file that cannot be read.
+        seen.machine.cores = Some(self.files.cores()).filter(|all| *all > 0).unwrap_or(seen.machine.cores);
         if ask.metrics.iter().any(|metric| metric.collect.is_some_and(|from| from.file == disk::FILE)) {
             // They come and go.
             seen.machine.disks = self.files.disks();
         }
         let mut usage = Usage::default();
         usage.nodes.insert(self.options.node.clone(), self.series(seen, ask.metrics, ask.now));
-        let Some(layout) = self.layout(seen) else {
+        let Some((layout, any)) = self.layout_of(seen, ask.pods) else {
             seen.kept.end_look();
             seen.problem = Some(format!(
                 "no cgroup of the kubelet is found below {}/{CGROUPS}/{}",
@@ -331,11 +396,12 @@ impl Local {
             ));
             return usage;
         };
-        seen.problem = None;
+        seen.problem =
+            (!any).then(|| format!("none of the pods that run here has a cgroup in {}", layout.kubepods()));
         let wanted = Wanted::by(ask);
         let mut counters = HashMap::with_capacity(seen.counters.len());
         for pod in ask.pods.iter().filter(|pod| !pod.ended) {
-            if let Some(used) = self.pod(seen, &layout, pod, (wanted, &mut counters)) {
+            if let Some(used) = self.pod(seen, &layout, pod, (wanted, ask.metrics), &mut counters) {
                 usage.pods.insert(pod.uid.clone(), used);
             }
         }
@@ -344,6 +410,8 @@ impl Local {
         seen.folders.retain(|id, _| here.contains(id));
         seen.quotas.retain(|id, _| here.contains(id));
         seen.waits.retain(|id, _| wanted.waits && here.contains(id));
+        seen.throttled.retain(|id, _| wanted.throttled && here.contains(id));
+        seen.others.retain(|(group, _), _| counters.contains_key(group));
         seen.counters = counters;
         seen.kept.end_look();
         let of_pods = pods::series(ask, &usage);
@@ -361,8 +429,7 @@ impl Local {
         if layout.version == Version::V1 {
             return Err(unwritten("cgroups of version 1 take no amount: they would give back everything"));
         }
-        let uid = cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref());
-        let group = layout.pod(pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let group = layout.pod(pod.class, uid(pod)).ok_or_else(|| unwritten("its cgroup is not known"))?;
         let file = format!("{CGROUPS}/{}", layout.file(&group, Figure::Reclaim));
         let is_there = self.files.exists(&file);
         is_there
@@ -376,8 +443,8 @@ impl Local {
         let mut seen = self.seen();
         let seen = &mut *seen;
         let layout = self.layout(seen).ok_or_else(|| unwritten("the kubelet's cgroups are not there"))?;
-        let uid = cgroup::folder_uid(of.pod.origin, &of.pod.uid, of.pod.config_hash.as_deref());
-        let group = layout.pod(of.pod.class, uid).ok_or_else(|| unwritten("its cgroup is not known"))?;
+        let group =
+            layout.pod(of.pod.class, uid(of.pod)).ok_or_else(|| unwritten("its cgroup is not known"))?;
         let folder =
             self.folder(seen, &layout, &group, id).ok_or_else(|| unwritten("its cgroup is not there"))?;
         let text = cgroup::quota_text(layout.version, quota, of.container.period_us)
@@ -387,6 +454,11 @@ impl Local {
         let file = file.ok_or_else(|| unwritten("its cgroup is gone"))?;
         self.files.write(&file, &text).map_err(|error| Error::Unwritten(error.to_string()))
     }
+}
+
+/// What a pod is called in the name of its cgroup.
+fn uid(pod: &qos::Pod) -> &str {
+    cgroup::folder_uid(pod.origin, &pod.uid, pod.config_hash.as_deref())
 }
 
 #[tonic::async_trait]

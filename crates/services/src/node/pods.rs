@@ -11,6 +11,7 @@ const MEMORY: &str = "container_mem_total_usage";
 const QUOTA: &str = "container_cpu_quota";
 const PERIOD: &str = "container_cpu_period";
 const SHARES: &str = "container_cpu_limit";
+const THROTTLED: &str = "container_cpu_throttled_time";
 const WAITS: &str = "container_sched_run_queue_time";
 const ELASTIC_CPU: &str = "ext_res_container_cpu_total_usage";
 const ELASTIC_MEMORY: &str = "ext_res_container_mem_total_usage";
@@ -21,6 +22,7 @@ pub(super) struct Wanted {
     pub memory: Memory,
     pub shares: bool,
     pub waits: bool,
+    pub throttled: bool,
 }
 
 /// Whose memory.
@@ -42,7 +44,7 @@ impl Wanted {
         } else {
             Memory::Nobodys
         };
-        Self { memory, shares: any(&[SHARES]), waits: any(&[WAITS]) }
+        Self { memory, shares: any(&[SHARES]), waits: any(&[WAITS]), throttled: any(&[THROTTLED]) }
     }
 }
 
@@ -76,7 +78,7 @@ pub(super) fn series(ask: &Ask<'_>, usage: &Usage) -> Vec<Series> {
                     }
                 }
             }
-            QUOTA | PERIOD | SHARES | WAITS => {
+            QUOTA | PERIOD | SHARES | THROTTLED | WAITS => {
                 for (pod, used) in known() {
                     for container in &pod.containers {
                         let Some(one) = used.containers.get(&container.name) else { continue };
@@ -87,6 +89,7 @@ pub(super) fn series(ask: &Ask<'_>, usage: &Usage) -> Vec<Series> {
                             QUOTA => us(one.quota.us()),
                             PERIOD => us(Some(one.period_us)),
                             SHARES => one.shares,
+                            THROTTLED => one.throttled,
                             _ => one.waits,
                         };
                         add(labels(pod, Some(container)), value);

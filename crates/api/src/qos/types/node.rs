@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Every figure an agent collects, and so may be named in a rule. The last is an older name of `disk_utilization`.
-pub const METRICS: [&str; 34] = [
+pub const METRICS: [&str; 35] = [
     "cpu_core_numbers",
     "cpu_load_15_min",
     "cpu_load_1_min",
@@ -19,6 +19,7 @@ pub const METRICS: [&str; 34] = [
     "container_cpu_limit",
     "container_cpu_period",
     "container_cpu_quota",
+    "container_cpu_throttled_time",
     "container_cpu_total_usage",
     "container_mem_total_usage",
     "container_sched_run_queue_time",

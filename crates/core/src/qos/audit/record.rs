@@ -7,6 +7,7 @@ use crate::qos::metric::{Catalogue, Metric, Resource};
 use crate::qos::plan::{Plan, Victim, Write};
 use crate::qos::pod::{Container, CpuQuota, Pod};
 use crate::qos::policy::RuleName;
+use crate::qos::reclaim::Reclaim;
 use crate::qos::settle::Results;
 use crate::qos::snapshot::NodeSnapshot;
 use crate::qos::state::Reply;
@@ -26,6 +27,8 @@ pub enum Kind {
     Restored,
     /// A pod was evicted.
     Evicted,
+    /// The kernel was asked for page cache of a pod.
+    Reclaimed,
 }
 
 impl Kind {
@@ -36,6 +39,7 @@ impl Kind {
             Self::Throttled => "throttled",
             Self::Restored => "restored",
             Self::Evicted => "evicted",
+            Self::Reclaimed => "reclaimed",
         }
     }
 }
@@ -64,7 +68,12 @@ pub struct Act {
 
 impl Act {
     fn is_about_the_same(&self, other: &Self) -> bool {
-        self.pod == other.pod && self.uid == other.uid && self.container == other.container
+        // What page cache a pod gives up says nothing about what its end frees.
+        let of_cache = |act: &Self| act.kind == Kind::Reclaimed;
+        self.pod == other.pod
+            && self.uid == other.uid
+            && self.container == other.container
+            && of_cache(self) == of_cache(other)
     }
 }
 
@@ -86,11 +95,12 @@ impl Closed {
     }
 
     /// The part of what was predicted that is missing, in billionths; below zero if there was more than that. None if it could not be
-    /// measured, nothing was predicted, or it was restored: what may be used need not be.
+    /// measured, nothing was predicted, it was restored (what may be used need not be), or page cache was asked back, which counts for no
+    /// gap.
     #[must_use]
     pub fn shortfall(&self, resource: Resource) -> Option<i64> {
         let predicted = *self.act.predicted.get(&resource)?;
-        if self.act.kind == Kind::Restored || predicted <= Level::ZERO {
+        if matches!(self.act.kind, Kind::Restored | Kind::Reclaimed) || predicted <= Level::ZERO {
             return None;
         }
         let share = (-self.error(resource)?).times(Level::whole(1).nano(), predicted.nano());
@@ -155,6 +165,8 @@ impl Audit {
             }
             acts.push(act);
         }
+        let asked = plan.steps.reclaims.iter().filter(|one| results.reclaimed.contains(&one.pod));
+        acts.extend(asked.filter_map(|one| reclaimed(catalogue, snapshot, one)));
         // A later act on the same container changes what would be measured of an earlier one.
         let again = |earlier: &Act| acts.iter().any(|act| act.is_about_the_same(earlier));
         let (mut given_up, kept): (Vec<Act>, Vec<Act>) =
@@ -279,6 +291,28 @@ fn evicted(catalogue: &Catalogue, snapshot: &NodeSnapshot, victim: &Victim) -> O
     })
 }
 
+fn reclaimed(catalogue: &Catalogue, snapshot: &NodeSnapshot, one: &Reclaim) -> Option<Act> {
+    let pod = snapshot.pods.iter().find(|pod| pod.key == one.pod)?;
+    let resource = catalogue.find(one.metric)?.resource;
+    Some(Act {
+        at: snapshot.now,
+        rule: one.rule.clone(),
+        kind: Kind::Reclaimed,
+        pod: one.pod.clone(),
+        uid: pod.uid.clone(),
+        container: None,
+        quota: None,
+        predicted: BTreeMap::from([(resource, Level::whole(one.bytes))]),
+        before: charged(pod).map(|bytes| (resource, bytes)).into_iter().collect(),
+        grace: SignedDuration::ZERO,
+    })
+}
+
+/// All memory a pod is charged for: its working set leaves out the very page cache that is asked back.
+fn charged(pod: &Pod) -> Option<Level> {
+    Some(pod.memory? + pod.reclaimable?)
+}
+
 /// What a pod uses of a resource, as far as its end would free it.
 fn used(catalogue: &Catalogue, resource: Resource, pod: &Pod) -> Option<Level> {
     let of_it = |metric: &&Arc<Metric>| metric.resource == resource && metric.release.is_some();
@@ -293,6 +327,12 @@ fn measured(catalogue: &Catalogue, snapshot: &NodeSnapshot, act: &Act) -> Option
     let late = snapshot.now.duration_since(act.at) > act.grace.saturating_add(PATIENCE);
     let is_it = |pod: &&Pod| pod.key == act.pod && (act.uid.is_empty() || pod.uid == act.uid) && !pod.ended;
     let pod = snapshot.pods.iter().find(is_it);
+    if act.kind == Kind::Reclaimed {
+        // What went took all of it along, whoever asked.
+        let Some(pod) = pod else { return Some(BTreeMap::new()) };
+        let Some(now) = charged(pod) else { return late.then(BTreeMap::new) };
+        return Some(act.before.iter().map(|(resource, before)| (*resource, *before - now)).collect());
+    }
     let Some(name) = &act.container else {
         let Some(pod) = pod else { return Some(act.before.clone()) };
         // It does not go. What it gave up so far is all that came of it.

@@ -5,7 +5,8 @@ use crate::object::Key;
 use crate::qos::metric::Catalogue;
 use crate::qos::metric::cpu::CPU;
 use crate::qos::metric::memory::MEMORY;
-use crate::qos::policy::{Action, Evict, NodeQos, Policy, Rule};
+use crate::qos::policy::{Action, Evict, NodeQos, Policy, Rule, RuleName};
+use crate::qos::reclaim::Reclaim;
 use crate::qos::scope::Scope;
 use crate::qos::throttle::Step;
 use crate::qos::{
@@ -37,6 +38,33 @@ fn pod(name: &str, millicores: i64, gibibytes: i64) -> Pod {
         containers: vec![container],
         ..Pod::default()
     }
+}
+
+#[test]
+fn page_cache_that_was_asked_back_is_measured_with_it_and_teaches_nothing() {
+    let with_cache = |name: &str, gibibytes: i64, cache: i64| Pod {
+        reclaimable: Some(Level::whole(cache * GI)),
+        ..pod(name, 100, gibibytes)
+    };
+    let mut now = snapshot(vec![with_cache("a", 2, 3), with_cache("b", 2, 3)]);
+    let asked = |name: &str| Reclaim {
+        pod: Key::new("default", name),
+        bytes: 2 * GI,
+        metric: "memory_total_usage",
+        rule: Arc::new(RuleName { object: "nq".into(), rule: "memory".into() }),
+    };
+    let policy = Policy::new(Catalogue::default(), &[], Vec::new(), &[]);
+    let mut plan = plan(&policy, &now);
+    plan.steps.reclaims = vec![asked("a"), asked("b")];
+    let results = Results { reclaimed: [Key::new("default", "a")].into(), ..Results::default() };
+    let mut audit = Audit::new(8);
+    audit.note(policy.catalogue(), &now, &plan, &results);
+    assert_eq!(audit.open().len(), 1, "of the other nobody was asked");
+    (now.now, now.pods[0]) = (t(10), with_cache("a", 2, 2));
+    let closed = audit.measure(policy.catalogue(), &now);
+    assert_eq!((closed[0].act.kind, closed[0].measured[&MEMORY]), (Kind::Reclaimed, Level::whole(GI)));
+    assert_eq!(closed[0].error(MEMORY), Some(-Level::whole(GI)));
+    assert_eq!(audit.shortfalls(MEMORY, 8), Vec::<i64>::new(), "it counts for no gap");
 }
 
 /// A node of 8 cores and 32 Gi with 7 cores and 30 Gi in use.

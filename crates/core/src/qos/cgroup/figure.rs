@@ -96,6 +96,20 @@ pub fn throttled(version: Version, text: &str) -> Option<Throttling> {
     Some(Throttling { periods: named(text, "nr_periods")?, throttled: named(text, "nr_throttled")?, time_ns })
 }
 
+/// For how long its quota held a group back between two looks, from how long it had at both, in nanoseconds. In microseconds a second:
+///
+/// ```text
+/// rate = Δthrottled / 1000 / Δt
+/// ```
+///
+/// 1.5 s in 2 s are 750 000. Each CPU waits by itself, so it may be more than a second in a second. None if the counter went backwards or no
+/// time passed.
+#[must_use]
+pub fn throttled_rate(before: (u64, Duration), now: (u64, Duration)) -> Option<Level> {
+    let passed = i128::try_from(elapsed(now.1, before.1)?.as_nanos()).ok()?;
+    Some(Level::whole(1_000_000).times(moved(now.0, before.0)?.into(), passed))
+}
+
 /// Memory a group uses without page cache that was not used of late, in bytes.
 #[must_use]
 pub fn working_set(version: Version, used: &str, stat: &str) -> Option<u64> {

@@ -59,6 +59,8 @@ pub enum Figure {
     Processes,
     /// How much its tasks wait, for [`stalled`](crate::qos::collect::stalled). Version 1 has it on patched kernels only.
     Waiting(Pressure),
+    /// One that only a metric knows of: its file, and with version 1 the controller that has it.
+    Other { controller: &'static str, v1: &'static str, v2: &'static str },
 }
 
 /// How the tree of a node looks.
@@ -155,6 +157,8 @@ impl Layout {
     /// The controller and the name of the file.
     fn place(&self, figure: Figure) -> (&'static str, &'static str) {
         match (self.version, figure) {
+            (Version::V1, Figure::Other { controller, v1, .. }) => (controller, v1),
+            (Version::V2, Figure::Other { v2, .. }) => ("", v2),
             (Version::V1, Figure::CpuUsage) => ("cpuacct", "cpuacct.usage"),
             (Version::V1, Figure::Quota) => ("cpu", "cpu.cfs_quota_us"),
             (Version::V1, Figure::Period) => ("cpu", "cpu.cfs_period_us"),

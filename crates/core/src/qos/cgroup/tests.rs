@@ -95,6 +95,11 @@ fn how_often_a_quota_held_a_group_back() {
     let off = "usage_usec 9\nuser_usec 8\nsystem_usec 1\n";
     assert_eq!(throttled(V2, off), None, "without the controller it was not never");
     assert_eq!(throttled(V2, &text[..text.len() - 30]), None, "cut within the time");
+    let at = |time_ms: u64, seconds| (time_ms * 1_000_000, Duration::from_secs(seconds));
+    let rate = Some(Level::whole(750_000));
+    assert_eq!(throttled_rate(at(500, 1), at(2000, 3)), rate, "1.5 s in 2 s");
+    assert_eq!(throttled_rate(at(500, 1), at(499, 3)), None, "it went backwards");
+    assert_eq!(throttled_rate(at(500, 1), at(600, 1)), None, "no time passed");
 }
 
 #[test]

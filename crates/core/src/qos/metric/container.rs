@@ -7,6 +7,7 @@ use super::Metric;
 #[must_use]
 pub fn all() -> Vec<Metric> {
     [
+        ("container_cpu_throttled_time", "µs/s"),
         ("container_cpu_total_usage", "cores"),
         ("container_mem_total_usage", "bytes"),
         ("container_sched_run_queue_time", "µs/s"),

@@ -42,6 +42,7 @@ pub fn all() -> Vec<Metric> {
         percent: false,
         suspicious_below: Some(Level::whole(100)),
         collect: Some(Collector { file: "proc/stat", read: usage }),
+        of_pods: None,
     };
     let utilization = Metric {
         name: "cpu_total_utilization",

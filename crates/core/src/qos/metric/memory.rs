@@ -30,6 +30,7 @@ pub fn all() -> Vec<Metric> {
         percent: false,
         suspicious_below: None,
         collect: Some(collector(|_, now, _| Found::only(used(now.text)))),
+        of_pods: None,
     };
     let utilization = Metric {
         name: "memory_total_utilization",

@@ -1,4 +1,5 @@
-//! Networks: what is received, sent and lost, in `/proc/net/dev` between two looks.
+//! Networks: what is received, sent and lost, in `/proc/1/net/dev` between two looks. `/proc/net` is that of whoever reads it: in a container,
+//! the interface of its own pod.
 //!
 //! ```text
 //! network_receive_kibps, network_sent_kibps = Δbytes × 8 / 1000 / Δt       kilobits per second, whatever the name says
@@ -11,13 +12,15 @@
 use super::Metric;
 use crate::qos::collect::{Collector, Found, Look, Machine, Rates};
 
+/// What the interfaces of the node do is here: those of its first process, whoever asks.
+pub const FILE: &str = "proc/1/net/dev";
+
 const LOOPBACK: &str = "lo";
 
 /// The metrics of networks.
 #[must_use]
 pub fn all() -> Vec<Metric> {
-    let metric =
-        |name, unit, read| Metric::watched(name, unit, Some(Collector { file: "proc/net/dev", read }));
+    let metric = |name, unit, read| Metric::watched(name, unit, Some(Collector { file: FILE, read }));
     vec![
         metric("network_receive_kibps", "kbit/s", |machine, now, before| {
             rates(machine, now, before, 0, BITS)

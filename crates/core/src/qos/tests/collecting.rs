@@ -113,7 +113,7 @@ fn a_rate_says_nothing_before_the_second_look() {
         let text = match collector.file {
             "proc/stat" => STAT,
             "proc/diskstats" => DISKS,
-            "proc/net/dev" => NET,
+            "proc/1/net/dev" => NET,
             _ => continue,
         };
         let found = (collector.read)(&machine(), at(text, 0), None);
@@ -351,7 +351,7 @@ fn texts(file: &str) -> (String, String) {
         "proc/diskstats" => {
             (DISKS.into(), DISKS.replace("1000", "1300").replace("50000", "53000").replace("4000", "4750"))
         }
-        "proc/net/dev" => (NET.into(), NET.replace("1000", "1501000").replace("2000", "752000")),
+        "proc/1/net/dev" => (NET.into(), NET.replace("1000", "1501000").replace("2000", "752000")),
         "proc/meminfo" => {
             let text =
                 "MemTotal:       24682416 kB\nMemFree:        17743812 kB\nMemAvailable:   23652344 kB\n";
@@ -384,7 +384,7 @@ proptest! {
                 prop_assert!(whole.contains(found), "{}: {found:?} of {whole:?}", metric.name);
             }
             // What is missing is said to be, unless it is not needed; but a list that ends with a line is one of fewer things.
-            let list = matches!(collector.file, "proc/net/dev" | "proc/diskstats");
+            let list = matches!(collector.file, "proc/1/net/dev" | "proc/diskstats");
             let fewer = list && cut(if which { &before } else { &now }).ends_with('\n');
             let same = damaged.len() == whole.len() && damaged.iter().all(|found| found.value.is_some());
             let said = damaged.iter().any(|found| found.value.is_none());

@@ -45,6 +45,7 @@ fn network() -> Metric {
         percent: false,
         suspicious_below: None,
         collect: Some(Collector { file: "proc/net/received", read }),
+        of_pods: None,
     }
 }
 

@@ -82,11 +82,14 @@ fn what_had_no_limit_gets_none_back_once_it_could_have_the_node() {
 // R26.
 #[test]
 fn never_more_than_there_was() {
-    for (why, original, limit, elastic, expected) in [
-        ("the recorded quota", 170_000, None, None, 170_000),
-        ("the limit", -1, Some(1700.0), None, 170_000),
-        ("the elastic limit", -1, None, Some(1700.0), 170_000),
-        ("the smaller of both", 165_000, Some(1700.0), None, 165_000),
+    let us = CpuQuota::Us;
+    for (why, original, limit, elastic, expected, back) in [
+        ("the recorded quota", us(170_000), None, None, 170_000, true),
+        ("the limit, where nothing is recorded", CpuQuota::Unknown, Some(1700.0), None, 170_000, true),
+        ("the elastic limit", CpuQuota::Unknown, None, Some(1700.0), 170_000, true),
+        ("the recorded one below the limit", us(165_000), Some(1700.0), None, 165_000, true),
+        ("none, whatever the limit", CpuQuota::Unlimited, Some(1700.0), None, 180_000, false),
+        ("none, whatever the elastic limit", CpuQuota::Unlimited, None, Some(1700.0), 180_000, false),
     ] {
         let container = Container {
             usage: Some(mc(100.0)),
@@ -96,9 +99,13 @@ fn never_more_than_there_was() {
             ..Container::default()
         };
         let node = Node { cpu: Some(Level::whole(8000)), ..Node::default() };
-        let room = Room { original: CpuQuota::from_us(original), left: Some(mc(5000.0)), at_once: false };
-        let raised = quota::up(&node, &container, Step { percent: 20, least_percent: 10 }, room).unwrap();
-        assert_eq!((raised.quota, raised.back), (CpuQuota::Us(expected), true), "{why}");
+        let room = Room { original, left: Some(mc(5000.0)), at_once: false };
+        let step = Step { percent: 20, least_percent: 10 };
+        let raised = quota::up(&node, &container, step, room).unwrap();
+        assert_eq!((raised.quota, raised.back), (us(expected), back), "{why}");
+        let all = quota::up(&node, &container, step, Room { at_once: true, ..room }).unwrap();
+        let was = if original == CpuQuota::Unlimited { original } else { us(expected) };
+        assert_eq!((all.quota, all.back), (was, true), "{why}, at once");
     }
 }
 

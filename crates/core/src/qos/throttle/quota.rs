@@ -53,15 +53,15 @@ fn whole_us(target: Level, period_us: i64) -> i64 {
 }
 
 /// One step up: `quota × (1 + step/100)`, not above what the container had, and for one that would use more at once not
-/// further than there is room. Without a step it all comes back at once.
+/// further than there is room. Without a step it all comes back at once. What it had counts, not what its limit would make of it: a kubelet
+/// that enforces no quotas (`cpuCFSQuota: false`) leaves a container with a limit without one.
 #[must_use]
 pub fn up(node: &Node, container: &Container, step: Step, room: Room) -> Option<Raised> {
     let period = container.period_us;
     let quota = container.quota.level(period)?;
-    let specified = container.limit.or(container.elastic);
-    let most = match (specified, room.original.level(period)) {
-        (Some(limit), Some(original)) => Some(limit.min(original)),
-        (limit, original) => limit.or(original),
+    let most = match room.original {
+        CpuQuota::Unknown => container.limit.or(container.elastic),
+        original => original.level(period),
     };
     let usage = container.usage;
     if step.percent <= 0 || room.at_once {

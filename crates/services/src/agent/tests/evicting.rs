@@ -47,7 +47,7 @@ async fn no_more_go_in_a_cycle_than_may_though_it_is_planned_again_for_those_who
 async fn who_goes_instead_is_written_down_before_being_asked() {
     let mut stage = Stage::new().await;
     let folder = tempfile::tempdir().expect("a folder");
-    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    stage.agent.journal = Journal::open(folder.path(), NODE);
     overrun(&mut stage).await;
     keep(&stage, "a").await;
     let b = "/api/v1/namespaces/*/pods/b/eviction";

@@ -43,8 +43,13 @@ impl Stage {
         // The lock of the one that is gone goes with it.
         self.agent.journal = None;
         self.restart().await;
-        let mut journal = Journal::open(folder, NODE).expect("it can be had").expect("nobody has it");
-        let left = journal.read().expect("it can be read").unwrap_or_default();
+        self.take_over(folder);
+    }
+
+    /// The agent finds the journal in that folder.
+    pub(super) fn take_over(&mut self, folder: &std::path::Path) {
+        let mut journal = Journal::open(folder, NODE).expect("nobody has it");
+        let left = journal.read().unwrap_or_default();
         self.state.remember(NODE, left.state, self.now);
         self.agent.adopting = left.adopting;
         self.agent.journal = Some(journal);
@@ -103,7 +108,7 @@ async fn an_agent_killed_while_it_evicts_asks_nobody_twice_and_nobody_instead() 
     for arrives in [false, true] {
         let mut stage = Stage::new().await;
         let folder = tempfile::tempdir().expect("a folder");
-        stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+        stage.agent.journal = Journal::open(folder.path(), NODE);
         overrun(&mut stage).await;
         stage.faults.add(Rule::new(Action::Delay(Duration::from_hours(1))).path(EVICTIONS));
         stage.now += SignedDuration::from_secs(2);
@@ -144,7 +149,7 @@ async fn an_agent_killed_while_it_evicts_asks_nobody_twice_and_nobody_instead() 
 async fn a_write_that_arrives_after_everything_was_given_back_is_undone() {
     let mut stage = Stage::new().await;
     let folder = tempfile::tempdir().expect("a folder");
-    stage.agent.journal = Journal::open(folder.path(), NODE).expect("it can be had");
+    stage.agent.journal = Journal::open(folder.path(), NODE);
     stage.ask_for(rules()).await;
     stage.run("shop", 72, false).await;
     stage.run("a", 10, true).await;
@@ -189,6 +194,12 @@ async fn what_is_taken_beyond_the_gap_follows_what_acts_released_if_asked_for() 
             stage.cycle().await;
         }
         assert_eq!(stage.agent.planning.excess > before, tune, "nothing was released of what was expected");
+        let of = Release { act: "throttled", resource: "cpu" };
+        let figure = |family: &Family<Release, Gauge<f64, AtomicU64>>| family.get_or_create(&of).get();
+        let metrics = &stage.agent.metrics;
+        let (predicted, released) = (figure(&metrics.predicted), figure(&metrics.released));
+        assert!(predicted > 0.0 && released == 0.0, "{predicted}, {released}");
+        assert_eq!(figure(&metrics.off), predicted, "all of it was off");
     }
 }
 
@@ -217,6 +228,7 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
     }));
     // Half busy, so that every lie has something to be compared with.
     let (mut busy, mut idle) = (1_000, 1_000);
+    let mut doubts = Vec::new();
     for lie in [
         "cpu  NaN 0 0 1000 0 0 0 0 0 0\n",
         "cpu  -1 0 0 1000 0 0 0 0 0 0\n",
@@ -235,10 +247,20 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
             told.extend(stage.cycle().await);
         }
         (busy, idle) = (busy + 100, idle + 100);
-        assert_eq!(told, Vec::<String>::new(), "{lie:?}");
+        let (of_rules, acts): (Vec<_>, Vec<_>) =
+            told.into_iter().partition(|line| line.contains("rule overload/full is"));
+        doubts.extend(of_rules);
+        assert_eq!(acts, Vec::<String>::new(), "{lie:?}");
         assert_eq!((stage.leaving().await, stage.says().await.0), (vec![], false), "{lie:?}");
     }
     assert_eq!(stage.agent.metrics.evicted.get(), 0);
+    let in_error =
+        "rule overload/full is in error: cpu_total_utilization is no number that could be measured";
+    assert!(doubts[0].ends_with(in_error), "why is told: {doubts:?}");
+    let times = doubts.iter().filter(|line| line.ends_with(in_error)).count();
+    assert!(times <= 8, "when it begins, and not at every one of 32 looks: {doubts:?}");
+    assert_eq!(stage.agent.metrics.rules_in_error.get(), 1);
+    stage.told(&[("Node", "RuleInError")]).await;
     // 96 % busy, and nothing is wrong with it: the very same agent closes the node. Who would have to go is not known.
     ticks(root.path(), busy, idle);
     stage.cycle().await;
@@ -248,6 +270,7 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
         stage.cycle().await;
     }
     assert!(stage.says().await.0, "the node is closed");
+    assert_eq!(stage.agent.metrics.rules_in_error.get(), 0);
     assert_eq!(stage.leaving().await, Vec::<String>::new(), "of no pod it is known what it uses");
 }
 

@@ -1,6 +1,7 @@
 //! What is left when rules change, and when an agent ends.
 
 use super::*;
+use loadline_apiserver::fault::{Action, Rule};
 use loadline_core::object::Meta;
 use loadline_core::select::taint::Effect;
 
@@ -103,4 +104,74 @@ async fn a_runtime_that_hangs_is_waited_for_once_when_everything_is_given_back()
     assert_eq!(stage.host.on_the_way.lock().expect("nobody panicked").len(), 1, "one is asked");
     stage.restart_from(folder.path()).await;
     assert_eq!(stage.state.throttled(), 3, "the next agent knows of all of them");
+}
+
+/// One pod is slowed down on a closed node, and an agent comes after the one that did it, which keeps its journal there.
+async fn slowed_down(folder: &std::path::Path) -> Stage {
+    let mut stage = Stage::new().await;
+    stage.restart_from(folder).await;
+    stage.ask_for(rules()).await;
+    stage.run("shop", 72, false).await;
+    stage.run("a", 10, true).await;
+    for _ in 0..2 {
+        stage.cycle().await;
+    }
+    assert_eq!((stage.quotas().await["a"], stage.says().await.0), (Some(6), true));
+    stage
+}
+
+#[tokio::test]
+async fn an_agent_that_ends_before_it_knows_its_pods_leaves_what_was_taken_to_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut stage = slowed_down(folder.path()).await;
+    let uid = stage.uid("a");
+    stage.faults.add(Rule::new(Action::Delay(Duration::from_hours(1))).path("/api/v1/pods"));
+    stage.agent.journal = None;
+    (stage.agent, stage.notices) = agent(&stage.through, stage.host.clone());
+    (stage.watches, stage.messages) = watches(&stage.through);
+    stage.state = State::new();
+    stage.until("nodes and rules are read", |state| state.is_ready(false)).await;
+    stage.take_over(folder.path());
+    assert!(!stage.state.knows_pods());
+    stage.agent.restore(&mut stage.state, stage.now).await;
+    assert_eq!(stage.host.lock()[&uid].quota, CpuQuota::Us(60_000), "whose it is cannot be told");
+    assert!(stage.says().await.0, "a node where something is taken is not open");
+
+    stage.faults.clear();
+    stage.restart_from(folder.path()).await;
+    assert_eq!(stage.state.throttled(), 1, "the next agent knows of it");
+    stage.agent.restore(&mut stage.state, stage.now).await;
+    assert_eq!((stage.quotas().await["a"], stage.says().await.0), (Some(10), false));
+    stage.restart_from(folder.path()).await;
+    assert_eq!(stage.state.throttled(), 0);
+}
+
+// R26.
+#[tokio::test]
+async fn what_somebody_else_wrote_since_is_theirs_at_the_end_too() {
+    for (now_us, left_us, why) in [
+        (60_000, 100_000, "as it was written: all of it comes back"),
+        (70_000, 70_000, "resized while no agent ran"),
+        (100_000, 100_000, "given back already"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut stage = slowed_down(folder.path()).await;
+        let uid = stage.uid("a");
+        stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(now_us);
+        stage.restart_from(folder.path()).await;
+        stage.agent.restore(&mut stage.state, stage.now).await;
+        assert_eq!(stage.host.lock()[&uid].quota, CpuQuota::Us(left_us), "{why}");
+        stage.restart_from(folder.path()).await;
+        assert_eq!((stage.state.throttled(), stage.says().await.0), (0, false), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_by_an_agent_whose_journal_is_lost_comes_back_at_the_end_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut stage = slowed_down(folder.path()).await;
+    std::fs::write(folder.path().join("journal.json"), "{").expect("it is there");
+    stage.restart_from(folder.path()).await;
+    stage.agent.restore(&mut stage.state, stage.now).await;
+    assert_eq!(stage.quotas().await["a"], Some(10));
 }

@@ -133,6 +133,14 @@ pub const KNOWN: &[Known] = &[
     ),
     row(
         AGENT,
+        "RuleInError",
+        Warning,
+        "Node",
+        "a rule had no usable sample for two looks: it neither acts nor gives back until it has one",
+        "the note says of what: a metric this kernel or agent does not have, or a file that says nothing",
+    ),
+    row(
+        AGENT,
         "AvoidanceTriggered",
         Warning,
         "Node",
