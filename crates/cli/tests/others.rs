@@ -110,3 +110,43 @@ fn a_folder_with_nothing_that_matters_is_refused_and_so_is_what_is_malformed_in_
          F/deep/c.yml: document 1: kind: unknown kind ManagedClustr, expected ManagedCluster\n"
     );
 }
+
+#[test]
+fn what_kustomize_and_helm_keep_beside_objects_is_told_and_left_out() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_owned();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    // All of this is legal where it stands, and none of it is an object.
+    write("kustomization.yaml", "resources: [node.yaml, pod.yaml]\n");
+    write("overlay/kustomization.yml", "resources: [../base]\n");
+    write("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n");
+    write("chart/values.yaml", "replicas: 3\n");
+    write("chart/values.schema.json", "{\"type\": \"object\"}");
+    write("chart/templates/pod.yaml", "{{- if .Values.pod }}\nkind: [\n{{- end }}\n");
+    let path = folder.to_str().unwrap();
+    let output = run(&["schedule", "-f", path]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    let left = "1 Chart.yaml, 1 kustomization.yaml, 1 kustomization.yml, 1 templates/, 1 values.schema.json, 1 values.yaml";
+    assert!(told.ends_with(&format!("found only {left}\n")), "{told}");
+    write(
+        "node.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n",
+    );
+    write(
+        "templates/pod.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+    );
+    let (answer, told) = ask(&["schedule", "-f", path]);
+    assert_eq!(skipped(&told), [left]);
+    assert_eq!(answer["pods"][0]["node"], "n1", "a folder of that name that is no chart's is read");
+    // Whoever names such a file means it.
+    let named = folder.join("kustomization.yaml");
+    let output = run(&["schedule", "-f", named.to_str().unwrap()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("kind: expected a kind such as Pod, found nothing"), "{told}");
+}
