@@ -336,7 +336,8 @@ mod tests {
                     assert!(whole, "{}: {used}: expected a commit", path.display());
                 }
                 if let Some((_, chore)) = line.split_once("cargo xtask ") {
-                    let words = chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3");
+                    let words =
+                        chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3").replace("\"$TARGET\"", "yaml");
                     let parsed =
                         Cli::try_parse_from(std::iter::once("xtask").chain(words.split_whitespace()));
                     assert!(parsed.is_ok(), "{}: {chore}", path.display());
@@ -344,8 +345,26 @@ mod tests {
                 }
             }
         }
-        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz --seconds 300"] {
+        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz yaml --seconds 1800"] {
             assert!(chores.iter().any(|found| found == chore), "{chore}: {chores:?}");
+        }
+    }
+
+    #[test]
+    fn what_mutants_are_left_out_is_still_there_and_told() {
+        let root = shell::root();
+        let text = std::fs::read_to_string(root.join(".cargo/mutants.toml")).unwrap();
+        let page = std::fs::read_to_string(root.join("docs/testing.md")).unwrap();
+        let left: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix('\'')).collect();
+        assert!(!left.is_empty());
+        for pattern in left {
+            // `FILE:.* what in TYPE::FUNCTION$',`
+            let file = pattern.split_once(":.* ").unwrap().0.replace('\\', "");
+            let function = pattern.rsplit_once("::").unwrap().1.trim_end_matches("$',");
+            let code = std::fs::read_to_string(root.join(&file)).unwrap();
+            assert!(code.contains(&format!("fn {function}")), "{function} is not in {file}");
+            let short = file.split_once("/src/").unwrap().1;
+            assert!(page.contains(&format!("| `{short}`, ")), "{short} is not explained");
         }
     }
 
