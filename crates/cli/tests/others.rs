@@ -1,6 +1,7 @@
 //! Files of other projects, as they are: folders in the shapes their own examples have, with what does not matter in them.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+use loadline_testkit::{karmada, ocm};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -76,6 +77,37 @@ fn ocms_solutions_are_placed() {
         json!(["cluster1"]),
         "70 before 20, and the taint is tolerated"
     );
+}
+
+/// The originals, from Go's module cache: none of them is kept here.
+#[test]
+fn karmadas_own_samples_and_ocms_own_solutions_are_read_as_they_are() {
+    if let Some(folder) = karmada::samples_or_skip() {
+        let folder = folder.unwrap();
+        let clusters = "scenarios/others/karmada/clusters.yaml";
+        let (answer, told) = ask(&["divide", "-f", folder.to_str().unwrap(), clusters]);
+        assert_eq!(
+            skipped(&told),
+            ["1 Cluster, 1 CustomResourceDefinition, 1 Guestbook, 2 OverridePolicy, 1 Secret"]
+        );
+        let replicas = json!([{"name": "member1", "replicas": 1}, {"name": "member2", "replicas": 1}]);
+        assert_eq!(answer["clusters"], replicas, "2 by 1 : 1");
+    }
+    if let Some(folder) = ocm::solutions_or_skip() {
+        let folder = folder.unwrap();
+        for (solution, left) in [
+            ("deploy-a-helm-chart", "1 Channel, 1 Subscription"),
+            ("deploy-argocd-apps", "1 ApplicationSet, 2 Cluster, 1 ConfigMap, 1 Role, 1 RoleBinding"),
+            (
+                "multicluster-gateway",
+                "1 Channel, 1 EnvoyProxy, 1 Gateway, 1 GatewayClass, 1 HTTPRoute, 1 ReferenceGrant, 1 Subscription",
+            ),
+        ] {
+            let (answer, told) = ask(&["place", "-f", folder.join(solution).to_str().unwrap()]);
+            assert_eq!(skipped(&told), [left], "{solution}");
+            assert_eq!(answer["placements"].as_array().unwrap().len(), 1, "{solution}");
+        }
+    }
 }
 
 #[test]
