@@ -233,8 +233,10 @@ impl World {
         let (at, unit) = match resource {
             "cpu" => (0, 1),
             "memory" => (1, 1 << 20),
-            GPU => (2, 1),
-            other => panic!("nobody asks for {other}"),
+            other => {
+                assert_eq!(other, GPU, "nobody asks for anything else");
+                (2, 1)
+            }
         };
         assert_eq!(more % unit, 0, "everything here is asked for in whole units");
         let mut more = more / unit;
