@@ -9,7 +9,8 @@ use crate::shell;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 /// Which branches were taken, as libFuzzer reads it.
 const COVERAGE: [&str; 7] = [
@@ -21,6 +22,11 @@ const COVERAGE: [&str; 7] = [
     "-Cdebug-assertions",
     "-Coverflow-checks",
 ];
+
+/// For how long each runs where everything is checked: its seeds, and a little beyond them.
+pub const AT_THE_GATE: u32 = 10;
+/// So many run at once, if there is more than one to run.
+const AT_ONCE: usize = 2;
 
 /// No seed of ours is as long, and nothing longer is more telling.
 const LONGEST: &str = "-max_len=4096";
@@ -54,7 +60,7 @@ pub fn check() -> Command {
     cargo
 }
 
-/// Runs one target, or all of them, for so many seconds each.
+/// Runs one target, or all of them, for so many seconds each. One has the terminal; of several, only what broke is shown.
 pub fn run(name: Option<&str>, seconds: u32) -> Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> = all.iter().filter(|known| name.is_none_or(|name| name == *known)).collect();
@@ -67,18 +73,61 @@ pub fn run(name: Option<&str>, seconds: u32) -> Result<()> {
     let host = host()?;
     build.args(["--target", &host]);
     shell::run(&mut build)?;
-    for name in chosen {
-        let found = folder().join("corpus").join(name);
-        fs::create_dir_all(&found).context("cannot make a folder for what is found")?;
-        let mut target = Command::new(folder().join(&host).join("release").join(name));
-        target.arg(found).arg(shell::root().join("fuzz/corpus").join(name));
-        target.args([LONGEST, "-print_final_stats=1", &format!("-max_total_time={seconds}")]);
-        // What breaks it is written where it runs.
-        target.current_dir(folder());
+    let commands = chosen.into_iter().map(|name| Ok((name.as_str(), command(name, &host, seconds)?)));
+    let mut commands = commands.collect::<Result<Vec<_>>>()?;
+    if let [(name, command)] = &mut commands[..] {
         eprintln!("{name}, {seconds} s");
-        shell::run(&mut target)?;
+        return shell::run(command);
     }
-    Ok(())
+    together(commands, seconds)
+}
+
+fn command(name: &str, host: &str, seconds: u32) -> Result<Command> {
+    let found = folder().join("corpus").join(name);
+    fs::create_dir_all(&found).context("cannot make a folder for what is found")?;
+    let mut target = Command::new(folder().join(host).join("release").join(name));
+    target.arg(found).arg(shell::root().join("fuzz/corpus").join(name));
+    target.args([LONGEST, "-print_final_stats=1", &format!("-max_total_time={seconds}")]);
+    // What breaks it is written where it runs.
+    target.current_dir(folder());
+    Ok(target)
+}
+
+/// Runs few at a time; all of them, even if one breaks.
+fn together(commands: Vec<(&str, Command)>, seconds: u32) -> Result<()> {
+    let waiting = Mutex::new(commands.into_iter());
+    let next = || waiting.lock().ok().and_then(|mut waiting| waiting.next());
+    let work = || {
+        let mut broken = Vec::new();
+        while let Some((name, mut command)) = next() {
+            match quietly(&mut command) {
+                Ok(runs) => eprintln!("{name}, {seconds} s: {runs} inputs"),
+                Err(error) => {
+                    eprintln!("{name}: {error:#}");
+                    broken.push(name);
+                }
+            }
+        }
+        broken
+    };
+    let broken: Vec<&str> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|_| vec!["a thread"])).collect()
+    });
+    if broken.is_empty() { Ok(()) } else { bail!("broken: {}", broken.join(", ")) }
+}
+
+/// How many inputs it took, as libFuzzer says at the end; or all it said, where it broke.
+fn quietly(command: &mut Command) -> Result<u64> {
+    let words = shell::words(command);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {words}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("{words} ended with {}\n{said}", output.status);
+    }
+    let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let runs = runs.and_then(|runs| runs.trim().parse().ok()).filter(|runs| *runs > 0);
+    runs.with_context(|| format!("{words} took no input\n{said}"))
 }
 
 /// What the compiler makes programs for.
@@ -94,6 +143,39 @@ fn host() -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn says(lines: &str, code: u8) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("printf '%s\\n' '{lines}' >&2; exit {code}")]);
+        shell
+    }
+
+    #[test]
+    fn of_several_targets_all_run_and_those_that_broke_are_named() {
+        let fine = || says("#12 DONE\nstat::number_of_executed_units: 12", 0);
+        assert_eq!(quietly(&mut fine()).unwrap(), 12);
+        let all = vec![
+            ("a", fine()),
+            ("b", says("panicked", 77)),
+            ("c", fine()),
+            ("d", says("", 1)),
+            ("e", fine()),
+        ];
+        let error = together(all, 1).unwrap_err().to_string();
+        assert!(error == "broken: b, d" || error == "broken: d, b", "{error}");
+        together(vec![("a", fine()), ("b", fine())], 1).unwrap();
+        // One that says it is fine and looked at nothing is not.
+        for said in ["", "stat::number_of_executed_units: 0"] {
+            assert!(quietly(&mut says(said, 0)).unwrap_err().to_string().contains("took no input"), "{said}");
+        }
+    }
+
+    #[test]
+    fn every_target_runs_on_a_schedule() {
+        let workflow = fs::read_to_string(shell::root().join(".github/workflows/scheduled.yml")).unwrap();
+        let list = workflow.split_once("target: [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+        assert_eq!(list.split(", ").collect::<Vec<_>>(), targets().unwrap());
+    }
 
     #[test]
     fn every_target_has_seeds_that_ordinary_tests_run() {

@@ -3,7 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | how do I run it, how are programs called? | `shell` |
-//! | is everything fine? | `test`; what failed only once: `again` |
+//! | is everything fine? | `test`; what failed only once: `again`; what fails now and then: `soak` |
 //! | how do I get a real Kubernetes control plane? | `control_plane` |
 //! | does every dependency point the right way? | `layers` |
 //! | may everything we depend on come in? | `deny` |
@@ -40,6 +40,7 @@ mod records;
 mod reference;
 mod release;
 mod shell;
+mod soak;
 mod style;
 mod test;
 mod worlds;
@@ -197,6 +198,24 @@ enum Chore {
         #[arg(long, default_value_t = 30)]
         seconds: u32,
     },
+    /// Run programs of tests over and over on a busy machine, and say which failed how often
+    ///
+    /// They are built as `cargo xtask test` builds them; nothing is tried again. Beside them, threads that do nothing useful
+    /// keep the cores busy.
+    #[command(
+        after_help = "Examples:\n  cargo xtask soak leader\n  cargo xtask soak tour up --times 20 --busy 4"
+    )]
+    Soak {
+        /// Which programs, by the names of their files below `tests`
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// How often each
+        #[arg(long, default_value_t = 10)]
+        times: u32,
+        /// How many threads keep the machine busy; as many as there are cores, if not said
+        #[arg(long)]
+        busy: Option<usize>,
+    },
     /// Write the generated files anew
     ///
     /// `schemas` are made from the Kubernetes module pinned under xtask/control-plane, which Go fetches if need be,
@@ -291,6 +310,10 @@ fn main() -> ExitCode {
         Chore::CheckAdvisories => deny::check_advisories(),
         Chore::CheckCalls { folder } => shell::run(&mut calls::check(&folder)),
         Chore::Fuzz { name, seconds } => fuzz::run(name.as_deref(), seconds),
+        Chore::Soak { names, times, busy } => {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            soak::run(&names, times, busy.unwrap_or_else(cores))
+        }
         Chore::Codegen { name } => fresh::write(&shell::root(), name.as_deref()),
         Chore::Worlds { fresh, seed } => worlds::run(fresh, seed),
         Chore::Chaos { seeds, from, trace, all } => {
@@ -336,7 +359,8 @@ mod tests {
                     assert!(whole, "{}: {used}: expected a commit", path.display());
                 }
                 if let Some((_, chore)) = line.split_once("cargo xtask ") {
-                    let words = chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3");
+                    let words =
+                        chore.replace("\"${GITHUB_REF_NAME#v}\"", "1.2.3").replace("\"$TARGET\"", "yaml");
                     let parsed =
                         Cli::try_parse_from(std::iter::once("xtask").chain(words.split_whitespace()));
                     assert!(parsed.is_ok(), "{}: {chore}", path.display());
@@ -344,8 +368,26 @@ mod tests {
                 }
             }
         }
-        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz --seconds 300"] {
+        for chore in ["release 1.2.3 --build", "check-advisories", "fuzz yaml --seconds 1800"] {
             assert!(chores.iter().any(|found| found == chore), "{chore}: {chores:?}");
+        }
+    }
+
+    #[test]
+    fn what_mutants_are_left_out_is_still_there_and_told() {
+        let root = shell::root();
+        let text = std::fs::read_to_string(root.join(".cargo/mutants.toml")).unwrap();
+        let page = std::fs::read_to_string(root.join("docs/testing.md")).unwrap();
+        let left: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix('\'')).collect();
+        assert!(!left.is_empty());
+        for pattern in left {
+            // `FILE:.* what in TYPE::FUNCTION$',`
+            let file = pattern.split_once(":.* ").unwrap().0.replace('\\', "");
+            let function = pattern.rsplit_once("::").unwrap().1.trim_end_matches("$',");
+            let code = std::fs::read_to_string(root.join(&file)).unwrap();
+            assert!(code.contains(&format!("fn {function}")), "{function} is not in {file}");
+            let short = file.split_once("/src/").unwrap().1;
+            assert!(page.contains(&format!("| `{short}`, ")), "{short} is not explained");
         }
     }
 

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hdrhistogram::Histogram;
 use kube::api::{Api, PostParams};
+use loadline_api::estimator::pb::{MaxAvailableComponentSetsRequest, MaxAvailableReplicasRequest};
 use loadline_api::estimator::service::estimator_client::EstimatorClient;
 use loadline_api::estimator::{Replica, replicas_request, sets_request};
 use loadline_core::resources::List;
@@ -22,6 +23,7 @@ use loadline_testkit::{ControlPlane, Running};
 use rows::Row;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tonic::transport::Channel as Connection;
 use tonic_health::pb::HealthCheckRequest;
@@ -191,55 +193,64 @@ impl Question {
         }
     }
 
-    /// Asks once. Questions of a number other than 0 may differ, and their answers with them: those are not told.
-    async fn put(self, channel: &Connection, number: u64) -> Result<Option<i32>> {
-        let mut client = EstimatorClient::new(channel.clone());
+    /// What is asked, made once: what it takes to write a question down is nobody's speed.
+    fn message(self) -> Result<Message> {
         let amounts = |cpu: &str, memory: &str| -> Result<List> {
             Ok(List::from([("cpu".to_owned(), cpu.parse()?), ("memory".to_owned(), memory.parse()?)]))
         };
         let mut replica = Replica { requests: amounts("500m", "1Gi")?, ..Replica::default() };
-        let answer = match self {
-            Self::Floor => {
-                let ask = HealthCheckRequest { service: String::new() };
-                HealthClient::new(channel.clone()).check(request(ask)).await?.into_inner().status
-            }
-            Self::Plain => {
-                client
-                    .max_available_replicas(request(replicas_request(CLUSTER, Some(&replica), &[])))
-                    .await?
-                    .into_inner()
-                    .max_replicas
-            }
-            Self::Varied => {
-                // A byte more each time: no two are alike, and all cost the same.
-                let memory = ((1_u64 << 30) + number).to_string();
-                replica.requests = amounts("500m", &memory)?;
-                let asked = request(replicas_request(CLUSTER, Some(&replica), &[]));
-                client.max_available_replicas(asked).await?.into_inner().max_replicas
-            }
+        Ok(match self {
+            Self::Floor => Message::Health(HealthCheckRequest { service: String::new() }),
+            Self::Plain => Message::Replicas(replicas_request(CLUSTER, Some(&replica), &[])),
+            Self::Varied => Message::Varied(replica),
             Self::Claim => {
                 replica.selector = [("kubernetes.io/arch".to_owned(), "amd64".to_owned())].into();
                 replica.affinity =
                     Some(serde_json::from_value(json!({"nodeSelectorTerms": [{"matchExpressions": [
                     {"key": "topology.kubernetes.io/zone", "operator": "NotIn", "values": ["zone-2"]}]}]}))?);
-                client
-                    .max_available_replicas(request(replicas_request(CLUSTER, Some(&replica), &[])))
-                    .await?
-                    .into_inner()
-                    .max_replicas
+                Message::Replicas(replicas_request(CLUSTER, Some(&replica), &[]))
             }
             Self::Sets => {
                 // Large ones: Karmada's places set after set over all nodes.
                 let big = Replica { requests: amounts("7", "28Gi")?, ..Replica::default() };
                 let set = [big.component("leader", 1), big.component("worker", 99)];
-                client
-                    .max_available_component_sets(request(sets_request(CLUSTER, "default", &set, &[])))
-                    .await?
-                    .into_inner()
-                    .max_sets
+                Message::Sets(sets_request(CLUSTER, "default", &set, &[]))
+            }
+        })
+    }
+}
+
+enum Message {
+    Health(HealthCheckRequest),
+    Replicas(MaxAvailableReplicasRequest),
+    /// Another amount each time.
+    Varied(Replica),
+    Sets(MaxAvailableComponentSetsRequest),
+}
+
+impl Message {
+    /// Asks once. Questions of a number other than 0 may differ, and their answers with them: those are not told.
+    async fn put(&self, channel: &Connection, number: u64) -> Result<Option<i32>> {
+        let mut client = EstimatorClient::new(channel.clone());
+        let answer = match self {
+            Self::Health(ask) => {
+                HealthClient::new(channel.clone()).check(request(ask.clone())).await?.into_inner().status
+            }
+            Self::Replicas(ask) => {
+                client.max_available_replicas(request(ask.clone())).await?.into_inner().max_replicas
+            }
+            Self::Varied(replica) => {
+                // A byte more each time: no two are alike, and all cost the same.
+                let mut replica = replica.clone();
+                replica.requests.insert("memory".to_owned(), ((1_u64 << 30) + number).to_string().parse()?);
+                let ask = replicas_request(CLUSTER, Some(&replica), &[]);
+                client.max_available_replicas(request(ask)).await?.into_inner().max_replicas
+            }
+            Self::Sets(ask) => {
+                client.max_available_component_sets(request(ask.clone())).await?.into_inner().max_sets
             }
         };
-        Ok((number == 0 || !matches!(self, Self::Varied)).then_some(answer))
+        Ok((number == 0 || !matches!(self, Self::Varied(_))).then_some(answer))
     }
 }
 
@@ -259,17 +270,18 @@ async fn ask(server: &Running, question: Question, concurrency: usize) -> Result
     let endpoint = Connection::from_shared(format!("http://127.0.0.1:{}", server.port()))?;
     let channel = endpoint.connect().await?;
     // The first is not counted: caches fill, code is read from disk.
-    let answer = question.put(&channel, 0).await?.context("the first is told")?;
+    let message = Arc::new(question.message()?);
+    let answer = message.put(&channel, 0).await?.context("the first is told")?;
     let begun = Instant::now();
     let tasks = (0..concurrency).map(|task| {
-        let channel = channel.clone();
+        let (channel, message) = (channel.clone(), message.clone());
         let mut number = u64::try_from(task).unwrap_or_default();
         tokio::spawn(async move {
             let mut times = Histogram::<u64>::new(3)?;
             while begun.elapsed() < TIME {
                 let start = Instant::now();
                 number += u64::try_from(concurrency)?;
-                let told = question.put(&channel, number).await?;
+                let told = message.put(&channel, number).await?;
                 ensure!(told.is_none_or(|told| told == answer), "the answer changed");
                 times.record(u64::try_from(start.elapsed().as_micros())?)?;
             }

@@ -1,6 +1,7 @@
 //! Files of other projects, as they are: folders in the shapes their own examples have, with what does not matter in them.
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+use loadline_testkit::{karmada, ocm};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -78,6 +79,37 @@ fn ocms_solutions_are_placed() {
     );
 }
 
+/// The originals, from Go's module cache: none of them is kept here.
+#[test]
+fn karmadas_own_samples_and_ocms_own_solutions_are_read_as_they_are() {
+    if let Some(folder) = karmada::samples_or_skip() {
+        let folder = folder.unwrap();
+        let clusters = "scenarios/others/karmada/clusters.yaml";
+        let (answer, told) = ask(&["divide", "-f", folder.to_str().unwrap(), clusters]);
+        assert_eq!(
+            skipped(&told),
+            ["1 Cluster, 1 CustomResourceDefinition, 1 Guestbook, 2 OverridePolicy, 1 Secret"]
+        );
+        let replicas = json!([{"name": "member1", "replicas": 1}, {"name": "member2", "replicas": 1}]);
+        assert_eq!(answer["clusters"], replicas, "2 by 1 : 1");
+    }
+    if let Some(folder) = ocm::solutions_or_skip() {
+        let folder = folder.unwrap();
+        for (solution, left) in [
+            ("deploy-a-helm-chart", "1 Channel, 1 Subscription"),
+            ("deploy-argocd-apps", "1 ApplicationSet, 2 Cluster, 1 ConfigMap, 1 Role, 1 RoleBinding"),
+            (
+                "multicluster-gateway",
+                "1 Channel, 1 EnvoyProxy, 1 Gateway, 1 GatewayClass, 1 HTTPRoute, 1 ReferenceGrant, 1 Subscription",
+            ),
+        ] {
+            let (answer, told) = ask(&["place", "-f", folder.join(solution).to_str().unwrap()]);
+            assert_eq!(skipped(&told), [left], "{solution}");
+            assert_eq!(answer["placements"].as_array().unwrap().len(), 1, "{solution}");
+        }
+    }
+}
+
 #[test]
 fn a_folder_with_nothing_that_matters_is_refused_and_so_is_what_is_malformed_in_it() {
     let scratch = tempfile::tempdir().unwrap();
@@ -109,4 +141,44 @@ fn a_folder_with_nothing_that_matters_is_refused_and_so_is_what_is_malformed_in_
         "F/d.json: document 1: line 1, column 15: EOF while parsing a value\n\
          F/deep/c.yml: document 1: kind: unknown kind ManagedClustr, expected ManagedCluster\n"
     );
+}
+
+#[test]
+fn what_kustomize_and_helm_keep_beside_objects_is_told_and_left_out() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_owned();
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    // All of this is legal where it stands, and none of it is an object.
+    write("kustomization.yaml", "resources: [node.yaml, pod.yaml]\n");
+    write("overlay/kustomization.yml", "resources: [../base]\n");
+    write("chart/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n");
+    write("chart/values.yaml", "replicas: 3\n");
+    write("chart/values.schema.json", "{\"type\": \"object\"}");
+    write("chart/templates/pod.yaml", "{{- if .Values.pod }}\nkind: [\n{{- end }}\n");
+    let path = folder.to_str().unwrap();
+    let output = run(&["schedule", "-f", path]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    let left = "1 Chart.yaml, 1 kustomization.yaml, 1 kustomization.yml, 1 templates/, 1 values.schema.json, 1 values.yaml";
+    assert!(told.ends_with(&format!("found only {left}\n")), "{told}");
+    write(
+        "node.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n",
+    );
+    write(
+        "templates/pod.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+    );
+    let (answer, told) = ask(&["schedule", "-f", path]);
+    assert_eq!(skipped(&told), [left]);
+    assert_eq!(answer["pods"][0]["node"], "n1", "a folder of that name that is no chart's is read");
+    // Whoever names such a file means it.
+    let named = folder.join("kustomization.yaml");
+    let output = run(&["schedule", "-f", named.to_str().unwrap()]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("kind: expected a kind such as Pod, found nothing"), "{told}");
 }

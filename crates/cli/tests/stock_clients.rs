@@ -103,12 +103,23 @@ fn kube_controller_manager_makes_pods_and_kube_scheduler_binds_them() {
     once["spec"]["restartPolicy"] = json!("Never");
     let job = json!({"metadata": {"name": "once"}, "spec": {"template": once}});
     plane.create("/apis/batch/v1/namespaces/default/jobs", &job).unwrap();
+    // One that is late: nobody has to wait for the next minute. A second one would have to wait for the first to end.
+    let mut often = template("often", "100m");
+    often["spec"]["restartPolicy"] = json!("Never");
+    let jobs = "/apis/batch/v1/namespaces/default/cronjobs";
+    let cron = json!({"metadata": {"name": "often"}, "spec": {"schedule": "* * * * *",
+        "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": {"template": often}}}});
+    plane.create(jobs, &cron).unwrap();
+    let before = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(2);
+    let last = json!({"status": {"lastScheduleTime": before.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}});
+    plane.patch(&format!("{jobs}/often/status"), &last).unwrap();
     let service =
         json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
     plane.create("/api/v1/namespaces/default/services", &service).unwrap();
     assert_eq!(nodes_of(&plane, "db", 1).len(), 1);
     assert_eq!(nodes_of(&plane, "every", 4).iter().collect::<BTreeSet<_>>().len(), 4, "one on each node");
     assert_eq!(nodes_of(&plane, "once", 1).len(), 1);
+    assert_eq!(nodes_of(&plane, "often", 1).len(), 1);
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     until(&plane, "a slice of the service", slices, |slices| slices["items"].get(0).map(drop));
 }

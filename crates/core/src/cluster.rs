@@ -369,7 +369,8 @@ impl Cluster {
         self.budgets = budgets;
     }
 
-    /// Works out anew what placed pods are expected to use, after recommendations changed.
+    /// Works out anew what pods are expected to use, after recommendations changed: those on nodes, and those that others were
+    /// evicted for.
     pub fn reestimate(&mut self) {
         let mut changed: Vec<(NodeId, PodView)> = Vec::new();
         for (node, pod) in self.live.placed() {
@@ -392,6 +393,18 @@ impl Cluster {
             let name = self.live.snapshot()[node].name.clone();
             self.live.set_pod(pod, Some(&name));
             self.touch(node);
+        }
+        // Those that others were evicted for have no place yet, and count where they will go.
+        let mut waiting = Vec::new();
+        for (_, pod) in self.live.snapshot().nominated() {
+            let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
+            let new = estimate(&pod.asks, found, Load::ZERO).load;
+            if new != pod.estimate {
+                waiting.push(PodView { estimate: new, ..PodView::clone(pod) });
+            }
+        }
+        for pod in waiting {
+            self.live.set_pod(pod, None);
         }
     }
 

@@ -34,10 +34,13 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).expect("a time in range")
 }
 
-/// What a pod asks for and what it is expected to use: thousandths of a core and mebibytes.
+/// What nodes of a kind have besides, in pieces.
+const GPU: &str = "example.com/gpu";
+
+/// What a pod asks for and what it is expected to use: thousandths of a core and mebibytes, and pieces of what is only asked for.
 #[derive(Clone, Copy, Debug)]
 struct Pod {
-    asks: [i64; 2],
+    asks: [i64; 3],
     uses: [i64; 2],
 }
 
@@ -50,8 +53,8 @@ struct World {
     targets: Option<[i64; 2]>,
     /// Changed limits, by metric; in upstream mode for all nodes.
     limits: BTreeMap<String, f64>,
-    /// Cores, gibibytes, places for pods.
-    size: [i64; 3],
+    /// Cores, gibibytes, places for pods; pieces of [`GPU`], of which a node with none does not even speak.
+    size: [i64; 4],
     /// Written loads in thousandths, if any.
     loads: Vec<Option<i64>>,
     /// Measured, in percent.
@@ -71,14 +74,16 @@ struct World {
 
 fn pods() -> impl Strategy<Value = Pod> {
     let two = |most: i64| [0..most, 0..most];
-    (two(3000), two(3000)).prop_map(|(asks, uses)| Pod { asks, uses })
+    let pieces = prop_oneof![2 => Just(0_i64), 1 => 1..4_i64];
+    (two(3000), pieces, two(3000))
+        .prop_map(|([milli, mib], pieces, uses)| Pod { asks: [milli, mib, pieces], uses })
 }
 
 fn worlds() -> impl Strategy<Value = World> {
     let mode = prop_oneof![3 => Just(Mode::Default), 1 => Just(Mode::Upstream)];
     let missing = prop_oneof![Just(Missing::Estimate), Just(Missing::Allow), Just(Missing::Deny)];
     let targets = prop::option::of([10..=100_i64, 10..=100_i64]);
-    let size = [1..12_i64, 1..12_i64, 0..4_i64];
+    let size = [1..12_i64, 1..12_i64, 0..4_i64, 0..5_i64];
     let loads = prop::collection::vec(prop::option::weighted(0.4, 0..1300_i64), 6);
     let sample = prop::option::weighted(0.6, [0..90_i64, 0..90_i64]);
     let residents = prop::collection::vec(pods(), 0..3);
@@ -126,9 +131,12 @@ impl World {
     }
 
     fn node(&self) -> NodeFacts {
-        let [cores, gib, places] = self.size;
+        let [cores, gib, places, pieces] = self.size;
         let mut made =
             node("n").cpu(&cores.to_string()).memory(&format!("{gib}Gi")).has("pods", &places.to_string());
+        if pieces > 0 {
+            made = made.has(GPU, &pieces.to_string());
+        }
         for ((metric, _), load) in METRICS.iter().zip(&self.loads) {
             if let Some(load) = load {
                 let text = format!("{}.{:03},{}", load / 1000, load % 1000, "2023-11-14T22:13:20Z");
@@ -167,7 +175,7 @@ impl World {
             facts.nominated = Some("n".into());
             cluster.set_pod(&facts);
         }
-        let [cores, gib, _] = self.size;
+        let [cores, gib, ..] = self.size;
         if let Some([cpu, memory]) = self.sample {
             let usage = Load::new(cores * cpu * 10_000_000, gib * GI / 100 * memory);
             cluster.sample("n", Sample { at: at(0), window: SignedDuration::from_secs(15), usage });
@@ -222,7 +230,14 @@ impl World {
 
     /// Pods that are there ask for so much less, then the one that comes; what any of them uses stays.
     fn free(&mut self, resource: &str, more: i64) {
-        let (at, unit) = if resource == "cpu" { (0, 1) } else { (1, 1 << 20) };
+        let (at, unit) = match resource {
+            "cpu" => (0, 1),
+            "memory" => (1, 1 << 20),
+            other => {
+                assert_eq!(other, GPU, "nobody asks for anything else");
+                (2, 1)
+            }
+        };
         assert_eq!(more % unit, 0, "everything here is asked for in whole units");
         let mut more = more / unit;
         let first = self.nominated.iter_mut();
@@ -236,9 +251,14 @@ impl World {
 }
 
 /// With what it asks for, and, apart from that, what it is expected to use.
-fn sized(mut facts: PodFacts, Pod { asks: [milli, mib], uses: [used_milli, used_mib] }: Pod) -> PodFacts {
-    let amounts = [("cpu", format!("{milli}m")), ("memory", format!("{mib}Mi"))];
-    for (name, amount) in amounts {
+fn sized(
+    mut facts: PodFacts,
+    Pod { asks: [milli, mib, pieces], uses: [used_milli, used_mib] }: Pod,
+) -> PodFacts {
+    let pieces = Some((GPU, pieces.to_string())).filter(|_| pieces > 0);
+    for (name, amount) in
+        [("cpu", format!("{milli}m")), ("memory", format!("{mib}Mi"))].into_iter().chain(pieces)
+    {
         facts.requests.insert(name.to_owned(), amount.parse::<Quantity>().expect("a quantity"));
     }
     let effective = Load::new(used_milli * 1_000_000, used_mib << 20);
@@ -251,6 +271,7 @@ fn kind(change: &Change) -> &'static str {
         Change::Target { .. } => "target",
         Change::Limit { .. } => "limit",
         Change::NoLimit { .. } => "no limit",
+        Change::Free { resource, .. } if resource == GPU => "free pieces",
         Change::Free { .. } => "free",
         Change::FewerPods(_) => "fewer pods",
         Change::AllowUnknown => "allow unknown",
@@ -316,6 +337,7 @@ fn a_node_with_everything_that_would_have_to_change_takes_the_pod() {
         ("limit", 300),
         ("no limit", 150),
         ("free", 150),
+        ("free pieces", 150),
         ("fewer pods", 150),
         ("allow unknown", 50),
         ("not cooling", 150),
@@ -336,7 +358,7 @@ fn several_limits_are_told_and_answered_together() {
         missing: Missing::Allow,
         targets: None,
         limits: BTreeMap::new(),
-        size: [10, 10, 10],
+        size: [10, 10, 10, 0],
         loads: vec![None, None, None, Some(900), Some(900), None],
         sample: None,
         residents: Vec::new(),
@@ -346,7 +368,7 @@ fn several_limits_are_told_and_answered_together() {
         taints: 0,
         tolerated: Vec::new(),
         cooling: false,
-        pod: Pod { asks: [100, 100], uses: [0, 0] },
+        pod: Pod { asks: [100, 100, 0], uses: [0, 0] },
         overrides: BTreeMap::new(),
     };
     let (report, _) = world.ask();

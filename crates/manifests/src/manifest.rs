@@ -74,13 +74,17 @@ impl Manifests {
     }
 
     /// Reads files and folders as people have them, such as all of a cluster: objects of kinds that do not matter are
-    /// skipped, with one line that says so. An input without any that does is a problem.
+    /// skipped, with one line that says so, and so are files of a folder that belong to the tools that make objects. An
+    /// input without any that does matter is a problem.
     #[must_use]
     pub fn gather(paths: &[PathBuf], kinds: &[Kind]) -> Self {
         let mut reader = Reader { skips: true, ..Reader::new(kinds) };
         for path in paths {
             match folder::files(path) {
-                Ok(files) => reader.files(&files),
+                Ok(found) => {
+                    reader.files(&found.files);
+                    reader.leave(found.left);
+                }
                 Err(message) => {
                     let location = Location::file(path.to_string_lossy());
                     reader.problems.push(Problem::at(location, message));
@@ -213,7 +217,7 @@ struct Reader<'a> {
     found: bool,
     /// May there be objects of other kinds?
     skips: bool,
-    /// How many there were, by kind.
+    /// How many there were, by kind; and files that are no objects, by name.
     skipped: BTreeMap<String, usize>,
 }
 
@@ -237,6 +241,14 @@ impl<'a> Reader<'a> {
                 Ok(text) => self.file(&location, &text),
                 Err(message) => self.problems.push(Problem::at(location, message)),
             }
+        }
+    }
+
+    /// Counts files that were not read.
+    fn leave(&mut self, files: BTreeMap<String, usize>) {
+        for (name, count) in files {
+            self.found = true;
+            *self.skipped.entry(name).or_default() += count;
         }
     }
 

@@ -66,6 +66,8 @@ impl Trio {
 #[derive(Default)]
 struct Tally {
     asked: usize,
+    /// With a figure: two that fail alike have compared little.
+    answered: usize,
     zero: usize,
     unlike: Vec<String>,
 }
@@ -73,6 +75,7 @@ struct Tally {
 impl Tally {
     fn note(&mut self, ours: Said, theirs: &[(&str, Said)], question: impl Fn() -> String) {
         self.asked += 1;
+        self.answered += usize::from(ours.is_ok());
         self.zero += usize::from(ours == Ok(0));
         if theirs.iter().any(|(_, said)| *said != ours) {
             self.unlike.push(format!("ours {ours:?}, {theirs:?}: {}", question()));
@@ -89,6 +92,12 @@ impl Tally {
             self.unlike.len(),
             self.asked,
             shown.join("\n")
+        );
+        assert!(
+            self.answered * 10 >= self.asked * 9,
+            "{} of {} answers about {what}",
+            self.answered,
+            self.asked
         );
         // Questions that nothing can be said to compare nothing.
         assert!(self.zero * 3 < self.asked * 2, "{} of {} answers about {what} are 0", self.zero, self.asked);

@@ -208,6 +208,20 @@ pub fn read(plane: &ControlPlane) -> Option<Result<Value, Error>> {
     Some(answer.map_err(Error::io(step)))
 }
 
+/// The folder of Karmada's own samples, in Go's module cache. None means that its programs are missing, and that has been printed.
+///
+/// # Errors
+/// When Go cannot say where the module's files are.
+///
+/// # Panics
+/// As [`parts::find_or_skip`].
+#[must_use]
+pub fn samples_or_skip() -> Option<Result<PathBuf, Error>> {
+    parts::find_or_skip(Version::V1_18.scheduler())?;
+    let newest = Version::V1_18.module();
+    Some(sources::folder(newest, newest.upstream).map(|folder| folder.join("samples")))
+}
+
 /// A control plane that karmada-scheduler can work on.
 #[derive(Clone, Copy, Debug)]
 pub struct Karmada<'a> {

@@ -12,7 +12,7 @@ use crate::sources;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The API group of all kinds.
@@ -57,6 +57,20 @@ pub fn path(plural: &str, namespace: Option<&str>) -> String {
 pub fn plane_or_skip() -> Option<ControlPlane> {
     parts::find_or_skip(ROW)?;
     ControlPlane::start_or_skip()
+}
+
+/// The folder of Open Cluster Management's own solutions, in Go's module cache. None means that its programs are missing, and
+/// that has been printed.
+///
+/// # Errors
+/// When Go cannot say where the module's files are.
+///
+/// # Panics
+/// As [`parts::find_or_skip`].
+#[must_use]
+pub fn solutions_or_skip() -> Option<Result<PathBuf, Error>> {
+    parts::find_or_skip(ROW)?;
+    Some(sources::folder(&OCM, OCM.upstream).map(|folder| folder.join("solutions")))
 }
 
 /// A control plane that the placement controller can work on.

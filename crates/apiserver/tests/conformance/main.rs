@@ -60,6 +60,9 @@ fn main() -> ExitCode {
     if count == 0 {
         return ExitCode::SUCCESS;
     }
+    if filter.is_empty() {
+        told(count);
+    }
     let recording = std::env::var_os("LOADLINE_RECORD").is_some_and(|value| value == "1");
     let plane = (recording || !words.iter().any(|word| word == "--recorded"))
         .then(|| ControlPlane::setup().controllers(CONTROLLERS).start_or_skip())
@@ -84,6 +87,16 @@ fn main() -> ExitCode {
     let ours = play(&our_server(), &areas);
     good &= report("ours", &recorded, &ours, &areas, true);
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How much is compared is told to who reads about it.
+fn told(count: usize) {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    assert!(
+        text.contains(&format!(" in {count} cases")),
+        "README.md tells another number than {count} cases"
+    );
 }
 
 /// Starts our server on a thread of its own, which ends with the process.

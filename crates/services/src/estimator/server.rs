@@ -18,7 +18,7 @@ mod limit;
 
 use super::health::Health;
 use super::metrics::Metrics;
-use super::remember::Question;
+use super::remember::{Question, Room};
 use super::{Known, Member, Members};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -92,6 +92,7 @@ pub fn routes(members: Arc<Members>, options: Options, metrics: Arc<Metrics>) ->
         options: Arc::new(options),
         metrics,
         long: Arc::new(Semaphore::new(cores)),
+        room: Arc::default(),
     };
     let estimator = EstimatorServer::new(server).max_decoding_message_size(LARGEST);
     let estimates = Routes::new(estimator).into_axum_router().layer(from_fn_with_state(gate, limit::admit));
@@ -127,6 +128,8 @@ struct Server {
     metrics: Arc<Metrics>,
     /// Computations that may take long, at once.
     long: Arc<Semaphore>,
+    /// For answers that are kept, of all members.
+    room: Arc<Room>,
 }
 
 #[tonic::async_trait]
@@ -211,7 +214,7 @@ impl Server {
                 from.view.replicas(&ask, &given)
             };
             let answer = Arc::new(self.compute(wanted.clone(), long, work).await?);
-            known.answers.keep(question, &answer);
+            known.answers.keep(question, &answer, &self.room);
             answer
         };
         self.metrics.estimated(&request.cluster, &answer);
@@ -279,7 +282,7 @@ impl Server {
                 from.view.sets(&request.namespace, &components, &given)
             };
             let answer = Arc::new(self.compute(wanted, true, work).await?);
-            known.answers.keep(question, &answer);
+            known.answers.keep(question, &answer, &self.room);
             answer
         };
         let told = Told::new(&answer, member, details);
