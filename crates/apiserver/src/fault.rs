@@ -52,6 +52,10 @@ pub enum Action {
     DropRequest,
     /// The server handles it, but the answer is lost: a write happened, and the client cannot know.
     DropAnswer,
+    /// The server handles it at once, and the answer comes so much later: whoever waits less long cannot know.
+    DelayAnswer(Duration),
+    /// The server handles it, and there never is an answer, nor a word that there will be none.
+    Hang,
     /// It is answered with a failure and never reaches the server.
     Answer(Answer),
     /// A watch ends cleanly after this many events, as servers do now and then.
@@ -323,6 +327,11 @@ where
             }
             let response = match action {
                 Some(Action::DropAnswer) => return Err(Dropped::Answer.into()),
+                Some(Action::Hang) => return std::future::pending().await,
+                Some(Action::DelayAnswer(time)) => {
+                    tokio::time::sleep(time).await;
+                    response
+                }
                 Some(action) if action.needs_watch() => watch::disturb(response, action),
                 _ => response,
             };

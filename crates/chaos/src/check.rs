@@ -6,14 +6,14 @@
 //! | nothing left behind | `nodes` |
 //! | published sets, estimates, nothing lost | `fleet` |
 //! | who leads | `leader` |
-//! | who has nothing to do waits | here |
+//! | who has nothing to do waits, nobody ends by itself | here |
 
 mod fleet;
 mod leader;
 mod nodes;
 mod pods;
 
-use crate::history::{Entry, SPIN};
+use crate::history::{ENDED, Entry, PANIC, SPIN};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -39,11 +39,13 @@ pub enum Promise {
     NothingLost,
     /// Who has nothing to do waits.
     Rest,
+    /// No component ends unasked, and nothing in it panics.
+    Alive,
 }
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::BoundOnce,
         Self::Line,
         Self::Cooling,
@@ -53,6 +55,7 @@ impl Promise {
         Self::Leader,
         Self::NothingLost,
         Self::Rest,
+        Self::Alive,
     ];
 }
 
@@ -68,6 +71,7 @@ impl fmt::Display for Promise {
             Self::Leader => "nothing is written by who does not lead",
             Self::NothingLost => "no pod, binding or placement is lost",
             Self::Rest => "who has nothing to do waits",
+            Self::Alive => "no component ends unasked or panics",
         })
     }
 }
@@ -132,6 +136,7 @@ pub fn check(history: &[Entry], given: Conditions) -> Findings {
     fleet::lost(history, &end, &mut found);
     leader::leads(history, &mut found);
     rests(history, &mut found);
+    lives(history, &mut found);
     found
 }
 
@@ -145,6 +150,23 @@ fn rests(history: &[Entry], found: &mut Findings) {
         let what =
             format!("{} went round and round at {} ms and waited for nothing", entry.identity, entry.at);
         found.broken(Promise::Rest, what, vec![entry.path.clone()]);
+    }
+}
+
+/// Nobody ends by itself: who did, or had a panic inside, is noted where it is seen.
+fn lives(history: &[Entry], found: &mut Findings) {
+    let started: BTreeSet<&str> = history.iter().map(|entry| entry.identity.as_str()).collect();
+    for _ in started {
+        found.occasion(Promise::Alive);
+    }
+    for entry in history {
+        let what = match entry.verb {
+            ENDED => "ended, and nobody had asked it to",
+            PANIC => "panicked",
+            _ => continue,
+        };
+        let what = format!("{} {what} at {} ms", entry.identity, entry.at);
+        found.broken(Promise::Alive, what, vec![entry.path.clone()]);
     }
 }
 

@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceExt as _};
 
 /// The server, and everything noted of it. Clones are the same.
@@ -48,6 +49,8 @@ struct Noted {
 pub(crate) struct Wire {
     /// In how many of a hundred cases writes of a component arrive twice.
     pub doubled: BTreeMap<String, u64>,
+    /// In how many of a hundred cases they arrive late, and by how many milliseconds.
+    pub late: BTreeMap<String, (u64, u64)>,
     dice: Dice,
     /// What has been asked once.
     asked: BTreeSet<String>,
@@ -67,6 +70,12 @@ impl Wire {
         let (hit, second) = (self.dice.roll() % 100 < percent, self.dice.once_in(2));
         hit.then_some(if second { Heard::Second } else { Heard::First })
     }
+
+    /// By how much is this write late?
+    fn late(&mut self, who: &str) -> Option<Duration> {
+        let (percent, by) = self.late.get(who).copied()?;
+        (self.dice.roll() % 100 < percent).then(|| Duration::from_millis(by))
+    }
 }
 
 /// Is a component alive?
@@ -74,6 +83,7 @@ impl Wire {
 pub(crate) struct Life {
     state: Mutex<State>,
     died: Notify,
+    stops: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +91,10 @@ struct State {
     dead: bool,
     /// At the next write: before (`false`) or after the server has seen it.
     at_write: Option<bool>,
+    /// The same, at the next write that is no lease.
+    at_act: Option<bool>,
+    /// Is it asked to end?
+    stopped: bool,
 }
 
 impl Life {
@@ -97,6 +111,24 @@ impl Life {
         self.lock().at_write = Some(after);
     }
 
+    pub(crate) fn kill_at_act(&self, after: bool) {
+        self.lock().at_act = Some(after);
+    }
+
+    /// Asks it to end.
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.stops.notify_one();
+    }
+
+    pub(crate) async fn stops(&self) {
+        self.stops.notified().await;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.lock().dead
     }
@@ -105,12 +137,13 @@ impl Life {
         self.died.notified().await;
     }
 
-    fn ends_at(&self, after: bool) -> bool {
+    fn ends_at(&self, path: &str, after: bool) -> bool {
         let mut state = self.lock();
-        if state.at_write != Some(after) {
+        let acts = state.at_act == Some(after) && !path.contains("/leases/");
+        if state.at_write != Some(after) && !acts {
             return false;
         }
-        state.at_write = None;
+        (state.at_write, state.at_act) = (None, None);
         drop(state);
         self.kill();
         true
@@ -123,7 +156,12 @@ impl Front {
         let mut floor = Floor::default();
         floor.lie = flaws.contains(&Flaw::MeasuredIdle).then_some(0);
         let (noted, floor) = (Arc::default(), Arc::new(Mutex::new(floor)));
-        let wire = Wire { doubled: BTreeMap::new(), dice: Dice::new(plan.seed), asked: BTreeSet::new() };
+        let wire = Wire {
+            doubled: BTreeMap::new(),
+            late: BTreeMap::new(),
+            dice: Dice::new(plan.seed),
+            asked: BTreeSet::new(),
+        };
         let (flaws, wire) = (flaws.as_slice().into(), Arc::new(Mutex::new(wire)));
         Self { server, noted, floor, start, flaws, wire, aside }
     }
@@ -239,30 +277,48 @@ impl Door {
         if let Some(answer) = self.instead(verb, &path, &item, &body) {
             return answer;
         }
-        if self.life.ends_at(false) {
+        if self.life.ends_at(&path, false) {
             return std::future::pending().await;
         }
         let (first, body) = self.before(&path, body);
         if let Some(first) = first {
-            self.write(verb, &path, Request::from_parts(head.clone(), first.into())).await;
+            self.write(verb, &path, self.front.at(), Request::from_parts(head.clone(), first.into())).await;
+        }
+        let sent = self.front.at();
+        let late = self.front.wire().late(&self.who);
+        if let Some(by) = late {
+            // It is on its way, whatever becomes of who sent it.
+            let (door, at, request) = (self.clone(), path.clone(), Request::from_parts(head, body.into()));
+            let arrives = tokio::spawn(async move {
+                sleep(by).await;
+                door.write(verb, &at, sent, request).await
+            });
+            let Ok(response) = arrives.await else { return std::future::pending().await };
+            return response;
         }
         let twice = self.front.wire().twice(&self.who);
         let again = twice.is_some().then(|| Request::from_parts(head.clone(), body.clone().into()));
-        let mut response = self.write(verb, &path, Request::from_parts(head, body.into())).await;
+        let mut response = self.write(verb, &path, sent, Request::from_parts(head, body.into())).await;
         if let Some(again) = again {
-            let second = self.write(verb, &path, again).await;
+            let second = self.write(verb, &path, sent, again).await;
             if twice == Some(Heard::Second) {
                 response = second;
             }
         }
-        if self.life.ends_at(true) {
+        if self.life.ends_at(&path, true) {
             return std::future::pending().await;
         }
         response
     }
 
     /// Has a write carried out, and notes it.
-    async fn write(&self, verb: &'static str, path: &str, request: Request<Body>) -> Response<Body> {
+    async fn write(
+        &self,
+        verb: &'static str,
+        path: &str,
+        sent: u64,
+        request: Request<Body>,
+    ) -> Response<Body> {
         let (item, subresource) = split(path);
         let before = item.as_deref().map(|item| self.front.known(item)).unwrap_or_default();
         let Ok(response) = self.front.server.clone().oneshot(request).await;
@@ -280,6 +336,7 @@ impl Door {
             };
             self.front.note(Entry {
                 at: self.front.at(),
+                sent,
                 who: self.who.to_string(),
                 identity: self.identity.to_string(),
                 verb,

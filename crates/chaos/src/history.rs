@@ -8,16 +8,24 @@ use std::fmt;
 /// The verb of an entry that says that a component went round and round without time going on.
 pub const SPIN: &str = "spin";
 
+/// The verb of an entry that says that a component ended though nobody asked for it.
+pub const ENDED: &str = "ended";
+
+/// The verb of an entry that says that something in a component panicked.
+pub const PANIC: &str = "panic";
+
 /// One write that was carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Milliseconds since the beginning, by a clock nobody sets.
     pub at: u64,
+    /// When it was sent: earlier, if it was late.
+    pub sent: u64,
     /// Which component, such as `scheduler/a`.
     pub who: String,
     /// Who it says it is: another name after each start.
     pub identity: String,
-    /// `create`, `update`, `patch`, `delete`; `quota` for what an agent tells its node; [`SPIN`].
+    /// `create`, `update`, `patch`, `delete`; `quota` for what an agent tells its node; [`SPIN`], [`ENDED`], [`PANIC`].
     pub verb: &'static str,
     /// Of the object, without the subresource.
     pub path: String,
@@ -34,7 +42,7 @@ impl Entry {
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
-            "at": self.at, "who": self.who, "identity": self.identity, "verb": self.verb, "path": self.path,
+            "at": self.at, "sent": self.sent, "who": self.who, "identity": self.identity, "verb": self.verb, "path": self.path,
             "subresource": self.subresource, "before": self.before, "after": self.after,
         })
     }

@@ -56,8 +56,10 @@ impl Host for NodeHost {
             let mut floor = self.front.floor();
             if us > 0 { floor.quotas.insert(uid.clone(), us) } else { floor.quotas.remove(&uid) }
         };
+        let at = self.front.at();
         self.front.note(Entry {
-            at: self.front.at(),
+            at,
+            sent: at,
             who: format!("agent/{}", self.node),
             identity: self.identity.clone(),
             verb: "quota",

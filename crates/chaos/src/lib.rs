@@ -18,6 +18,7 @@ mod hands;
 pub mod history;
 mod host;
 mod life;
+mod panics;
 pub mod plan;
 pub mod shrink;
 pub mod world;

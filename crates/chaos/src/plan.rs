@@ -42,6 +42,10 @@ pub enum Fault {
     Delay(u64),
     DropRequest,
     DropAnswer,
+    /// It is carried out at once, and the answer comes so many milliseconds later.
+    DelayAnswer(u64),
+    /// It is carried out, and nobody ever hears of it.
+    Hang,
     Conflict,
     Expired,
     TooMany,
@@ -52,6 +56,8 @@ pub enum Fault {
     ExpireWatch(usize),
     /// Writes arrive twice, and either answer is heard.
     Double,
+    /// Writes arrive so many milliseconds late, whether or not somebody waits for the answer or is there at all.
+    Late(u64),
 }
 
 /// One thing that goes wrong.
@@ -73,6 +79,10 @@ pub enum What {
     Kill { who: Who, back_after: u64 },
     /// It is killed around its next write: before the server sees it, or before it sees the answer.
     KillAtWrite { who: Who, after: bool, back_after: u64 },
+    /// The same, of writes that are no lease: what it writes most often is that it still leads.
+    KillAtAct { who: Who, after: bool, back_after: u64 },
+    /// It is asked to end, and is given some seconds for it.
+    Stop { who: Who, back_after: u64 },
     /// Its clock is set.
     ClockSet { who: Who, by_ms: i64 },
     /// All watches end, and what happened before is forgotten.
@@ -130,6 +140,10 @@ pub enum Flaw {
     PlacementUnsaid,
     /// The first scheduler, until it is started again, looks at the time for ever and never waits.
     Restless,
+    /// The first scheduler ends by itself after a while.
+    Ends,
+    /// Something in the first scheduler panics, and it goes on.
+    Panics,
     /// The server takes a pod's first binding, answers that it failed, and has forgotten it.
     BindingForgotten,
     /// A pod that once was told why it waits is bound no more.
@@ -148,7 +162,7 @@ pub enum Flaw {
 
 impl Flaw {
     /// All of them, and what each breaks.
-    pub const ALL: [(Self, Promise); 13] = [
+    pub const ALL: [(Self, Promise); 15] = [
         (Self::BindingForgotten, Promise::BoundOnce),
         (Self::WaitUnsaid, Promise::BoundOnce),
         (Self::MeasuredIdle, Promise::Line),
@@ -162,6 +176,8 @@ impl Flaw {
         (Self::BindingUnserved, Promise::NothingLost),
         (Self::PlacementUnsaid, Promise::NothingLost),
         (Self::Restless, Promise::Rest),
+        (Self::Ends, Promise::Alive),
+        (Self::Panics, Promise::Alive),
     ];
 
     /// The one that is called so.
@@ -206,7 +222,7 @@ impl Plan {
         }
         pods.sort_by_key(|pod| pod.at);
         let skews = (0..2 + nodes + 4).map(|_| dice.between(0, 4000).cast_signed() - 2000).collect();
-        let slows = dice.once_in(2);
+        let mut slows = dice.once_in(2);
         let fleet = if dice.once_in(2) {
             let clusters = dice.between(2, 8);
             let placed =
@@ -227,6 +243,26 @@ impl Plan {
                 what: what(&mut dice, nodes, &fleet),
             })
             .collect();
+        for _ in 0..dice.between(0, 3) {
+            let at = dice.between(0, TROUBLE.as_secs() * 1000 - 1);
+            troubles.push(Trouble { at, what: more(&mut dice, nodes, &fleet) });
+        }
+        if dice.once_in(4) {
+            // Nodes that are filled evenly, of which one becomes so hot that somebody has to go: else victims are rare.
+            slows = false;
+            let at = dice.between(2, 40) * 1000;
+            let one =
+                |dice: &mut Dice| Arrival { at: at + dice.between(0, 400), cpu_milli: 700, memory_mib: 128 };
+            pods.extend((0..2 * nodes).map(|_| one(&mut dice)).collect::<Vec<_>>());
+            pods.sort_by_key(|pod| pod.at);
+            let node = node(&mut dice, nodes);
+            let hot = What::Hot { node, percent: dice.between(260, 400), lasts: 60_000 };
+            // What comes back then is judged only where schedulers hear of the mark, and clocks agree.
+            let unjudged =
+                |what: &What| what.deafens() || matches!(what, What::ClockSet { .. } | What::ServerRestarts);
+            troubles.retain(|trouble| !unjudged(&trouble.what));
+            troubles.push(Trouble { at: at + 15_000, what: hot });
+        }
         troubles.sort_by_key(|trouble| trouble.at);
         Self { seed, nodes, pods, slows, troubles, skews, fleet, flaws: Vec::new() }
     }
@@ -269,7 +305,17 @@ impl What {
         match self {
             Self::CutOff { who: Who::Scheduler(_), .. } => true,
             Self::Requests { who: Who::Scheduler(_), fault, .. } => {
-                matches!(fault, Fault::CutWatch(_) | Fault::StallWatch(_) | Fault::ExpireWatch(_))
+                // A watch that is answered late or never delivers as little. What arrives when nobody waits for it any more
+                // was not decided then.
+                matches!(
+                    fault,
+                    Fault::CutWatch(_)
+                        | Fault::StallWatch(_)
+                        | Fault::ExpireWatch(_)
+                        | Fault::DelayAnswer(_)
+                        | Fault::Hang
+                        | Fault::Late(_)
+                )
             }
             _ => false,
         }
@@ -281,15 +327,38 @@ fn per_group(dice: &mut Dice) -> u64 {
     *dice.pick(&[0, 1, 1, 2, 3])
 }
 
-fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
-    let node = |dice: &mut Dice| usize::try_from(dice.between(0, nodes as u64 - 1)).unwrap_or(0);
+fn node(dice: &mut Dice, nodes: usize) -> usize {
+    usize::try_from(dice.between(0, nodes as u64 - 1)).unwrap_or(0)
+}
+
+fn who(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> Who {
     let one = usize::try_from(dice.between(0, 1)).unwrap_or(0);
-    let who = match dice.between(0, if fleet.clusters > 0 { 8 } else { 5 }) {
+    match dice.between(0, if fleet.clusters > 0 { 8 } else { 5 }) {
         0..=3 => Who::Scheduler(one),
-        4 | 5 => Who::Agent(node(dice)),
+        4 | 5 => Who::Agent(node(dice, nodes)),
         6 => Who::Placement(one),
         _ => Who::Binding(one),
+    }
+}
+
+/// What else goes wrong: of requests whose answers are late, and of ends.
+fn more(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
+    let who = who(dice, nodes, fleet);
+    let lasts = dice.between(1, 45) * 1000;
+    let (after, back_after) = (dice.once_in(2), dice.between(0, 20) * 500);
+    let percent = *dice.pick(&[10, 30, 60, 100]);
+    let fault = match dice.between(0, 9) {
+        0..=2 => Fault::DelayAnswer(dice.between(1, 400) * 100),
+        3 => Fault::Hang,
+        4 | 5 => Fault::Late(dice.between(1, 200) * 100),
+        6 | 7 => return What::Stop { who, back_after },
+        _ => return What::KillAtAct { who, after, back_after },
     };
+    What::Requests { who, fault, percent, lasts }
+}
+
+fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
+    let who = who(dice, nodes, fleet);
     let lasts = dice.between(1, 45) * 1000;
     let back_after = dice.between(0, 20) * 500;
     match dice.between(0, 16) {
@@ -302,7 +371,7 @@ fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
             by_ms: *dice.pick(&[-3_600_000, -30_000, -5_000, 5_000, 30_000, 3_600_000]),
         },
         11 => What::ServerRestarts,
-        12 => What::NodeGone { node: node(dice), back_after: lasts },
+        12 => What::NodeGone { node: node(dice, nodes), back_after: lasts },
         13 => match dice.between(0, 1) {
             0 => What::MetricsStop { lasts },
             _ => What::MetricsLie { percent: *dice.pick(&[0, 10, 50, 200]), lasts },
@@ -315,7 +384,7 @@ fn what(dice: &mut Dice, nodes: usize, fleet: &Fleet) -> What {
             cluster: usize::try_from(dice.roll() % fleet.clusters as u64).unwrap_or(0),
             lasts,
         },
-        _ => What::Hot { node: node(dice), percent: dice.between(110, 400), lasts: lasts + 20_000 },
+        _ => What::Hot { node: node(dice, nodes), percent: dice.between(110, 400), lasts: lasts + 20_000 },
     }
 }
 

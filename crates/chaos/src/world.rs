@@ -6,9 +6,10 @@ use crate::fleet;
 use crate::floor::time;
 use crate::front::{Front, Life};
 use crate::hands::Hands;
-use crate::history::{Entry, SPIN};
+use crate::history::{ENDED, Entry, PANIC, SPIN};
 use crate::host::NodeHost;
 use crate::life::Cluster;
+use crate::panics;
 use crate::plan::{Fault, Flaw, Plan, QUIET, TROUBLE, Trouble, What, Who};
 use jiff::SignedDuration;
 use kube::Client;
@@ -29,6 +30,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tower::Layer as _;
 
+/// So long may a component take to end.
+const ENDS: Duration = Duration::from_secs(10);
 /// How often an agent looks.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -44,6 +47,7 @@ pub struct Error(#[from] std::io::Error);
 pub fn run(plan: &Plan) -> Result<Vec<Entry>, Error> {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? };
+    panics::listen();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     Ok(runtime.block_on(async { World::new(plan, folder.path()).play().await }))
 }
@@ -110,6 +114,9 @@ impl World {
         }
         self.trouble().await;
         sleep_until(self.front.start + TROUBLE + QUIET).await;
+        for place in panics::take() {
+            self.front.note(seen(PANIC, self.front.at(), "somebody", &place));
+        }
         for task in units.iter().chain([&cluster, &fleet]) {
             task.abort();
         }
@@ -151,6 +158,7 @@ impl World {
         }
         sleep_until(self.front.start + TROUBLE).await;
         self.front.wire().doubled.clear();
+        self.front.wire().late.clear();
         for unit in self.units.values() {
             unit.faults.clear();
             unit.faults.reconnect();
@@ -167,22 +175,32 @@ impl World {
                 let Some(unit) = unit(who) else { return };
                 unit.faults.clear();
                 self.front.wire().doubled.remove(&who.name());
+                self.front.wire().late.remove(&who.name());
                 for trouble in active {
                     if let What::Requests { who: other, fault, percent, .. } = &trouble.what
                         && other == who
                     {
                         #[expect(clippy::cast_precision_loss, reason = "at most a hundred")]
                         let chance = *percent as f64 / 100.0;
-                        match action(*fault) {
-                            Some(action) => unit.faults.add(Rule::new(action).chance(chance)),
-                            None => drop(self.front.wire().doubled.insert(who.name(), *percent)),
+                        match (action(*fault), fault) {
+                            (Some(action), _) => unit.faults.add(Rule::new(action).chance(chance)),
+                            (None, Fault::Late(by)) => {
+                                self.front.wire().late.insert(who.name(), (*percent, *by));
+                            }
+                            (None, _) => drop(self.front.wire().doubled.insert(who.name(), *percent)),
                         }
                     }
                 }
             }
             What::CutOff { who, .. } => {
                 let Some(unit) = unit(who) else { return };
-                if begins { unit.faults.disconnect() } else { unit.faults.reconnect() }
+                let still =
+                    |one: &&Trouble| matches!(&one.what, What::CutOff { who: other, .. } if other == who);
+                match active.iter().any(still) {
+                    true if begins => unit.faults.disconnect(),
+                    true => {}
+                    false => unit.faults.reconnect(),
+                }
             }
             What::Kill { who, back_after } => {
                 let Some(unit) = unit(who) else { return };
@@ -193,6 +211,16 @@ impl World {
                 let Some(unit) = unit(who) else { return };
                 unit.back_after.store(*back_after, Ordering::Relaxed);
                 unit.life().kill_at_write(*after);
+            }
+            What::KillAtAct { who, after, back_after } => {
+                let Some(unit) = unit(who) else { return };
+                unit.back_after.store(*back_after, Ordering::Relaxed);
+                unit.life().kill_at_act(*after);
+            }
+            What::Stop { who, back_after } => {
+                let Some(unit) = unit(who) else { return };
+                unit.back_after.store(*back_after, Ordering::Relaxed);
+                unit.life().stop();
             }
             What::ClockSet { who, by_ms } => {
                 let Some(unit) = unit(who) else { return };
@@ -243,6 +271,8 @@ fn lasts(what: &What) -> Option<u64> {
         | What::NodeGone { back_after: lasts, .. } => Some(*lasts),
         What::Kill { .. }
         | What::KillAtWrite { .. }
+        | What::KillAtAct { .. }
+        | What::Stop { .. }
         | What::ClockSet { .. }
         | What::ServerRestarts
         | What::Regroup { .. } => None,
@@ -255,6 +285,8 @@ fn action(fault: Fault) -> Option<Action> {
         Fault::Delay(ms) => Action::Delay(Duration::from_millis(ms)),
         Fault::DropRequest => Action::DropRequest,
         Fault::DropAnswer => Action::DropAnswer,
+        Fault::DelayAnswer(ms) => Action::DelayAnswer(Duration::from_millis(ms)),
+        Fault::Hang => Action::Hang,
         Fault::Conflict => Action::Answer(Answer::Conflict),
         Fault::Expired => Action::Answer(Answer::Expired),
         Fault::TooMany => Action::Answer(Answer::TooManyRequests { retry_after: 1 }),
@@ -263,7 +295,7 @@ fn action(fault: Fault) -> Option<Action> {
         Fault::CutWatch(after) => Action::CutWatch { after },
         Fault::StallWatch(after) => Action::StallWatch { after },
         Fault::ExpireWatch(after) => Action::ExpireWatch { after },
-        Fault::Double => return None,
+        Fault::Double | Fault::Late(_) => return None,
     })
 }
 
@@ -287,13 +319,15 @@ impl Rounds {
     }
 }
 
-fn spins(at: u64, who: Who, identity: &str) -> Entry {
+/// What a component did that no server sees.
+fn seen(verb: &'static str, at: u64, who: &str, identity: &str) -> Entry {
     Entry {
         at,
-        who: who.name(),
+        sent: at,
+        who: who.to_owned(),
         identity: identity.to_owned(),
-        verb: SPIN,
-        path: format!("/components/{}", who.name()),
+        verb,
+        path: format!("/components/{who}"),
         subresource: String::new(),
         before: Value::Null,
         after: Value::Null,
@@ -314,14 +348,15 @@ async fn keep_up(front: Front, unit: Arc<Unit>, plan: Plan, folder: PathBuf) {
         let clock = Clock::new(move || {
             let at = watched.at();
             if rounds.too_many(at) {
-                watched.note(spins(at, who, &owner));
+                watched.note(seen(SPIN, at, &who.name(), &owner));
                 own.kill();
             }
             time(at) + SignedDuration::from_millis(offset.load(Ordering::Relaxed))
         });
         let seed = plan.seed.wrapping_mul(31).wrapping_add(start);
         let ctx = Ctx { clock, seed: Some(seed), ..Ctx::new(&identity, stop.clone()) };
-        let restless = start == 1 && unit.who == Who::Scheduler(0) && plan.flaws.contains(&Flaw::Restless);
+        let has = |flaw| start == 1 && unit.who == Who::Scheduler(0) && plan.flaws.contains(&flaw);
+        let (restless, ends, panics) = (has(Flaw::Restless), has(Flaw::Ends), has(Flaw::Panics));
         let clock = ctx.clock.clone();
         let running = component(unit.who, ctx, client, front.clone(), folder.clone());
         let mut running = tokio::spawn(async move {
@@ -331,16 +366,34 @@ async fn keep_up(front: Front, unit: Arc<Unit>, plan: Plan, folder: PathBuf) {
                     tokio::task::yield_now().await;
                 }
             }
-            running.await;
+            if panics {
+                let inside = tokio::spawn(async { std::panic::panic_any("planted") });
+                let _ = inside.await;
+            }
+            if ends {
+                let _ = tokio::time::timeout(ENDS, running).await;
+            } else {
+                running.await;
+            }
         });
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            () = life.died() => {}
-            _ = &mut running => {}
+            () = life.died() => false,
+            () = life.stops() => {
+                stop.cancel();
+                let _ = tokio::time::timeout(ENDS, &mut running).await;
+                false
+            }
+            _ = &mut running => true,
+        };
+        if ended && !life.is_dead() && !life.is_stopped() {
+            front.note(seen(ENDED, front.at(), &name, &identity));
         }
         life.kill();
-        running.abort();
-        let _ = running.await;
+        if !running.is_finished() {
+            running.abort();
+            let _ = running.await;
+        }
         // What it left behind in this process ends, too; the server hears nothing of it.
         stop.cancel();
         sleep(Duration::from_millis(unit.back_after.load(Ordering::Relaxed).max(100))).await;

@@ -116,3 +116,14 @@ fn a_condition_whose_taint_never_came_is_taken_back() {
     let taints = |entry: &&Entry| entry.after["spec"]["taints"].as_array().is_some_and(|all| !all.is_empty());
     assert_eq!(history.iter().filter(taints).count(), 0, "its taint never came");
 }
+
+#[test]
+fn what_was_assigned_by_one_who_ended_before_it_said_so_is_promised() {
+    let what = What::KillAtAct { who: Who::Binding(0), after: true, back_after: 2000 };
+    let bindings = vec![(32_000, 9), (39_000, 6), (17_000, 12)];
+    let fleet = Fleet { clusters: 7, placements: Vec::new(), bindings };
+    let plan = Plan { seed: 782, fleet, ..plan(&[], vec![Trouble { at: 9892, what }]) };
+    let history = kept(&plan);
+    let of = |entry: &&Entry| entry.identity == "binding-0-1" && entry.is_of("resourcebindings");
+    assert_eq!(history.iter().filter(of).count(), 1, "it assigned, and said nothing");
+}

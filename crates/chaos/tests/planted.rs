@@ -155,9 +155,19 @@ fn a_component_that_never_waits_is_found() {
     is_found(Flaw::Restless, 0);
 }
 
+#[test]
+fn a_component_that_ends_by_itself_is_found() {
+    is_found(Flaw::Ends, 0);
+}
+
+#[test]
+fn a_component_in_which_something_panics_is_found() {
+    is_found(Flaw::Panics, 0);
+}
+
 fn entry(at: u64, who: &str, path: &str, subresource: &str, (before, after): (Value, Value)) -> Entry {
     let (who, path, subresource) = (who.to_owned(), path.to_owned(), subresource.to_owned());
-    Entry { at, identity: who.clone(), who, verb: "create", path, subresource, before, after }
+    Entry { at, sent: at, identity: who.clone(), who, verb: "create", path, subresource, before, after }
 }
 
 #[test]

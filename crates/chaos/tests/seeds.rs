@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// How often each promise could have been broken in them, at least.
-const OCCASIONS: [(Promise, u64); 9] = [
+const OCCASIONS: [(Promise, u64); 10] = [
     (Promise::BoundOnce, 1_800),
     (Promise::Line, 800),
     (Promise::Cooling, 4),
@@ -20,6 +20,7 @@ const OCCASIONS: [(Promise, u64); 9] = [
     (Promise::Leader, 3_500),
     (Promise::NothingLost, 700),
     (Promise::Rest, 800),
+    (Promise::Alive, 800),
 ];
 
 /// How many are run each time; `cargo xtask chaos` runs more.
@@ -72,5 +73,5 @@ fn every_kind_of_trouble_comes_up() {
     let plans = (0..SEEDS).map(Plan::of);
     let kinds: std::collections::BTreeSet<String> =
         plans.flat_map(|plan| plan.troubles).map(|trouble| kind(&trouble.what)).collect();
-    assert_eq!(kinds.len(), 12, "{kinds:?}");
+    assert_eq!(kinds.len(), 14, "{kinds:?}");
 }

@@ -32,9 +32,12 @@ pub(super) fn published(history: &[Entry], found: &mut Findings) {
     let mut left: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     // When a cluster last changed itself.
     let mut changed: BTreeMap<&str, u64> = BTreeMap::new();
+    // When anything of the fleet did.
+    let mut news = None;
     for entry in history {
         if entry.who == "fleet" && (entry.is_of("managedclusters") || entry.is_of("placements")) {
             left.clear();
+            news = Some(entry.at);
             if entry.is_of("managedclusters") {
                 changed.insert(entry.name(), entry.at);
             }
@@ -58,7 +61,9 @@ pub(super) fn published(history: &[Entry], found: &mut Findings) {
             let (old, new) =
                 (before.get(placement).unwrap_or(&nobody), now.get(placement).unwrap_or(&nobody));
             let settled = |cluster: &&&str| changed.get(**cluster).is_none_or(|at| entry.at > at + SETTLED);
-            for cluster in old.difference(new).filter(settled) {
+            // What was on its way for long was decided about another fleet.
+            let outrun = entry.sent < entry.at && news.is_some_and(|at| entry.sent <= at + SETTLED);
+            for cluster in old.difference(new).filter(settled).filter(|_| !outrun) {
                 left.insert((placement, cluster), entry.at);
             }
             for cluster in new.difference(old) {

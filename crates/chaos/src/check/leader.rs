@@ -1,7 +1,7 @@
 //! Did who wrote lead?
 
 use super::{Findings, Promise};
-use crate::history::{Entry, SPIN};
+use crate::history::{ENDED, Entry, PANIC, SPIN};
 use std::collections::BTreeMap;
 
 /// Who of which components are elected by which lease.
@@ -12,21 +12,25 @@ const LEASES: [(&str, &str); 3] = [
 ];
 
 pub(super) fn leads(history: &[Entry], found: &mut Findings) {
-    let mut holders: BTreeMap<&str, &str> = BTreeMap::new();
+    // Who held which lease from when on.
+    let mut holders: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
     for entry in history {
         if entry.is_of("leases") {
             let holder = entry.after["spec"]["holderIdentity"].as_str().unwrap_or_default();
-            holders.insert(entry.name(), holder);
+            holders.entry(entry.name()).or_default().push((entry.at, holder));
             continue;
         }
         let Some((_, lease)) = LEASES.iter().find(|(prefix, _)| entry.who.starts_with(prefix)) else {
             continue;
         };
         // What happened is told by whoever saw it.
-        if entry.is_of("events") || entry.verb == SPIN {
+        if entry.is_of("events") || matches!(entry.verb, SPIN | ENDED | PANIC) {
             continue;
         }
-        let holder = holders.get(lease).copied().unwrap_or_default();
+        // Whoever led when it was sent led: on its way it is nobody's.
+        let known = holders.get(lease).into_iter().flatten();
+        let before = |(at, _): &&(u64, &str)| entry.sent == entry.at || *at <= entry.sent;
+        let holder = known.rev().find(before).map(|(_, holder)| *holder).unwrap_or_default();
         found.occasion(Promise::Leader);
         if holder != entry.identity {
             let what = format!("{} wrote {} while {holder:?} held {lease}", entry.identity, entry.path);

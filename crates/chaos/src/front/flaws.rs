@@ -54,8 +54,10 @@ impl Door {
         if binds && of(Flaw::BindingForgotten, "scheduler/", "/pods/") && self.front.first_of(path) {
             let (before, mut after) = (known(), known());
             after["spec"]["nodeName"] = json!(target(body));
+            let at = self.front.at();
             self.front.noted().history.push(Entry {
-                at: self.front.at(),
+                at,
+                sent: at,
                 who: self.who.to_string(),
                 identity: self.identity.to_string(),
                 verb: "create",

@@ -96,11 +96,14 @@ impl State {
         if !ours || binding.clusters.is_empty() {
             return;
         }
-        // What changes before our eyes was assigned now; what is found was when it says so.
-        let assigned = if was.is_some() { Some(now) } else { binding.scheduled };
-        let Some(until) = assigned.map(|at| self.promised_until(at)).filter(|until| now < *until) else {
+        // What changes before our eyes was assigned now; what is found was when it says so. Who assigned it may have ended
+        // before it said so: then it may have been this moment.
+        let said = binding.scheduled.filter(|_| is.facts.observed_generation == is.facts.generation);
+        let assigned = if was.is_some() { now } else { said.unwrap_or(now) };
+        let until = self.promised_until(assigned);
+        if until <= now {
             return;
-        };
+        }
         let before = was.and_then(|was| was.facts.binding.as_ref().ok()).map(targets).unwrap_or_default();
         let is_there: Vec<Previous> = targets(binding)
             .into_iter()
