@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 /// From here on priorities belong to what the cluster itself depends on.
 const CRITICAL: i32 = 2_000_000_000;
+/// A pod measured for less is expected to use what its workload was learned to use, if that is more. Chosen among 10 minutes, one hour
+/// and two on the worlds of `docs/quality.md`.
+const YOUNG: SignedDuration = SignedDuration::from_hours(1);
 
 /// A pod that may go, as far as it alone is concerned.
 struct Candidate {
@@ -229,10 +232,12 @@ impl Trial<'_> {
         {
             return Err(Stay::Dwells { until: until(moved.at, settings.dwell) });
         }
-        let Some(Use { now, high, .. }) = recent.of(Uid::new(&pod.uid), self.now) else {
+        let Some(Use { now, high, since: measured, .. }) = recent.of(Uid::new(&pod.uid), self.now) else {
             return Err(Stay::UseUnknown);
         };
-        let high = high.max(self.account().learned(pod).unwrap_or(Load::ZERO));
+        // What was recommended holds for every pod of the workload, with a margin: for one that is known better it is too much.
+        let learned = || self.account().learned(pod).unwrap_or(Load::ZERO);
+        let high = if self.now.duration_since(measured) < YOUNG { high.max(learned()) } else { high };
         let alone = self.replicas.get(&owner.uid).is_none_or(|count| *count <= 1);
         Ok(Candidate { pod: pod.clone(), workload, uses: now, high, alone })
     }
