@@ -32,9 +32,15 @@ struct Written {
     because: String,
 }
 
-/// What a node says was moved from it, as text.
-pub fn written<'a>(moves: impl Iterator<Item = &'a Moved>) -> String {
-    let all: Vec<Written> = moves
+/// So long a text is at most, in bytes: half of what all annotations of an object may have.
+const LONGEST: usize = 128 << 10;
+
+/// What a node says was moved from it, given by time, as text. Where that is more than an annotation can hold, the oldest are left out:
+/// they matter least.
+pub fn written<'a>(moves: impl DoubleEndedIterator<Item = &'a Moved>) -> String {
+    let mut room = LONGEST.saturating_sub(2);
+    let mut all: Vec<String> = moves
+        .rev()
         .map(|one| Written {
             at: one.at,
             pod: one.pod.to_string(),
@@ -45,8 +51,14 @@ pub fn written<'a>(moves: impl Iterator<Item = &'a Moved>) -> String {
             memory_bytes: one.high.memory_bytes,
             because: one.because.to_string(),
         })
+        .map_while(|one| {
+            let text = serde_json::to_string(&one).ok()?;
+            room = room.checked_sub(text.len() + 1)?;
+            Some(text)
+        })
         .collect();
-    serde_json::to_string(&all).unwrap_or_default()
+    all.reverse();
+    format!("[{}]", all.join(","))
 }
 
 /// The moves a text on a node tells of; none if it is not ours.
@@ -71,9 +83,8 @@ pub fn moved(node: &str, text: &str) -> Vec<Moved> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_node_says_is_read_as_it_was_written() {
-        let one = Moved {
+    fn web() -> Moved {
+        Moved {
             at: "2026-01-05T10:00:00Z".parse().unwrap(),
             pod: Key::new("shop", "web-1"),
             uid: "u1".into(),
@@ -82,8 +93,30 @@ mod tests {
             to: "n2".into(),
             high: Load::new(1_500_000_000, 1 << 30),
             because: "cpu of n1 is 1 over its line".into(),
+        }
+    }
+
+    #[test]
+    fn of_more_than_a_node_can_say_it_says_the_newest() {
+        let one = |number: usize| Moved {
+            at: web().at + jiff::SignedDuration::from_secs(i64::try_from(number).unwrap()),
+            uid: format!("u{number}").into(),
+            because: "because ".repeat(100).into(),
+            ..web()
         };
+        let all: Vec<Moved> = (0..200).map(one).collect();
+        let text = written(all.iter());
+        assert!(text.len() <= LONGEST && text.len() > LONGEST - 2000, "{}", text.len());
+        let said = moved("n1", &text);
+        assert!(said.len() > 100, "{}", said.len());
+        assert_eq!(said, all[200 - said.len()..], "by time, as they were given");
+    }
+
+    #[test]
+    fn what_a_node_says_is_read_as_it_was_written() {
+        let one = web();
         assert_eq!(moved("n1", &written([&one].into_iter())), [one]);
+        assert_eq!(written([].into_iter()), "[]");
         for other in ["", "yes", "{}", "[{}]", "[1]"] {
             assert_eq!(moved("n1", other), [], "{other:?} is not ours");
         }

@@ -12,7 +12,7 @@ use args::{Nodes, Replay, UnitName};
 use loadline_replay::compare::{self, Comparison};
 use loadline_replay::fewest::Enough;
 use loadline_replay::figures::Figures;
-use loadline_replay::policy::Policy;
+use loadline_replay::policy::{Moving, Policy};
 use loadline_replay::run::Options;
 use loadline_replay::trace::{self, Series, Unit};
 use loadline_replay::world::{Plan, World};
@@ -26,6 +26,11 @@ use table::Said;
 /// # Errors
 /// Bad input; a page that cannot be written.
 pub fn run(args: &Replay) -> Result<()> {
+    if args.budget.is_some() && !args.policies.iter().any(|policy| policy.moving == Moving::Rebalance) {
+        bail!(
+            "--budget: no policy moves pods by a plan; say +rebalance behind one, such as requests+rebalance"
+        );
+    }
     let input = match &args.recorded.prometheus {
         Some(target) => recorded::read(args, target)?,
         None => read(args)?,
@@ -57,6 +62,7 @@ pub fn run(args: &Replay) -> Result<()> {
     let bar = progress::Bar::new(comparison.runs());
     let rows = comparison.rows(threads, |done| bar.tell(done));
     bar.end();
+    let rows = rows?;
     let answer = Answer::new(input, args, &rows);
     if let Some(path) = &args.html {
         let page = page::render(&answer, &rows);

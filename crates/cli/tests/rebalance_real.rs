@@ -7,12 +7,12 @@
 #[path = "common/service.rs"]
 mod service;
 
-use loadline_testkit::{ControlPlane, WORKLOADS};
+use loadline_testkit::{ControlPlane, Gate, Kept, Running, WORKLOADS, Wanted, parts};
 use serde_json::{Value, json};
 use service::{Service, until};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,8 +26,16 @@ spec: {slack: 0, overFor: 3s, warmUp: 0s}
 ";
 
 /// What pods use, in thousandths of a core, by app.
-const USES: [(&str, i64); 5] =
-    [("web", 1600), ("db", 2400), ("other", 2000), ("sleepy", 2000), ("drowsy", 4000)];
+const USES: [(&str, i64); 8] = [
+    ("web", 1600),
+    ("db", 2400),
+    ("other", 2000),
+    ("sleepy", 2000),
+    ("drowsy", 4000),
+    ("small", 1500),
+    ("middle", 1600),
+    ("large", 6400),
+];
 /// 0.65 of ten cores.
 const LINE: i64 = 6500;
 
@@ -73,6 +81,11 @@ fn put(plane: &ControlPlane, collection: &str, name: &str, object: &Value) {
 
 /// One look of the simulated nodes: pods that were bound run, and everything is measured.
 fn live(plane: &ControlPlane, nodes: &[&str]) {
+    live_by(plane, nodes, uses);
+}
+
+/// The same, where pods use so much.
+fn live_by(plane: &ControlPlane, nodes: &[&str], uses: impl Fn(&Value) -> i64) {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let mut sums: BTreeMap<&str, i64> = nodes.iter().map(|node| (*node, 0)).collect();
     for pod in pods(plane) {
@@ -284,6 +297,110 @@ fn a_hot_node_cools_within_the_budget_and_nobody_is_evicted_twice_though_it_is_k
     });
 }
 
+/// 9.5 cores on n1, of which 6.5 may be used: two have to go, 1.6 first and then the 1.5 that close the gap. It is killed where nobody
+/// has to guess: a gate keeps the request or the answer in question.
+#[test]
+fn killed_at_every_step_nothing_is_evicted_twice_and_nothing_is_lost() {
+    let wanted = |nth, kept| Wanted { method: "POST", begins: PODS, ends: "/eviction", nth, kept };
+    for (when, wanted, gone) in [
+        ("between the mark and the eviction", wanted(1, Kept::Request), &[][..]),
+        ("after the eviction, the answer lost", wanted(1, Kept::Answer), &["middle-a"][..]),
+        ("between two evictions", wanted(2, Kept::Request), &["middle-a"][..]),
+    ] {
+        let Some(plane) = ControlPlane::setup().controllers(WORKLOADS).audited().start_or_skip() else {
+            return;
+        };
+        let Some(kubectl) = parts::find_or_skip("kubectl") else { return };
+        define_metrics(&plane);
+        let nodes = ["n1", "n2"];
+        for node in nodes {
+            plane.add_node(node, &json!({}), &json!({"cpu": "10", "memory": "64Gi", "pods": "100"})).unwrap();
+        }
+        for (name, app, node) in [
+            ("small-a", "small", "n1"),
+            ("middle-a", "middle", "n1"),
+            ("large-a", "large", "n1"),
+            ("other-a", "other", "n2"),
+        ] {
+            pod(&plane, "loadline", name, app, node);
+            replica_set(&plane, "loadline", app, 1);
+        }
+        let settings = plane.folder().join("settings.yaml");
+        std::fs::write(&settings, SETTINGS).unwrap();
+        let (settings, account) = (settings.display().to_string(), least_privilege(&plane));
+        let admin = plane.kubeconfig().display().to_string();
+        // In the open, so that the gate sees what is asked.
+        let open = Running::start("kubectl-proxy", &kubectl, |port| {
+            ["proxy", "--kubeconfig", &admin, "--port", &port.to_string()].map(str::to_owned).to_vec()
+        });
+        let open = open.unwrap();
+        let gate = Gate::to(open.port(), wanted).unwrap();
+        let mut through: Value = serde_json::from_str(&std::fs::read_to_string(&account).unwrap()).unwrap();
+        through["clusters"][0]["cluster"] = json!({"server": format!("http://127.0.0.1:{}", gate.port())});
+        let gated = plane.folder().join("gated");
+        std::fs::write(&gated, through.to_string()).unwrap();
+        let gated = gated.display().to_string();
+
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    live(&plane, &nodes);
+                    thread::sleep(Duration::from_millis(300));
+                }
+            });
+            let _end = End(&ended);
+            let scheduler =
+                Service::start(&["scheduler", "--kubeconfig", &admin, "--metrics-interval", "500ms"]);
+            scheduler.until("active");
+            let start = |account: &str| {
+                let args = ["rebalance", "--act", "--kubeconfig", account, "--settings", &settings];
+                Service::start(&[&args[..], &["--metrics-interval", "500ms"]].concat())
+            };
+            let first = start(&gated);
+            assert!(gate.waits(service::PATIENCE), "{when}: it never came to that:\n{}", first.log());
+            drop(first);
+            assert!(moves(&plane, "n1").is_some(), "{when}: the mark is there");
+            assert_eq!(until_written(&plane, gone.len()), gone, "{when}");
+
+            let second = start(&account);
+            second.until("active");
+            let cool = || (used(&plane, "n1") <= LINE && used(&plane, "n1") > 0).then_some(());
+            until("the node to cool", cool);
+            let looks = second.sum("loadline_rebalance_plans_total");
+            until("more plans", || {
+                (second.sum("loadline_rebalance_plans_total") > looks + 10.0).then_some(())
+            });
+            assert_eq!(evicted(&plane), ["middle-a", "small-a"], "{when}: both, each once, and nobody else");
+            until("each to be there again", || {
+                let all = pods(&plane);
+                let on = |app: &str| {
+                    let mut here = all.iter().filter(|pod| pod["metadata"]["labels"]["app"] == app);
+                    let one = here.next().and_then(|pod| pod["spec"]["nodeName"].as_str());
+                    one.filter(|_| here.next().is_none()).map(str::to_owned)
+                };
+                let where_to = ["small", "middle", "large", "other"].map(on);
+                (where_to == ["n2", "n2", "n1", "n2"].map(|node| Some(node.to_owned()))).then_some(())
+            });
+            let said = moves(&plane, "n1").unwrap();
+            let said: BTreeSet<&str> =
+                said.as_array().unwrap().iter().filter_map(|one| one["pod"].as_str()).collect();
+            assert_eq!(
+                said,
+                BTreeSet::from(["default/middle-a", "default/small-a"]),
+                "{when}: what was done is said"
+            );
+            assert!(second.ends());
+            assert!(scheduler.ends());
+        });
+    }
+}
+
+/// Who was evicted, once the log of the server has as many: it is written after the answer.
+fn until_written(plane: &ControlPlane, count: usize) -> Vec<String> {
+    until("the log to be written", || Some(evicted(plane)).filter(|all| all.len() >= count))
+}
+
 /// Answers to requests to evict, in order: whom, and with which code.
 fn asked(plane: &ControlPlane) -> Vec<(String, u64)> {
     let log = plane.audit().unwrap();
@@ -478,6 +595,71 @@ fn beside_a_stock_scheduler_nobody_goes_back_and_forth() {
         let told = until("an Event to say that it was moved", || told(&plane, &gone[0]));
         let because = said[0]["because"].as_str().expect("the node says why");
         assert_eq!(told, format!("goes to n2: {because}"));
+        assert!(rebalance.ends());
+    });
+}
+
+/// What apps use in each part of the test: one after the other is too much for wherever it is.
+const JUMPS: [&str; 4] = ["a", "c", "e", "b"];
+
+/// Ten minutes are forty looks at a measurement every 15 s. Here a look takes half a second, and what was moved stays for all of it.
+/// By requests all nodes are alike, so kube-scheduler puts pods on any of them, whatever was planned.
+#[test]
+fn beside_a_stock_scheduler_nobody_who_was_moved_is_moved_again_while_load_jumps_about() {
+    const STOCK: &str = "default-scheduler";
+    const LOOKS: f64 = 40.0;
+    let Some(plane) = ControlPlane::setup().controllers(WORKLOADS).scheduler(&[]).audited().start_or_skip()
+    else {
+        return;
+    };
+    define_metrics(&plane);
+    let nodes = ["n1", "n2", "n3", "n4"];
+    for node in nodes {
+        plane.add_node(node, &json!({}), &json!({"cpu": "10", "memory": "64Gi", "pods": "100"})).unwrap();
+    }
+    for (app, node) in [("a", "n1"), ("b", "n1"), ("c", "n2"), ("d", "n2"), ("e", "n3"), ("f", "n3")] {
+        for name in [format!("{app}-1"), format!("{app}-2")] {
+            pod(&plane, STOCK, &name, app, node);
+        }
+        replica_set(&plane, STOCK, app, 2);
+    }
+    let settings = plane.folder().join("settings.yaml");
+    std::fs::write(&settings, TAINTING).unwrap();
+    let (settings, account) = (settings.display().to_string(), least_privilege(&plane));
+
+    let (ended, part) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let high = JUMPS[part.load(Ordering::Relaxed)];
+                let uses = |pod: &Value| if pod["metadata"]["labels"]["app"] == high { 2600 } else { 900 };
+                live_by(&plane, &nodes, uses);
+                thread::sleep(Duration::from_millis(300));
+            }
+        });
+        let _end = End(&ended);
+        let mut args = vec!["rebalance", "--act", "--requests-only", "--kubeconfig", &account];
+        args.extend(["--settings", &settings, "--metrics-interval", "500ms", "--cooling", "5s"]);
+        let rebalance = Service::start(&args);
+        rebalance.until("active");
+        let looks = || rebalance.sum("loadline_rebalance_plans_total");
+        for next in 0..JUMPS.len() {
+            part.store(next, Ordering::Relaxed);
+            let begun = looks();
+            until("ten minutes to pass", || (looks() >= begun + LOOKS).then_some(()));
+        }
+        let gone = evicted(&plane);
+        assert!(gone.len() >= 2, "several moves were due: {gone:?}");
+        let first: BTreeSet<String> = ["a", "b", "c", "d", "e", "f"]
+            .iter()
+            .flat_map(|app| [format!("{app}-1"), format!("{app}-2")])
+            .collect();
+        let again: Vec<&String> = gone.iter().filter(|name| !first.contains(*name)).collect();
+        assert!(again.is_empty(), "moved, and moved again within the dwell time: {again:?} of {gone:?}");
+        let each: BTreeSet<&String> = gone.iter().collect();
+        assert_eq!(each.len(), gone.len(), "each once: {gone:?}");
+        // What was made in their place is where it was bound first.
+        until("all to be placed again", || (bound(&plane).len() == gone.len()).then_some(()));
         assert!(rebalance.ends());
     });
 }

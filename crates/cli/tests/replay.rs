@@ -47,6 +47,34 @@ fn the_page_is_one_file_that_needs_nothing_else_and_has_every_policy() {
     assert!(page.contains(&format!("<td>{over} %")), "the figures of the table, {over}: {page}");
 }
 
+#[test]
+fn the_page_has_every_column_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    let policies = "requests,line+rebalance,crane+protection";
+    let output = small(&["--policy", policies, "--nodes", "fewest", "--html", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    for (heading, column) in
+        [("SLOWED", "slowed"), ("BY ALL", "by all"), ("CAPACITY GAINED", "capacity gained")]
+    {
+        assert!(
+            table.contains(heading) && page.contains(&format!("<th>{column}<")),
+            "{heading}: {table}\n{page}"
+        );
+    }
+    // The last three of each row: slowed, by all, gained.
+    for policy in policies.split(',') {
+        let row = table.lines().find(|line| line.trim_start().starts_with(&format!("{policy} "))).unwrap();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let [.., slowed, by_all, gained, "%"] = words[..] else { panic!("another row: {row}") };
+        let cells = format!("<td>{slowed}<td>{by_all}<td>{gained} %</tr>");
+        let shown = page.lines().find(|line| line.contains(&format!("\">{policy}<td>"))).unwrap();
+        assert!(shown.ends_with(&cells), "{cells}: {shown}");
+    }
+}
+
 fn csv(folder: &Path, text: &str) -> String {
     let path = folder.join("use.csv");
     std::fs::write(&path, text).unwrap();

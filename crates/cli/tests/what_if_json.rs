@@ -337,3 +337,33 @@ fn of_many_nodes_the_table_shows_the_best_and_the_json_all() {
         assert_eq!(text.ends_with("and 5 more nodes; -o wide shows all\n"), ends, "{text}");
     }
 }
+
+#[test]
+fn a_move_and_the_node_it_is_made_from_are_told_with_all_their_figures() {
+    let input = common::scenario("rebalance/hot-node");
+    let answer = what_if("rebalance", &input, &[]);
+    assert_eq!(answer["pause"], Value::Null);
+    let one = &answer["moves"][0];
+    let want = json!({
+        "pod": "shop/web-2", "workload": "shop/ReplicaSet/web", "from": "n1", "to": "n2", "resource": "cpu",
+        "uses": {"cpu": "900m", "memory": "1Gi"}, "high": {"cpu": "900m", "memory": "1Gi"},
+        "gap": {"cpu": "500m", "memory": "0"}, "gapAfter": {"cpu": "0", "memory": "0"},
+        // 2 of n2 and 0.9 more; of memory 8 GiB and 1 more, which leaves less of 0.65 × 32 GiB than there is left of the 7.5 cores.
+        "there": "2900m", "margin": one["margin"],
+        "message": "cpu of n1 is 500m over its line, 0 after; n2 stays 37 % of it below its line with the pod, which uses 900m and at most 900m",
+    });
+    assert_eq!(*one, want);
+    let margin = one["margin"].as_f64().unwrap();
+    assert!((margin - (0.65 - 9.0 / 32.0)).abs() < 0.01, "{margin}");
+    assert_eq!(answer["moves"].as_array().map(Vec::len), Some(1));
+    let node = &answer["nodes"][0];
+    let figures = ["node", "resource", "line", "expected", "allocatable", "since", "gap", "left", "wait"];
+    let want = json!(["n1", "cpu", "7500m", "8", "10", "2025-01-01T11:53:45Z", {"cpu": "500m", "memory": "0"},
+        {"cpu": "0", "memory": "0"}, null]);
+    assert_eq!(json!(figures.map(|name| node[name].clone())), want);
+    let stay = node["stays"].as_array().unwrap().iter().find(|one| one["pod"] == "shop/debug").unwrap();
+    assert_eq!(
+        *stay,
+        json!({"pod": "shop/debug", "reason": {"kind": "bare"}, "message": "nobody would make it again"})
+    );
+}

@@ -3,7 +3,7 @@
 //! A node that is over its line, and not just for a moment, gives up pods until it is not any more: the least harmful first,
 //! and only those for which a better node is known. What a node uses in one sample says little, so [`Recent`] knows for how
 //! long it has been over its line; what a pod uses now says little of tomorrow, so the node it goes to must stay under its
-//! line with the most the pod was measured or learned to use.
+//! line with the most the pod was measured to use, or was learned to use as long as it is young.
 //!
 //! ```text
 //! line                 = the target of the settings, else that of the load rules + slack (CPU only)
@@ -23,7 +23,8 @@
 //!
 //! # What never happens
 //!
-//! Two nodes do not swap pods: what went from one to the other within the dwell time closes the way back. A node that gives up
+//! What was made in place of a moved pod stays where it landed for the dwell time, wherever that is. Two nodes do not swap pods: what
+//! went from one to the other within that time closes the way back. A node that gives up
 //! pods takes none in the same plan. No more than so many moves from a node, of a workload, and in all, within an hour. A
 //! node that gave up a pod is measured before it gives up the next ones. Whatever is not known, such as what a pod uses, is a
 //! reason to stay.
@@ -91,7 +92,7 @@ pub struct Move {
     pub resource: Metered,
     /// What it uses now: so much less is used where it leaves.
     pub uses: Load,
-    /// What it uses at most, by what was measured of late and learned before: so much more where it goes.
+    /// What it uses at most, by what was measured of late, or was learned before while it is young: so much more where it goes.
     pub high: Load,
     /// What has to go from the node it leaves, before and after.
     pub gap: Load,

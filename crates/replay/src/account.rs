@@ -245,6 +245,7 @@ impl Account {
         };
         let at = time(now.step);
         moves.expire(at, settings.dwell);
+        moves.follow(self.cluster.snapshot());
         let soon = |pod: &PodView| soon(now, pod);
         let soon: Option<rebalance::Soon<'_>> = if *look_ahead { Some(&soon) } else { None };
         let input = rebalance::Input { settings, recent, moves, off: &Off::default(), soon };

@@ -6,6 +6,7 @@ use crate::policy::Policy;
 use crate::run::{Options, run};
 use crate::trace::Series;
 use crate::world::{Plan, World, draw};
+use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +49,28 @@ pub struct Row {
 
 /// As few nodes as may be are looked for below this density.
 const SPARSEST: f64 = 0.05;
+/// So many nodes times steps are kept at a time in one run, of four bytes each: a week of 25 000 nodes.
+pub const MOST: usize = 50_000_000;
+
+/// What was asked for can be neither held nor waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    pub nodes: usize,
+    pub steps: usize,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, steps } = self;
+        let most = MOST / (*steps).max(1);
+        write!(
+            f,
+            "{nodes} nodes over {steps} steps of five minutes are too much to replay, {most} would not be: say fewer nodes or days, larger nodes, or a higher density"
+        )
+    }
+}
+
+impl std::error::Error for TooMuch {}
 
 impl Comparison<'_> {
     /// How many runs it takes.
@@ -56,13 +79,32 @@ impl Comparison<'_> {
         self.policies.len() * self.seeds.len()
     }
 
+    /// How many nodes one run has at most.
+    fn nodes(&self, world: &World) -> usize {
+        match self.nodes {
+            Nodes::Own => world.nodes.len(),
+            Nodes::Fixed(nodes) => nodes,
+            Nodes::Density(share) => world.nodes_for(share, self.node_milli),
+            Nodes::Fewest(_) => world.nodes_for(SPARSEST, self.node_milli),
+        }
+    }
+
     /// Does it all; the rows are by policy, then by seed, whoever was done first. `told` gets how many runs are done.
-    pub fn rows(&self, threads: usize, told: impl Fn(f64) + Sync) -> Vec<Row> {
+    ///
+    /// # Errors
+    /// When a world would be too large, before anything is replayed.
+    pub fn rows(&self, threads: usize, told: impl Fn(f64) + Sync) -> Result<Vec<Row>, TooMuch> {
         let plan = |seed: &u64| Plan { seed: *seed, largest_milli: self.node_milli, ..self.plan };
         let worlds: Vec<World> = match self.recorded {
             Some(world) => vec![world.clone(); self.seeds.len()],
             None => self.seeds.iter().map(|seed| draw(self.series, &plan(seed))).collect(),
         };
+        for world in &worlds {
+            let (nodes, steps) = (self.nodes(world), world.steps);
+            if nodes.saturating_mul(steps) > MOST {
+                return Err(TooMuch { nodes, steps });
+            }
+        }
         let jobs: Vec<(usize, Policy)> =
             self.policies.iter().flat_map(|policy| (0..worlds.len()).map(|world| (world, *policy))).collect();
         let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![0.0; jobs.len()]));
@@ -88,21 +130,17 @@ impl Comparison<'_> {
             }
             work();
         });
-        rows.into_inner().unwrap_or_default().into_iter().flatten().collect()
+        Ok(rows.into_inner().unwrap_or_default().into_iter().flatten().collect())
     }
 
     fn one(&self, world: &World, seed: u64, policy: Policy, told: impl FnMut(f64)) -> Row {
-        let nodes = match self.nodes {
-            Nodes::Own => world.nodes.clone(),
-            Nodes::Fixed(nodes) => vec![self.node_milli; nodes],
-            Nodes::Density(share) => vec![self.node_milli; world.nodes_for(share, self.node_milli)],
-            Nodes::Fewest(enough) => {
-                let most = world.nodes_for(SPARSEST, self.node_milli);
-                let found = fewest(world, self.node_milli, most, policy, (self.options, enough), told);
-                let (figures, course) = found.map(|outcome| (outcome.figures, outcome.course)).unzip();
-                return Row { policy, seed, figures, course: course.unwrap_or_default() };
-            }
-        };
+        let nodes = self.nodes(world);
+        if let Nodes::Fewest(enough) = self.nodes {
+            let found = fewest(world, self.node_milli, nodes, policy, (self.options, enough), told);
+            let (figures, course) = found.map(|outcome| (outcome.figures, outcome.course)).unzip();
+            return Row { policy, seed, figures, course: course.unwrap_or_default() };
+        }
+        let nodes = if self.nodes == Nodes::Own { world.nodes.clone() } else { vec![self.node_milli; nodes] };
         let world = World { nodes, ..world.clone() };
         let outcome = run(&world, policy, self.options, told);
         Row { policy, seed, figures: Some(outcome.figures), course: outcome.course }

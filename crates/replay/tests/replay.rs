@@ -5,6 +5,7 @@
 
 use loadline_core::rebalance::Settings;
 use loadline_replay::STEP_MINUTES;
+use loadline_replay::compare::{Comparison, Nodes};
 use loadline_replay::figures::Figures;
 use loadline_replay::policy::{Moving, Placing, Policy};
 use loadline_replay::run::{Options, Outcome, Visit, run};
@@ -304,4 +305,36 @@ fn as_few_nodes_as_are_enough_are_found() {
     assert!(with(found) && !with(found - 1), "{found}");
     let nowhere = fewest(&world, NODE, 1, policy, (Options::default(), enough), |_| {});
     assert_eq!(nowhere, None, "one node does not take them");
+}
+
+#[test]
+fn a_world_that_could_neither_be_held_nor_waited_for_is_refused_before_it_is_replayed() {
+    let series = series("google");
+    let policies = [Policy::placing(Placing::Requests)];
+    let plan = Plan { pods: 20, days: 2, ..Plan::default() };
+    let ask = |nodes, node_milli| {
+        let comparison = Comparison {
+            recorded: None,
+            series: &series,
+            policies: &policies,
+            seeds: &[1],
+            plan,
+            nodes,
+            node_milli,
+            options: Options::default(),
+        };
+        comparison.rows(1, |_| {}).map(|rows| rows.len())
+    };
+    assert_eq!(ask(Nodes::Fixed(10), NODE), Ok(1));
+    for (nodes, node_milli) in [
+        (Nodes::Fixed(1_000_000), NODE),
+        (Nodes::Density(1e-9), NODE),
+        (Nodes::Density(1e-300), NODE),
+        (Nodes::Density(0.01), 1),
+    ] {
+        let refused = ask(nodes, node_milli).unwrap_err();
+        assert!(refused.nodes.saturating_mul(refused.steps) > 50_000_000, "{nodes:?}: {refused:?}");
+        let word = refused.to_string();
+        assert!(word.contains("are too much to replay, 86805 would not be"), "{word}");
+    }
 }

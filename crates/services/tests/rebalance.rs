@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use loadline_api::json::{Skip, Tree};
@@ -346,9 +347,16 @@ async fn a_node_over_its_line_gives_up_one_pod_and_is_left_alone_for_a_while() {
     running.end().await;
 }
 
+/// Events of that name, about anything.
+async fn told(world: &World, reason: &str) -> usize {
+    let events: Api<Event> = Api::all(world.client.clone());
+    let all = events.list(&ListParams::default()).await.unwrap().items;
+    all.iter().filter(|event| event.reason.as_deref() == Some(reason)).count()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whom_the_server_does_not_let_go_stays_and_the_next_one_goes() {
-    let refuse = Rule::new(Action::Answer(Answer::TooManyRequests { retry_after: 1 }));
+    let refuse = Rule::new(Action::Answer(Answer::Forbidden));
     let faults = Faults::seeded(1).with(refuse.verb("create").path(EVICTIONS).first(1));
     let world = World::new(&["n1", "n2"], HOT, faults).await;
     let running = world.start(Mode::Act);
@@ -356,10 +364,76 @@ async fn whom_the_server_does_not_let_go_stays_and_the_next_one_goes() {
     running.planned("the node has cooled", |plan| plan["nodes"].as_array().is_some_and(Vec::is_empty)).await;
     running.plans(3).await;
     assert_eq!(world.pods().await, ["a-1", "c-1", "d-1"], "2.4 is the next that closes a gap of 1.5 alone");
-    assert_eq!(running.metrics.refused.get(), 1);
+    let counted = (running.metrics.refused.get(), running.metrics.failures.get());
+    assert_eq!(counted, (0, 1), "that was no budget");
+    assert_eq!(told(&world, "RebalanceBlocked").await, 0, "nor is it told to be one");
     let said = moved("n1", &world.annotation("n1", MOVED).await.unwrap());
     let pods: Vec<_> = said.iter().map(|one| one.pod.to_string()).collect();
     assert_eq!(pods, ["default/b-1"], "only what happened is said");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whom_a_budget_keeps_that_was_changed_since_it_was_counted_is_told_to_be_blocked() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(world.client.clone());
+    let budget = json!({"metadata": {"name": "a"}, "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "a"}}}});
+    budgets.create(&PostParams::default(), &from_value(budget).unwrap()).await.unwrap();
+    let status = json!({"status": {"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1,
+        "observedGeneration": 1}});
+    budgets.patch_status("a", &PatchParams::default(), &Patch::Merge(&status)).await.unwrap();
+    let more = json!({"spec": {"minAvailable": 1}});
+    budgets.patch("a", &PatchParams::default(), &Patch::Merge(&more)).await.unwrap();
+    let running = world.start(Mode::Act);
+    world.until("the next one goes", || async { !world.pods().await.contains(&"b-1".to_owned()) }).await;
+    world.until("both are told", || async { told(&world, "RebalanceBlocked").await == 2 }).await;
+    assert_eq!((running.metrics.refused.get(), running.metrics.failures.get()), (1, 0));
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_too_much_to_do_is_asked_again_later_for_the_same_pod() {
+    let busy = Rule::new(Action::Answer(Answer::TooManyRequests { retry_after: 1 }));
+    let faults = Faults::seeded(1).with(busy.verb("create").path(EVICTIONS).first(1));
+    let world = World::new(&["n1", "n2"], HOT, faults).await;
+    let running = world.start(Mode::Act);
+    world.until("the pod goes", || async { !world.pods().await.contains(&"a-1".to_owned()) }).await;
+    running.planned("the node has cooled", |plan| plan["nodes"].as_array().is_some_and(Vec::is_empty)).await;
+    assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"], "nobody else went in its place");
+    assert_eq!((running.metrics.refused.get(), running.metrics.failures.get()), (0, 1));
+    running.end().await;
+}
+
+/// Who is said to have been moved from a node.
+async fn said(world: &World, node: &str) -> Option<Vec<String>> {
+    let text = world.annotation(node, MOVED).await?;
+    Some(moved(node, &text).iter().map(|one| one.pod.name.to_string()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_never_asked_to_go_is_not_said_to_have_gone() {
+    // Two are to go. What becomes of the first nobody knows, so the second is not asked.
+    let lost = Rule::new(Action::DropRequest).verb("create").path(EVICTIONS);
+    let world = World::new(&["n1", "n2"], VERY_HOT, Faults::seeded(1).with(lost)).await;
+    let running = world.start(Mode::Act);
+    world.until("the first is asked", || async { world.injected() > 0 }).await;
+    world
+        .until("the node says no more than may be so", || async {
+            said(&world, "n1").await.is_some_and(|said| said.len() == 1)
+        })
+        .await;
+    assert!(world.gone(VERY_HOT).await.is_empty());
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_seen_to_have_stayed_is_not_said_to_have_gone() {
+    let lost = Rule::new(Action::DropRequest).verb("create").path(EVICTIONS);
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1).with(lost)).await;
+    let running = world.start(Mode::Act);
+    world.until("each was asked", || async { world.injected() == 3 }).await;
+    world.until("all are seen there", || async { said(&world, "n1").await == Some(Vec::new()) }).await;
+    assert!(world.gone(HOT).await.is_empty());
     running.end().await;
 }
 
@@ -488,6 +562,43 @@ async fn taints_are_taken_off_at_the_end_and_after_a_crash_by_the_next_one() {
     world.until("the next one takes it off", || async { world.taints("n1").await == [THEIRS] }).await;
     third.end().await;
     assert_eq!(world.pods().await, ["b-1", "c-1", "d-1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_the_taints_of_which_cannot_be_read_cannot_be_closed_and_gives_up_nothing() {
+    let world = World::new(&["n1", "n2"], HOT, Faults::seeded(1)).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let anything =
+        json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({"metadata": {"name": "odds.test.dev"}, "spec": {"group": "test.dev", "scope": "Cluster",
+        "names": {"plural": "odds", "singular": "odd", "kind": "Odd", "listKind": "OddList"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": anything}]}});
+    definitions.create(&PostParams::default(), &from_value(definition).unwrap()).await.unwrap();
+    let odd = json!({"apiVersion": "test.dev/v1", "kind": "Odd", "metadata": {"name": "n1"}, "spec": {"taints": "many"}});
+    let request = http::Request::post("/apis/test.dev/v1/odds").body(odd.to_string().into_bytes()).unwrap();
+    world.client.request::<Value>(request).await.unwrap();
+    // Who asks for the node, or writes it, gets that in its place.
+    let server = world.server.clone();
+    let other = tower::util::MapRequestLayer::new(|mut request: http::Request<kube::client::Body>| {
+        if request.uri().path() == "/api/v1/nodes/n1" {
+            *request.uri_mut() = http::Uri::from_static("/apis/test.dev/v1/odds/n1");
+        }
+        request
+    });
+    let settings = Settings {
+        over_for: SignedDuration::from_secs(2),
+        warm_up: SignedDuration::ZERO,
+        slack: Ratio::ZERO,
+        closing: Closing::Taint,
+        ..Settings::default()
+    };
+    let running = world.start_by(Mode::Act, Source::Fixed(Box::new(settings)), |options| {
+        options.cluster = Access::Client(Client::new(other.layer(server), "default"));
+    });
+    world.until("it was tried", || async { running.metrics.failures.get() > 1 }).await;
+    assert!(world.gone(HOT).await.is_empty(), "who goes could come straight back");
+    assert_eq!(world.taints("n1").await, Vec::<String>::new());
+    running.end().await;
 }
 
 /// 9.5 cores on n1, of which 6.5 may be used. What closes a gap of 3 alone does not fit on n2, so two have to go: 1.6 first, the

@@ -7,6 +7,7 @@
 //! | how do I get a running kube-apiserver for this test? | `control_plane` |
 //! | how do I get one server of its own for this test? | `running` |
 //! | how do I cut the line between a client and its server? | `line` |
+//! | how do I stop a client in the middle of one certain request? | `gate` |
 //! | how do I get a node that runs pods, and what they use? | `node` |
 //! | how do I install our chart there? | `install` |
 //! | do accounts have the rights their components were seen to use, and no others? | `privilege` |
@@ -67,6 +68,8 @@ mod certs;
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
 #[cfg(feature = "control-plane")]
+pub mod gate;
+#[cfg(feature = "control-plane")]
 pub mod guard;
 #[cfg(feature = "control-plane")]
 pub mod http;
@@ -89,6 +92,8 @@ mod sources;
 
 #[cfg(feature = "control-plane")]
 pub use control_plane::{ControlPlane, Error, Setup, WORKLOADS};
+#[cfg(feature = "control-plane")]
+pub use gate::{Gate, Kept, Wanted};
 #[cfg(feature = "control-plane")]
 pub use line::Line;
 #[cfg(feature = "control-plane")]

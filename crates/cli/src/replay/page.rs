@@ -1,9 +1,10 @@
 //! One page for people who were not there: the table, and plots as SVG. Nothing is loaded from anywhere.
 
-use super::Answer;
-use super::table::percent;
+use super::table::{gained, percent};
+use super::{Answer, PolicyAnswer};
 use loadline_replay::HOUR;
 use loadline_replay::compare::Row;
+use loadline_replay::figures::Protection;
 use std::fmt::Write;
 
 const COLOURS: [&str; 8] =
@@ -50,29 +51,48 @@ pub fn render(answer: &Answer, rows: &[Row]) -> String {
 }
 
 fn figures(answer: &Answer) -> String {
-    let mut text = "<table><tr><th>policy<th>nodes<th>over 100 %<th>over target<th>not served<th>p99 use<th>pending<th>moved<th>disturbed</tr>\n".to_owned();
+    let protection = |one: &PolicyAnswer| one.mean.as_ref().and_then(|mean| mean.protection);
+    let is_protected = answer.policies.iter().any(|one| protection(one).is_some());
+    let mut columns =
+        vec!["nodes", "over 100 %", "over target", "not served", "p99 use", "pending", "moved", "disturbed"];
+    if is_protected {
+        columns.extend(["slowed", "by all"]);
+    }
+    if answer.violations.is_some() {
+        columns.push("capacity gained");
+    }
+    let mut text = format!("<table><tr><th>policy<th>{}</tr>\n", columns.join("<th>"));
     for one in &answer.policies {
         let name = escape(&one.policy);
         let about = escape(one.about);
         let Some(mean) = &one.mean else {
             let _ = writeln!(
                 text,
-                "<tr><td title=\"{about}\">{name}<td colspan=8>no number of nodes is enough</tr>"
+                "<tr><td title=\"{about}\">{name}<td colspan={}>no number of nodes is enough</tr>",
+                columns.len()
             );
             continue;
         };
-        let _ = writeln!(
-            text,
-            "<tr><td title=\"{about}\">{name}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
-            mean.nodes,
+        let mut cells = vec![
+            mean.nodes.to_string(),
             percent(mean.over_full),
             percent(mean.over_target),
             percent(mean.not_served),
             percent(mean.p99_use),
-            mean.pods_pending,
-            mean.moves,
-            mean.pods_disturbed
-        );
+            mean.pods_pending.to_string(),
+            mean.moves.to_string(),
+            mean.pods_disturbed.to_string(),
+        ];
+        if is_protected {
+            let of = |count: fn(&Protection) -> usize| {
+                protection(one).map_or_else(|| "-".to_owned(), |found| count(&found).to_string())
+            };
+            cells.extend([of(|found| found.pods_slowed), of(|found| found.pods_slowed_by_all)]);
+        }
+        if answer.violations.is_some() {
+            cells.push(gained(one));
+        }
+        let _ = writeln!(text, "<tr><td title=\"{about}\">{name}<td>{}</tr>", cells.join("<td>"));
     }
     text + "</table>\n"
 }

@@ -16,6 +16,11 @@ pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
+/// How much more the first policy would have to have, with its sign.
+pub fn gained(one: &PolicyAnswer) -> String {
+    one.capacity_gained.map_or_else(|| "-".to_owned(), |gained| format!("{:+.0} %", gained * 100.0))
+}
+
 fn whole(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
@@ -112,8 +117,7 @@ impl fmt::Display for Said<'_> {
                 cells.extend([slowed, by_all].map(|cell| cell.unwrap_or_else(|| "-".to_owned())));
             }
             if violations.is_some() {
-                let gained = one.capacity_gained.map(|gained| format!("{:+.0} %", gained * 100.0));
-                cells.push(gained.unwrap_or_else(|| "-".to_owned()));
+                cells.push(gained(one));
             }
             if self.detail == Detail::Wide {
                 cells.push(one.about.to_owned());

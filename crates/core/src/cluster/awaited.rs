@@ -8,7 +8,7 @@
 
 use super::Cluster;
 use crate::load::Load;
-use crate::rebalance::{Moved, workload};
+use crate::rebalance::Moved;
 use crate::view::{PodFacts, PodView};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -31,10 +31,9 @@ impl Awaited {
         format!("moved/{}", self.moved.uid).into()
     }
 
-    /// Does that pod take its place? Times of objects are in whole seconds.
+    /// Does that pod take its place?
     fn is_succeeded_by(&self, pod: &PodView) -> bool {
-        let since = pod.created.is_some_and(|made| made.as_second() >= self.moved.at.as_second());
-        since && pod.uid != self.moved.uid && workload(pod).is_some_and(|of| of == self.moved.workload)
+        self.moved.is_succeeded_by(pod, None)
     }
 }
 

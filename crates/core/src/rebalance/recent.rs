@@ -54,6 +54,8 @@ pub struct Use {
     pub now: Load,
     /// When that ended.
     pub at: Timestamp,
+    /// Since when it is measured: where the window of its first sample began.
+    pub since: Timestamp,
     /// The most of late.
     pub high: Load,
 }
@@ -61,6 +63,7 @@ pub struct Use {
 /// The recent past of a pod.
 #[derive(Clone, Debug)]
 struct Pod {
+    since: Timestamp,
     newest: Sample,
     /// The number of the newest slot.
     number: i64,
@@ -102,7 +105,8 @@ impl Recent {
         let slots = self.nodes.entry(node).or_default();
         match slots.back_mut() {
             Some(last) if sample.at <= last.to => {}
-            Some(last) if last.number == number => {
+            // Where nobody looked for too long a slot ends: what is between two of them breaks a run.
+            Some(last) if last.number == number && from.duration_since(last.to) <= USABLE => {
                 last.to = sample.at;
                 last.least = last.least.zip(sample.usage, i64::min);
                 last.samples = last.samples.saturating_add(1);
@@ -122,7 +126,9 @@ impl Recent {
             return;
         }
         let number = sample.at.as_millisecond().div_euclid(self.pod_slot);
+        let since = sample.at.checked_sub(sample.window).unwrap_or(sample.at);
         let known = self.pods.entry(pod).or_insert_with(|| Pod {
+            since,
             newest: Sample { at: Timestamp::MIN, ..sample },
             number,
             most: [Load::ZERO; SLOTS],
@@ -184,7 +190,7 @@ impl Recent {
     pub fn of(&self, pod: Uid, now: Timestamp) -> Option<Use> {
         let known = self.pods.get(&pod).filter(|pod| now.duration_since(pod.newest.at) <= USABLE)?;
         let high = known.most.iter().fold(Load::ZERO, |most, one| most.max(*one));
-        Some(Use { now: known.newest.usage, at: known.newest.at, high })
+        Some(Use { now: known.newest.usage, at: known.newest.at, since: known.since, high })
     }
 }
 

@@ -110,6 +110,8 @@ pub struct Absurd {
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 /// The most that is moved within an hour, whatever is asked for.
 const MOST: u32 = 100_000;
+/// And from one node: what was moved is written there, and annotations have no room for more.
+const MOST_FROM_NODE: u32 = 200;
 
 impl Settings {
     /// How full a node may be before it gives up pods, where load rules let it be filled that far.
@@ -153,11 +155,13 @@ impl Settings {
                 wrong(field, format!("{value:#} is not from {least:#} to {LONGEST:#}"));
             }
         }
-        for (field, value) in
-            [("perNode", self.per_node), ("perWorkload", self.per_workload), ("perHour", self.per_hour)]
-        {
-            if value > MOST {
-                wrong(field, format!("{value} moves within an hour are more than {MOST}"));
+        for (field, value, most) in [
+            ("perNode", self.per_node, MOST_FROM_NODE),
+            ("perWorkload", self.per_workload, MOST),
+            ("perHour", self.per_hour, MOST),
+        ] {
+            if value > most {
+                wrong(field, format!("{value} moves within an hour are more than {most}"));
             }
         }
         out
@@ -179,6 +183,7 @@ mod tests {
             over_for: SignedDuration::ZERO,
             high_for: SignedDuration::from_hours(1000),
             dwell: SignedDuration::from_secs(-5),
+            per_node: 201,
             per_hour: u32::MAX,
             ..Settings::default()
         };
@@ -192,10 +197,12 @@ mod tests {
             "overFor",
             "highFor",
             "dwell",
+            "perNode",
             "perHour",
         ];
         assert_eq!(fields, want);
         assert_eq!(absurd.check()[0].to_string(), "targets.cpu: 1.5 is not above 0 and at most 1");
         assert_eq!(absurd.check()[5].to_string(), "overFor: 0s is not from 1s to 24h");
+        assert_eq!(absurd.check()[8].to_string(), "perNode: 201 moves within an hour are more than 200");
     }
 }

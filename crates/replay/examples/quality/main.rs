@@ -86,13 +86,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             node_milli: NODE_MILLI,
             options: Options::default(),
         };
-        let rows = densities.map(|density| {
+        let mut rows = Vec::new();
+        for density in densities {
             eprintln!("{} at {density}", data.name);
-            comparison(&policies, Nodes::Density(density), Plan::default().error).rows(threads, |_| {})
-        });
+            let one = comparison(&policies, Nodes::Density(density), Plan::default().error);
+            rows.push(one.rows(threads, |_| {})?);
+        }
         eprintln!("{} on as few nodes as are enough", data.name);
         let enough = Nodes::Fewest(Enough { over_full: VIOLATIONS });
-        let fewest = comparison(&sparing, enough, GUESS).rows(threads, |_| {});
+        let fewest = comparison(&sparing, enough, GUESS).rows(threads, |_| {})?;
         all.push(Sheet { data, densities, rows, fewest });
     }
     let sheets = Sheets { policies, sparing, all };

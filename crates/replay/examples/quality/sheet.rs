@@ -13,7 +13,7 @@ pub struct Sheet {
     pub data: Data,
     pub densities: [f64; 3],
     /// By density.
-    pub rows: [Vec<Row>; 3],
+    pub rows: Vec<Vec<Row>>,
     /// On as few nodes as are enough.
     pub fewest: Vec<Row>,
 }

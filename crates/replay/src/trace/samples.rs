@@ -1,6 +1,7 @@
 //! One line a sample: when, of whom, how much.
 
 use super::{Problems, Series, Unit};
+use crate::DAY;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 
@@ -16,6 +17,7 @@ pub(super) fn is_header(line: &str) -> bool {
 /// What was read of one series.
 struct Open<'t> {
     name: &'t str,
+    first: i64,
     newest: i64,
     milli: Vec<u32>,
 }
@@ -43,7 +45,7 @@ pub(super) fn read(text: &str, unit: Unit, problems: &mut Problems<'_>) -> Vec<S
                 }
             };
         let at = *places.entry(name).or_insert_with(|| {
-            open.push(Open { name, newest: step - 1, milli: Vec::new() });
+            open.push(Open { name, first: step, newest: step - 1, milli: Vec::new() });
             open.len() - 1
         });
         let one = &mut open[at];
@@ -61,7 +63,19 @@ pub(super) fn read(text: &str, unit: Unit, problems: &mut Problems<'_>) -> Vec<S
         }
         one.newest = one.newest.max(step);
     }
-    open.into_iter().map(|one| Series { name: one.name.into(), milli: one.milli }).collect()
+    let began = open.iter().map(|one| one.first).min().unwrap_or(0);
+    open.into_iter().map(|one| aligned(one, began)).collect()
+}
+
+/// As a series that begins when the first one does, so that the same hour is at the same place in all of them. A series starts over
+/// when it ends, so what it lacks before its own beginning is there already.
+fn aligned(one: Open<'_>, began: i64) -> Series {
+    let Open { name, first, mut milli, .. } = one;
+    let late = usize::try_from(first - began).unwrap_or(0) % DAY;
+    if let Some(late) = late.checked_rem(milli.len()) {
+        milli.rotate_right(late);
+    }
+    Series { name: name.into(), milli }
 }
 
 /// Adds a sample, and before it those on the line to it.

@@ -27,6 +27,23 @@ fn rows_and_samples_are_read_in_any_unit() {
     }
 }
 
+/// Two days of samples: one at ten in the morning, else nothing.
+fn peaking(name: &str, from: i64) -> String {
+    let busy = |step: i64| step.rem_euclid(288) == 120;
+    let line = |step: i64| format!("{},{name},{}\n", step * 300, if busy(step) { 900 } else { 100 });
+    (from..from + 576).map(line).collect()
+}
+
+#[test]
+fn series_that_begin_at_different_times_peak_at_the_same_hour_where_they_did() {
+    // b begins six hours later, c more than two days.
+    let text = format!("time,name,cpu\n{}{}{}", peaking("a", 0), peaking("b", 72), peaking("c", 600));
+    for (name, milli) in series(&text, Unit::Millicores) {
+        let peaks: Vec<usize> = (0..milli.len()).filter(|at| milli[*at] == 900).collect();
+        assert_eq!(peaks, [120, 408], "{name}");
+    }
+}
+
 #[test]
 fn what_is_compressed_is_read_as_well() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -123,6 +140,32 @@ fn a_unit_that_looks_wrong_is_told() {
             }
         }
     }
+}
+
+#[test]
+fn one_series_in_another_unit_than_the_others_is_told() {
+    let told = |text: &str, unit| doubt(&read("f", text.as_bytes(), unit).unwrap(), unit);
+    let among_percent = "a,12,97\nb,3,40\nc,0.25,0.9\nd,50,80";
+    assert_eq!(
+        told(among_percent, Unit::Percent(2.0)).as_deref(),
+        Some(
+            "\"c\" never uses more than 18 millicores, and the series in the middle 1600: is it in another unit than the others?"
+        )
+    );
+    let among_cores = "a,0.2,0.9\nb,0.1,0.4\nc,0.3,0.2\nd,120,140\ne,90,110";
+    let told_of = told(among_cores, Unit::Cores).unwrap();
+    assert!(told_of.starts_with("a workload uses 140 cores"), "{told_of}");
+    let among_milli = "a,250,1800\nb,100,900\nc,0.9,1.2\nd,1,2\ne,300,600";
+    let told_of = told(among_milli, Unit::Millicores).unwrap();
+    assert!(told_of.starts_with("\"c\" (and another one) never uses more than 1 "), "{told_of}");
+    assert_eq!(
+        told("a,12,97\nb,3,40\nc,0,0\nd,2,5", Unit::Percent(2.0)),
+        None,
+        "idle, or nearly, is no unit"
+    );
+    assert_eq!(told("a,12,97\nb,0.3,0.4", Unit::Percent(2.0)), None, "two have no middle");
+    let planetlab = built_in::Data::find("planetlab").unwrap().series();
+    assert_eq!(doubt(&planetlab, Unit::Percent(built_in::CORES)), None, "real ones");
 }
 
 #[test]

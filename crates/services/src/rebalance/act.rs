@@ -5,6 +5,7 @@
 
 use super::state::State;
 use super::{COMPONENT, Last, Metrics, Mode, Nodes};
+use crate::cluster::connection::{Call, Verb};
 use crate::cluster::events::{Happened, Regarding, Severity};
 use crate::cluster::resource::{NODES, PODS};
 use crate::cluster::write::Patch;
@@ -46,15 +47,40 @@ pub(super) struct Actor {
     pub pause: Option<Pause>,
 }
 
+/// For how long is a node that is written on left alone?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// From now on.
+    Anew,
+    /// As it was.
+    Same,
+}
+
 /// What became of a request to go.
 enum Reply {
     Went,
-    /// A budget, or the server, says no for now.
-    Refused,
+    /// A budget says no for now.
+    Kept,
+    /// It may not be asked to go, or not so.
+    Denied,
     /// It is not there any more.
     Gone,
+    /// Nobody may be asked now: the server has too much to do, or somebody else leads.
+    Later,
     /// Nobody knows.
     Unknown,
+}
+
+impl Reply {
+    fn of(cause: Cause) -> Self {
+        match cause {
+            Cause::NotFound | Cause::Conflict | Cause::AlreadyExists => Self::Gone,
+            Cause::Budget => Self::Kept,
+            Cause::TooManyRequests { .. } | Cause::NotLeading | Cause::Unauthorized => Self::Later,
+            _ if cause.may_have_arrived() => Self::Unknown,
+            _ => Self::Denied,
+        }
+    }
 }
 
 impl Actor {
@@ -64,8 +90,13 @@ impl Actor {
             self.metrics.relief(predicted, measured);
             tracing::info!(%node, ?predicted, ?measured, "moves measured");
         }
+        let acts = self.mode == Mode::Act && leads;
+        if acts {
+            state.stayed();
+            self.correct(state, now.clock).await;
+        }
         let mut plan = self.look(state, now.clock);
-        if self.mode == Mode::Preview || !leads {
+        if !acts {
             self.preview(&plan);
             return;
         }
@@ -113,7 +144,7 @@ impl Actor {
 
     /// Makes the moves of a plan; says whether somebody may not go, so that others have to.
     async fn make(&mut self, plan: &Plan, state: &mut State, now: Timestamp) -> bool {
-        let mut refused = false;
+        let (mut refused, mut stop) = (false, false);
         let mut nodes: Vec<&Arc<str>> = Vec::new();
         for one in &plan.moves {
             if !nodes.contains(&&one.from) {
@@ -126,39 +157,67 @@ impl Actor {
                 state.moves.note(one.moved(now));
             }
             // First the mark: whoever takes the place of a victim comes at once, and whoever comes after us has to know.
-            if !self.mark(state, node, now).await {
+            if !self.mark(state, node, now, Length::Anew).await {
                 for one in &moves {
                     state.moves.forget(&one.uid);
                 }
+                // It may have been written, and only the answer is lost.
+                state.untrue.insert(node.clone());
                 continue;
             }
             let mut untrue = false;
-            for one in moves {
-                match self.ask(one).await {
+            let mut asked = 0;
+            for one in &moves {
+                asked += 1;
+                let reply = self.ask(one).await;
+                match reply {
                     Reply::Went => self.went(state, one, now),
-                    Reply::Refused => {
-                        state.moves.forget(&one.uid);
-                        state.blocked(&one.uid, now);
+                    Reply::Kept => {
                         self.metrics.refused.inc();
                         self.tell(one, Severity::Warning, "RebalanceBlocked", "may not go now", now);
-                        (refused, untrue) = (true, true);
                     }
-                    Reply::Gone => {
-                        state.moves.forget(&one.uid);
-                        untrue = true;
-                    }
-                    // It may have gone: it counts as if it had.
-                    Reply::Unknown => {
+                    Reply::Denied | Reply::Later | Reply::Unknown => {
                         self.metrics.failures.inc();
-                        return false;
                     }
+                    Reply::Gone => {}
+                }
+                // Of an unknown one it may be that it went: it counts as if it had until it is seen to have stayed.
+                if !matches!(reply, Reply::Went | Reply::Unknown) {
+                    state.moves.forget(&one.uid);
+                    untrue = true;
+                }
+                if matches!(reply, Reply::Kept | Reply::Denied | Reply::Unknown) {
+                    state.blocked(&one.uid, now);
+                }
+                refused |= matches!(reply, Reply::Kept | Reply::Denied);
+                if matches!(reply, Reply::Later | Reply::Unknown) {
+                    stop = true;
+                    break;
                 }
             }
+            // Who was not asked is not to be taken for one that went.
+            for one in &moves[asked..] {
+                state.moves.forget(&one.uid);
+                untrue = true;
+            }
             if untrue {
-                self.mark(state, node, now).await;
+                state.untrue.insert(node.clone());
+            }
+            if stop {
+                break;
             }
         }
-        refused
+        self.correct(state, now).await;
+        refused && !stop
+    }
+
+    /// Writes anew what nodes say was moved, where that is not so. What fails is tried again with the next look.
+    async fn correct(&self, state: &mut State, now: Timestamp) {
+        for node in state.take_untrue() {
+            if !self.mark(state, &node, now, Length::Same).await {
+                state.untrue.insert(node);
+            }
+        }
     }
 
     /// Takes the taint off nodes that do not need it any more; off all of them, if told to.
@@ -185,22 +244,31 @@ impl Actor {
             let (meta, read) = self.writer.get::<Nodes>(key).await?;
             let revision = meta.revision.map(|revision| revision.to_string());
             let mut patch = json!({"metadata": {"resourceVersion": revision, "annotations": annotations}});
-            // A node that cannot be read has taints nobody knows: they are left alone.
-            if let Ok(facts) = read {
-                let mut taints: Vec<Taint> = facts.taints;
-                let before = taints.len();
-                taints.retain(|taint| taint.key != KEY);
-                if closed {
-                    taints.push(Taint {
-                        key: KEY.to_owned(),
-                        value: String::new(),
-                        effect: Effect::NoSchedule,
-                        time_added: None,
-                    });
+            match read {
+                Ok(facts) => {
+                    let mut taints: Vec<Taint> = facts.taints;
+                    let before = taints.len();
+                    taints.retain(|taint| taint.key != KEY);
+                    if closed {
+                        taints.push(Taint {
+                            key: KEY.to_owned(),
+                            value: String::new(),
+                            effect: Effect::NoSchedule,
+                            time_added: None,
+                        });
+                    }
+                    if closed || taints.len() < before {
+                        patch["spec"] = json!({"taints": taints});
+                    }
                 }
-                if closed || taints.len() < before {
-                    patch["spec"] = json!({"taints": taints});
+                // It has taints nobody knows, so none can be added, and whoever went from it could come straight back.
+                Err(error) if closed => {
+                    let call = Call { verb: Verb::Get, resource: NODES, subresource: "" };
+                    let message = format!("its taints cannot be read: {error}");
+                    return Err(Failure { call, path: NODES.object(key), cause: Cause::Malformed, message });
                 }
+                // They are left alone.
+                Err(_) => {}
             }
             match self.writer.patch(NODES.whole(), key, Patch::Merge, &patch).await {
                 Ok(_) => break,
@@ -212,19 +280,22 @@ impl Actor {
     }
 
     /// Writes on a node that it is to be left alone, and what was moved from it.
-    async fn mark(&self, state: &mut State, node: &Arc<str>, now: Timestamp) -> bool {
+    async fn mark(&self, state: &mut State, node: &Arc<str>, now: Timestamp, length: Length) -> bool {
         let (said, key) = state.mark_of(node);
-        let length = SignedDuration::try_from(self.cooling).unwrap_or(SignedDuration::MAX);
-        let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
-        let until = said.map_or(until, |said| said.max(until));
         let moves = written(state.moves.iter().filter(|one| one.from == *node));
-        let annotations = json!({COOLING: loadline_api::time::text(until), MOVED: moves});
+        let mut annotations = json!({MOVED: moves});
+        if length == Length::Anew {
+            let length = SignedDuration::try_from(self.cooling).unwrap_or(SignedDuration::MAX);
+            let until = now.checked_add(length).unwrap_or(Timestamp::MAX);
+            let until = said.map_or(until, |said| said.max(until));
+            annotations[COOLING] = loadline_api::time::text(until).into();
+        }
         let written = match state.closing() {
-            Closing::Mark => {
+            closing if closing == Closing::Mark || length == Length::Same => {
                 let patch = json!({"metadata": {"annotations": annotations}});
                 self.writer.patch(NODES.whole(), &key, Patch::Merge, &patch).await.map(drop)
             }
-            Closing::Taint => {
+            _ => {
                 state.tainted.insert(node.clone());
                 self.retaint(&key, &annotations, true).await
             }
@@ -233,7 +304,14 @@ impl Actor {
             Ok(()) => true,
             Err(error) => {
                 self.metrics.failures.inc();
-                tracing::warn!(%node, %error, "node not marked, so nothing is moved from it");
+                match length {
+                    Length::Anew => {
+                        tracing::warn!(%node, %error, "node not marked, so nothing is moved from it")
+                    }
+                    Length::Same => {
+                        tracing::warn!(%node, %error, "what the node says was moved is not corrected")
+                    }
+                }
                 false
             }
         }
@@ -244,12 +322,13 @@ impl Actor {
         match self.writer.evict(&pod, None).await {
             Ok(()) => Reply::Went,
             Err(error) => {
-                tracing::info!(pod = %one.pod, %error, "pod not evicted");
-                match error.cause {
-                    Cause::NotFound | Cause::Conflict | Cause::AlreadyExists => Reply::Gone,
-                    Cause::Unreachable | Cause::Timeout | Cause::NotLeading => Reply::Unknown,
-                    _ => Reply::Refused,
+                let reply = Reply::of(error.cause);
+                if matches!(reply, Reply::Kept | Reply::Gone) {
+                    tracing::info!(pod = %one.pod, %error, "pod not evicted");
+                } else {
+                    tracing::warn!(pod = %one.pod, %error, "pod not evicted");
                 }
+                reply
             }
         }
     }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use loadline_api::node::COOLING;
 use loadline_api::rebalance::{MOVED, moved};
 use loadline_api::scheduler::Configuration;
-use loadline_core::ledger::Uid;
+use loadline_core::ledger::{Sample, Uid};
 use loadline_core::load::Load;
 use loadline_core::load::term::AHEAD;
 use loadline_core::object::Key;
@@ -54,6 +54,10 @@ pub(super) struct State {
     switches: Informer<bool>,
     blocked: BTreeMap<Arc<str>, Blocked>,
     reliefs: BTreeMap<Arc<str>, Relief>,
+    /// Pods that were asked to go and will, by uid.
+    gone: BTreeSet<Arc<str>>,
+    /// Nodes that say of somebody that it was moved who was not.
+    pub untrue: BTreeSet<Arc<str>>,
     /// Nodes this one put a taint on, whether that is seen yet or not.
     pub tainted: BTreeSet<Arc<str>>,
     /// Why there are no measurements.
@@ -72,6 +76,8 @@ impl State {
             switches: Informer::new("namespaces"),
             blocked: BTreeMap::new(),
             reliefs: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            untrue: BTreeSet::new(),
             tainted: BTreeSet::new(),
             problem: None,
         }
@@ -176,6 +182,33 @@ impl State {
         }
     }
 
+    /// Forgets moves that were not made after all: whose node was measured since, and has the pod as if nobody had asked it to go.
+    pub fn stayed(&mut self) {
+        let cluster = self.scheduler.cluster();
+        let mut stayed = Vec::new();
+        self.gone.retain(|uid| self.moves.iter().any(|one| one.uid == *uid));
+        for one in self.moves.iter().filter(|one| !self.gone.contains(&one.uid)) {
+            let Some(node) = cluster.find_node(&one.from) else { continue };
+            let there = node.pods.iter().any(|pod| pod.uid == one.uid && !pod.terminating);
+            let newest = cluster.figures(node.id).newest;
+            let since = |sample: &Sample| sample.at.checked_sub(sample.window).is_ok_and(|at| at >= one.at);
+            if there && newest.as_ref().is_some_and(since) {
+                stayed.push((one.uid.clone(), one.from.clone()));
+            }
+        }
+        for (uid, from) in stayed {
+            self.moves.forget(&uid);
+            self.untrue.insert(from);
+        }
+    }
+
+    /// Nodes that are there and do not say what was moved; they are expected to be told.
+    pub fn take_untrue(&mut self) -> Vec<Arc<str>> {
+        let cluster = self.scheduler.cluster();
+        let all = std::mem::take(&mut self.untrue).into_iter();
+        all.filter(|node| cluster.find_node(node).is_some()).collect()
+    }
+
     pub fn plan(&mut self, now: Timestamp) -> Plan {
         let off = Off {
             namespaces: self
@@ -188,6 +221,7 @@ impl State {
             pods: self.blocked.iter().filter(|(_, b)| b.until > now).map(|(uid, _)| uid.clone()).collect(),
         };
         let Self { scheduler, settings, recent, moves, .. } = self;
+        moves.follow(scheduler.cluster().snapshot());
         plan(scheduler.cluster(), &Input { settings, recent, moves, off: &off, soon: None })
     }
 
@@ -229,6 +263,7 @@ impl State {
 
     /// A pod went: what that takes off its node is to be measured.
     pub fn went(&mut self, one: &Move, now: Timestamp) {
+        self.gone.insert(one.uid.clone());
         let cluster = self.scheduler.cluster();
         let Some(newest) = cluster.find_node(&one.from).and_then(|node| cluster.figures(node.id).newest)
         else {

@@ -1,6 +1,7 @@
 //! How much is moved at most, and what never goes back.
 
 use super::*;
+use crate::select::taint::Effect;
 
 /// A node that has far too much, in pods of one core each, and two that are idle.
 fn world(pods: i64) -> World {
@@ -95,11 +96,112 @@ fn a_pod_that_was_moved_stays_for_its_dwell_time_and_then_may_go_on() {
     assert_eq!(earlier.stay("a-2"), None, "it was there before, so it is another one");
     let mut elsewhere = world();
     elsewhere.moved(-1001, "a-1", "n3", "n2");
-    assert_eq!(elsewhere.stay("a-2"), None, "that one went elsewhere");
+    assert_eq!(
+        elsewhere.stay("a-2"),
+        Some(Stay::Dwells { until: at(-1001 + 7200) }),
+        "it was expected on another node, and came to this one"
+    );
+    let mut other = world();
+    other.moved(-1001, "b-1", "n3", "n1");
+    assert_eq!(other.stay("a-2"), None, "another workload's");
     let mut shorter = world();
     shorter.settings.dwell = SignedDuration::from_secs(1001);
     shorter.moved(-1001, "a-1", "n3", "n1");
     assert_eq!(shorter.stay("a-2"), None);
+}
+
+/// The successor of a pod of workload `a` that is on a node since a second, and uses so much.
+fn heir(world: &mut World, (name, node): (&str, &str), since: i64, cpu: i64) {
+    let mut facts = replica(name).on(node).facts();
+    (facts.created, facts.accepted, facts.started) = (Some(at(since)), Some(at(since)), Some(at(since)));
+    world.cluster.set_pod(&facts);
+    world.uses(name, 0, cpu);
+}
+
+#[test]
+fn a_successor_made_within_the_same_second_stays_as_well_since_objects_know_whole_seconds() {
+    for (late, stays) in [(0, true), (300, true), (999, true), (1000, false)] {
+        let mut world = World::new().node("n1", 8000).node("n2", 2000);
+        heir(&mut world, ("a-2", "n1"), -1000, 2000);
+        world.moved(-1000, "a-1", "n3", "n1");
+        let mut sent = world.moves.iter().next().expect("it was noted").clone();
+        sent.at += SignedDuration::from_millis(late);
+        world.moves = Moves::default();
+        world.moves.note(sent.clone());
+        let until = sent.at + SignedDuration::from_hours(2);
+        assert_eq!(
+            world.stay("a-2"),
+            stays.then_some(Stay::Dwells { until }),
+            "sent {late} ms into the second"
+        );
+    }
+}
+
+#[test]
+fn each_move_is_followed_by_one_successor_and_others_of_the_workload_may_go() {
+    let mut world = World::new().node("n1", 8000).node("n2", 2000);
+    heir(&mut world, ("a-2", "n1"), -1000, 100);
+    heir(&mut world, ("a-3", "n1"), -900, 2000);
+    world.moved(-1000, "a-1", "n3", "n1");
+    assert!(matches!(world.stay("a-2"), Some(Stay::Dwells { .. })), "made when the move was");
+    assert_eq!(
+        world.moves(),
+        pairs(&[("a-3", "n2")]),
+        "there is one more of them now, and nobody moved that"
+    );
+    // Moved in turn: what is made then is of the later move.
+    world.moves.follow(world.cluster.snapshot());
+    world.cluster.remove_pod("uid-a-2");
+    world.moved(-800, "a-2", "n1", "n2");
+    let mut sent = world.moves.iter().next_back().expect("it was noted").clone();
+    world.moves.forget(&sent.uid.clone());
+    sent.uid = "uid-a-2".into();
+    world.moves.note(sent);
+    heir(&mut world, ("a-4", "n1"), -800, 100);
+    let until = at(-800 + 7200);
+    assert_eq!(world.stay("a-4"), Some(Stay::Dwells { until }), "though it came back");
+}
+
+#[test]
+fn where_a_successor_landed_is_remembered_when_it_is_gone_and_closes_the_way_back() {
+    // Sent from n2 to n3, landed on n1: the way from n1 to n2 is closed, that from n3 to n2 is not.
+    let mut world = World::new().node("n1", 8000).node("n2", 2000).pod("b-1", "n1", 2000);
+    world.moved(-1000, "a-1", "n2", "n3");
+    assert_eq!(world.moves(), pairs(&[("b-1", "n2")]), "expected on n3");
+    heir(&mut world, ("a-2", "n1"), -1000, 100);
+    let swap = Stay::Swap { node: "n2".into(), pod: "default/a-1".into() };
+    assert_eq!(world.stay("b-1"), Some(swap.clone()), "found on n1");
+    world.moves.follow(world.cluster.snapshot());
+    world.cluster.remove_pod("uid-a-2");
+    assert_eq!(world.stay("b-1"), Some(swap), "it was there");
+    let mut other = World::new().node("n3", 8000).node("n2", 2000).pod("b-1", "n3", 2000);
+    other.cluster.set_node(&node("n1").cpu("10").memory("32Gi").taint("gpu", "", Effect::NoSchedule).facts());
+    other.moved(-1000, "a-1", "n2", "n3");
+    assert!(matches!(other.stay("b-1"), Some(Stay::Swap { .. })), "as far as is known");
+    heir(&mut other, ("a-2", "n1"), -1000, 100);
+    assert_eq!(other.stay("b-1"), None, "nothing came to n3");
+}
+
+#[test]
+fn a_pod_that_is_sent_away_again_is_remembered_as_it_was_sent_last() {
+    let mut world = World::new();
+    let send = |world: &mut World, seconds, to: &str| {
+        world.moved(seconds, "a-1", "n1", to);
+        let mut sent = world.moves.iter().find(|one| one.at == at(seconds)).expect("it was noted").clone();
+        world.moves.forget(&sent.uid.clone());
+        sent.uid = "uid-a-1".into();
+        world.moves.note(sent);
+    };
+    send(&mut world, 10, "n2");
+    send(&mut world, 5, "n3");
+    let known =
+        |world: &World| world.moves.iter().map(|one| (one.at, one.to.to_string())).collect::<Vec<_>>();
+    assert_eq!(known(&world), [(at(10), "n2".to_owned())], "what an old text says is not newer");
+    // To the second when what is moved is forgotten.
+    send(&mut world, 7210, "n3");
+    assert_eq!(known(&world), [(at(7210), "n3".to_owned())]);
+    world.moves.expire(at(7211), SignedDuration::from_hours(2));
+    assert_eq!(known(&world).len(), 1);
 }
 
 #[test]

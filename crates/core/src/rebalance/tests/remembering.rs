@@ -36,6 +36,19 @@ fn a_run_ends_at_the_first_sample_that_is_not_over_or_missing() {
 }
 
 #[test]
+fn a_hole_breaks_a_run_also_where_slots_are_longer_than_it() {
+    // Slots of 24 minutes: both samples are in one.
+    let settings = Settings { over_for: SignedDuration::from_hours(2), ..Settings::default() };
+    let begin = 1440 - at(0).as_second().rem_euclid(1440);
+    for (hole, want) in [(300, run(begin, begin + 420, 2)), (301, run(begin + 361, begin + 421, 1))] {
+        let mut recent = Recent::new(&settings);
+        recent.node(NodeId(0), sample(begin + 60, 60, milli(8000)));
+        recent.node(NodeId(0), sample(begin + 60 + hole + 60, 60, milli(8000)));
+        assert_eq!(recent.over(NodeId(0), Metered::Cpu, 1), Some(want), "nobody looked for {hole} s");
+    }
+}
+
+#[test]
 fn what_is_older_than_known_or_negative_does_not_count() {
     let mut recent = recent();
     recent.node(NodeId(0), sample(60, 60, milli(8000)));
@@ -69,27 +82,42 @@ fn a_pods_highest_use_is_forgotten_after_a_while() {
 }
 
 proptest! {
-    // A run may look shorter by what shares a slot with its beginning, never longer.
+    // A run may look shorter by what shares a slot with its beginning, never longer, however long slots are.
     #[test]
-    fn a_run_is_never_told_longer_than_it_is(steps in vec((1..200_i64, 0..3_i64), 1..40)) {
-        let (mut recent, mut seconds, mut all) = (recent(), 0, Vec::new());
+    fn a_run_is_never_told_longer_than_it_is(
+        over_for in prop_oneof![Just(300), 1..86_400_i64],
+        steps in vec((prop_oneof![4 => 1..200_i64, 1 => 200..1500_i64], prop_oneof![4 => Just(2_i64), 1 => 0..3_i64]), 1..60),
+    ) {
+        let settings = Settings { over_for: SignedDuration::from_secs(over_for), ..Settings::default() };
+        let (mut recent, mut seconds, mut all) = (Recent::new(&settings), 0, Vec::new());
         for (step, cpu) in steps {
             seconds += step;
             let one = sample(seconds, step.min(60), milli(cpu));
             recent.node(NodeId(0), one);
             all.push(one);
         }
-        let over = all.iter().rev().take_while(|one| one.usage.cpu_nano > 1_000_000);
+        let mut over: Vec<Sample> = Vec::new();
+        for one in all.iter().rev().take_while(|one| one.usage.cpu_nano > 1_000_000) {
+            // From the end of one to the beginning of the next window.
+            let hole = over.last().map(|next| (next.at - next.window).duration_since(one.at).as_secs());
+            if hole.is_some_and(|hole| hole > 300) {
+                break;
+            }
+            over.push(*one);
+        }
         let run = recent.over(NodeId(0), Metered::Cpu, 1_000_000);
-        let first = over.clone().last().map(|one| one.at - one.window);
+        let first = over.last().map(|one| one.at - one.window);
         match (run, first) {
             (None, None) => {}
             // A dip in the newest slot hides what came after it.
-            (None, Some(first)) => prop_assert!(at(seconds).duration_since(first) <= SignedDuration::from_secs(120)),
+            (None, Some(first)) => {
+                let hidden = at(seconds).duration_since(first).as_secs();
+                prop_assert!(hidden <= over_for / 5 + 1 + 60, "{hidden} s");
+            }
             (Some(run), first) => {
                 prop_assert!(first.is_some_and(|first| run.since >= first));
                 prop_assert_eq!(run.until, at(seconds));
-                prop_assert!(usize::try_from(run.samples).expect("few") <= over.count());
+                prop_assert!(usize::try_from(run.samples).expect("few") <= over.len());
             }
         }
     }

@@ -123,7 +123,7 @@ fn a_pod_that_uses_little_is_not_worth_it() {
 }
 
 #[test]
-fn the_most_a_pod_used_of_late_or_was_learned_to_use_must_fit_under_the_line() {
+fn the_most_a_pod_used_of_late_must_fit_under_the_line() {
     // n2 uses 2; with the margin 6 may be used: 4 are left.
     for (why, high, stays) in [("4 fit", 4000, false), ("a thousandth more does not", 4001, true)] {
         let mut world = world();
@@ -141,14 +141,19 @@ fn the_most_a_pod_used_of_late_or_was_learned_to_use_must_fit_under_the_line() {
             assert_eq!(world.stay("a-1"), Some(want));
         }
     }
-    let mut world = World::new().node("n1", 8000).node("n2", 2000);
+}
+
+/// A pod that asks for nothing, uses 2 cores and is measured since then; its workload was learned to use 4.5.
+fn learned(since: i64) -> World {
+    let mut world = world();
     let mut facts = replica("a-1").on("n1").facts();
-    (facts.accepted, facts.started) = (Some(at(-3600)), Some(at(-3600)));
+    (facts.accepted, facts.started) = (Some(at(-7200)), Some(at(-7200)));
     let ask = crate::load::estimate::ContainerAsk { name: "main".into(), cpu_nano: None, memory_bytes: None };
     std::sync::Arc::make_mut(&mut facts.asks).containers.push(ask);
     world.cluster.set_pod(&facts);
+    world.uses("a-1", since + 60, 2000);
     world.uses("a-1", 0, 2000);
-    assert_eq!(world.moves().len(), 1, "it uses 2 and asks for nothing");
+    assert_eq!(world.moves().len(), 1, "2 + 2 is less than 6");
     let advice = Advice { cpu_nano: Some(4_500_000_000), memory_bytes: None };
     world.cluster.recommend(Recommendation {
         target: WorkloadRef {
@@ -162,7 +167,16 @@ fn the_most_a_pod_used_of_late_or_was_learned_to_use_must_fit_under_the_line() {
         ..Recommendation::default()
     });
     world.cluster.reestimate();
-    assert!(matches!(world.stay("a-1"), Some(Stay::NoNode { .. } | Stay::OverThere { .. })), "2 + 4.5 > 6");
+    world
+}
+
+#[test]
+fn what_was_learned_counts_for_a_pod_until_it_is_known_for_an_hour() {
+    let young = learned(-3599).stay("a-1");
+    assert!(matches!(young, Some(Stay::NoNode { .. } | Stay::OverThere { .. })), "2 + 4.5 > 6: {young:?}");
+    let known = learned(-3600).plan();
+    let highs: Vec<_> = known.moves.iter().map(|one| one.high.cpu_nano / 1_000_000).collect();
+    assert_eq!(highs, [2000], "what it was measured to use at most");
 }
 
 #[test]
