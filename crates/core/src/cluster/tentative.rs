@@ -8,7 +8,14 @@
 //! A pod whose volume is made for its node takes longer, and where it goes is told: on its claim.
 //!
 //! Such a charge is replaced when the pod is asked about again, becomes a real one when the pod is seen on a node or we
-//! bind it ourselves, and is dropped when the pod is gone or its time is over.
+//! bind it ourselves, and is dropped when the pod is gone or its time is over. How long that is depends on what is heard: a
+//! scheduler decides faster than it binds, and a pod that waits in its line of bindings looks like one that waits for nothing.
+//!
+//! | what is heard of the pod since it was asked about | it is on its way |
+//! |---|---|
+//! | it is told why it has no node, in other words than before | no longer than [`Wait::least`] |
+//! | nothing, and it is known to be there without a node | no longer than [`Wait::most`] |
+//! | it is not known at all | no longer than [`Wait::least`] |
 
 use super::{Asked, Cluster};
 use crate::cycle::Filter;
@@ -33,8 +40,28 @@ pub struct Question<'a> {
     pub pod: &'a Arc<PodView>,
     /// From [`Cluster::candidates`].
     pub nodes: &'a [Option<NodeId>],
-    /// When the pod is no longer taken to be on its way, if nothing is heard of it.
-    pub until: Timestamp,
+    pub wait: Wait<'a>,
+}
+
+/// How long is a pod taken to be on its way?
+#[derive(Clone, Copy, Debug)]
+pub struct Wait<'a> {
+    /// Until then, unless it is seen on a node or gone.
+    pub least: Timestamp,
+    /// Until then, if it is known to be there without a node and nobody says that none was found for it.
+    pub most: Timestamp,
+    /// Is it known to be there, without a node?
+    pub is_known: bool,
+    /// Why it has had no node so far, as it was told.
+    pub told: Option<&'a str>,
+}
+
+impl Wait<'_> {
+    /// Until then, whatever is heard.
+    #[must_use]
+    pub fn until(at: Timestamp) -> Self {
+        Self { least: at, most: at, is_known: false, told: None }
+    }
 }
 
 /// Which of the nodes that will do are told?
@@ -65,7 +92,33 @@ struct Reservation {
     nodes: Vec<NodeId>,
     /// Where it counts as bound to.
     best: Option<NodeId>,
-    until: Timestamp,
+    least: Timestamp,
+    most: Timestamp,
+    /// Why it had no node when it was asked about, as it was told.
+    told: Option<Box<str>>,
+    /// Is it there, and has nobody said since that there is no node for it?
+    waits: bool,
+}
+
+impl Reservation {
+    fn new(pod: &Arc<PodView>, wait: Wait<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) -> Self {
+        let Wait { least, most, is_known, told } = wait;
+        let told = told.map(Box::from);
+        Self {
+            pod: pod.clone(),
+            nodes,
+            best,
+            least,
+            most: most.max(least),
+            told,
+            waits: is_known,
+        }
+    }
+
+    /// When it is no longer taken to be on its way, as far as is known now.
+    fn end(&self) -> Timestamp {
+        if self.waits { self.most } else { self.least }
+    }
 }
 
 /// All of them, and what they bring to each node together.
@@ -147,7 +200,7 @@ impl Cluster {
         let nodes = passing.filter_map(|(_, node)| *node).collect();
         // Where somebody compares them, the best is not known before.
         let best = best.filter(|_| keep == Keep::Best).map(|(_, node)| node);
-        self.expect(asked.pod, asked.until, nodes, best);
+        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best));
         verdicts
     }
 
@@ -169,18 +222,19 @@ impl Cluster {
             }
         }
         let nodes = asked.nodes.iter().copied().flatten().collect();
-        self.expect(asked.pod, asked.until, nodes, best.map(|(_, node)| node));
+        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best.map(|(_, node)| node)));
         levels(&scores)
     }
 
     /// Would the load rules allow the pod on a node once these pods have left it? By node, and in that order. Only load
-    /// nobody has measured yet surely goes with a pod.
+    /// nobody has measured yet surely goes with a pod. Who asks has found no node for the pod, so it is not on its way to any.
     pub fn allows_without(
         &mut self,
         profile: usize,
         pod: &Arc<PodView>,
         nodes: &[(Option<NodeId>, Vec<Uid>)],
     ) -> Vec<bool> {
+        self.release(&pod.uid);
         let Asked { input, ledger, .. } = self.ask(profile, pod);
         let rules = Rules::new(&input, pod);
         let allows = |(node, victims): &(Option<NodeId>, Vec<Uid>)| {
@@ -230,19 +284,34 @@ impl Cluster {
         pods.sort_by(|a, b| a.uid.cmp(&b.uid));
         for pod in pods {
             self.release(&pod.uid);
-            self.expect(&pod, until, vec![node], Some(node));
+            self.expect(Reservation::new(&pod, Wait::until(until), vec![node], Some(node)));
         }
     }
 
     /// Nobody waits for a pod any more that was about to arrive; it is seen there, or gone, or late.
     pub(super) fn release(&mut self, uid: &str) {
         let Some(reservation) = self.tentative.pods.remove(uid) else { return };
-        self.tentative.ends.remove(&(reservation.until, reservation.pod.uid.clone()));
+        self.tentative.ends.remove(&(reservation.end(), reservation.pod.uid.clone()));
         self.shift(&reservation, i64::saturating_neg);
         if let Some(node) = reservation.best {
             self.bindings.forget(Uid::new(uid));
             self.touch(node);
         }
+    }
+
+    /// A pod is there without a node, and was told this about why. If those are other words than when it was asked about, the
+    /// scheduler that asked has found none for it.
+    pub fn waits(&mut self, uid: &str, told: Option<&str>) {
+        let Some(reservation) = self.tentative.pods.get_mut(uid) else { return };
+        let waits = reservation.told.as_deref() == told;
+        if reservation.waits == waits {
+            return;
+        }
+        let before = reservation.end();
+        reservation.waits = waits;
+        let (after, uid) = (reservation.end(), reservation.pod.uid.clone());
+        self.tentative.ends.remove(&(before, uid.clone()));
+        self.tentative.ends.insert((after, uid));
     }
 
     /// A pod that was about to arrive did, there.
@@ -263,28 +332,27 @@ impl Cluster {
         }
     }
 
-    /// Takes a pod to be on its way to one of these nodes until then.
-    pub(super) fn expect(
-        &mut self,
-        pod: &Arc<PodView>,
-        until: Timestamp,
-        nodes: Vec<NodeId>,
-        best: Option<NodeId>,
-    ) {
+    /// Takes a pod to be on its way to one of these nodes.
+    fn expect(&mut self, reservation: Reservation) {
+        let Reservation { pod, nodes, best, .. } = &reservation;
         // Without an identity nothing would ever be heard of it.
         let is_settled = pod.uid.is_empty() || self.live.place(&pod.uid).is_some();
         if nodes.is_empty() || is_settled {
             return;
         }
-        let reservation = Reservation { pod: pod.clone(), nodes, best, until };
+        let (uid, best) = (pod.uid.clone(), *best);
         self.shift(&reservation, |load| load);
         if let Some(node) = best {
-            self.bindings.bind(node, Uid::new(&reservation.pod.uid), self.now, self.now);
+            self.bindings.bind(node, Uid::new(&uid), self.now, self.now);
             self.touch(node);
         }
-        let uid = reservation.pod.uid.clone();
-        self.tentative.ends.insert((reservation.until, uid.clone()));
+        self.tentative.ends.insert((reservation.end(), uid.clone()));
         self.tentative.pods.insert(uid, reservation);
+    }
+
+    /// Keeps room for a pod on a node until then.
+    pub(super) fn keep(&mut self, pod: &Arc<PodView>, node: NodeId, until: Timestamp) {
+        self.expect(Reservation::new(pod, Wait::until(until), vec![node], None));
     }
 
     /// Adds a pod to its nodes, or takes it off. The board follows at once: judging so many nodes anew would take longer

@@ -36,16 +36,16 @@ const ALL: [&str; 2] = ["n1", "n2"];
 fn passing(cluster: &mut Cluster, pod: Pod, names: &[&str], keep: Keep) -> Vec<bool> {
     let view = cluster.view(&pod.facts());
     let nodes = cluster.candidates(names.iter().copied());
-    let until = cluster.now() + SignedDuration::from_secs(5);
-    let verdicts = cluster.filter(Question { profile: 0, pod: &view, nodes: &nodes, until }, keep);
+    let wait = Wait::until(cluster.now() + SignedDuration::from_secs(5));
+    let verdicts = cluster.filter(Question { profile: 0, pod: &view, nodes: &nodes, wait }, keep);
     verdicts.iter().map(|v| *v == Verdict::Passes).collect()
 }
 
 fn ranked(cluster: &mut Cluster, pod: Pod) -> Vec<u8> {
     let view = cluster.view(&pod.facts());
     let nodes = cluster.candidates(ALL.into_iter());
-    let until = cluster.now() + SignedDuration::from_secs(5);
-    cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, until })
+    let wait = Wait::until(cluster.now() + SignedDuration::from_secs(5));
+    cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, wait })
 }
 
 /// Cores that may still come to each node.
@@ -59,7 +59,7 @@ fn each_rule_and_a_name_nobody_knows() {
     cluster.cool("cool", at(60));
     let view = cluster.view(&core("p").facts());
     let nodes = cluster.candidates(["calm", "full", "hot", "cool", "gone"].into_iter());
-    let asked = Question { profile: 0, pod: &view, nodes: &nodes, until: at(5) };
+    let asked = Question { profile: 0, pod: &view, nodes: &nodes, wait: Wait::until(at(5)) };
     let refused = |rule| Verdict::Refused(rule);
     let expected = [
         Verdict::Passes,
@@ -115,6 +115,47 @@ fn a_reservation_ends_with_the_pod_its_time_or_the_node() {
 }
 
 #[test]
+fn a_pod_that_waits_to_be_bound_is_on_its_way_for_as_long_as_nobody_says_that_it_was_refused() {
+    let old = Some("0/2 nodes are available: 2 Insufficient cpu.");
+    let new = Some("0/2 nodes are available: 2 node(s) would pass the load line.");
+    // What it was told before it was asked about, what is heard of it afterwards, and is it on its way then, from second 5 on?
+    let table: [(_, &[Option<&str>], _, _); 7] = [
+        (None, &[], false, "nobody knows it"),
+        (None, &[None], true, "it is there"),
+        (None, &[None, new], false, "refused"),
+        (old, &[old], true, "as it was"),
+        (old, &[old, new], false, "refused again"),
+        (old, &[new], false, "refused again"),
+        (old, &[None, old], true, "older news come late"),
+    ];
+    for (told, heard, stays, why) in table {
+        let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
+        let view = cluster.view(&core("a").facts());
+        let nodes = cluster.candidates(ALL.into_iter());
+        let wait = Wait { least: at(5), most: at(60), is_known: false, told };
+        cluster.filter(Question { profile: 0, pod: &view, nodes: &nodes, wait }, Keep::All);
+        for told in heard {
+            cluster.waits(&view.uid, *told);
+        }
+        cluster.advance(at(4));
+        assert_eq!(cluster.tentative_count(), 1, "{why}: not before its time");
+        cluster.advance(at(15));
+        assert_eq!(
+            (cluster.tentative_count(), room(&mut cluster)[0]),
+            if stays { (1, 1) } else { (0, 2) },
+            "{why}"
+        );
+        cluster.advance(at(60));
+        assert_eq!(
+            (cluster.tentative_count(), room(&mut cluster)),
+            (0, vec![2, 3]),
+            "{why}: nobody waits for ever"
+        );
+        assert_eq!(cluster.tentative.next_end(), None, "{why}");
+    }
+}
+
+#[test]
 fn the_best_are_told_without_the_others() {
     let mut cluster = cluster(&[("n1", 4000), ("n2", 0), ("n3", 100)]);
     let names = ["n1", "n2", "n3"];
@@ -155,6 +196,22 @@ fn victims_release_what_nobody_has_measured_and_never_a_threshold() {
 }
 
 #[test]
+fn who_asks_for_room_by_eviction_has_found_none_so_its_own_charge_is_not_in_its_way() {
+    let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
+    for (name, node) in [("a", "n1"), ("b", "n2")] {
+        cluster.set_pod(&core(name).on(node).facts());
+    }
+    // By load it would do, and others refuse it.
+    let view = cluster.view(&core("important").facts());
+    assert_eq!(passing(&mut cluster, core("important"), &ALL, Keep::All), [true, true]);
+    assert_eq!(room(&mut cluster), [0, 1]);
+    let nodes = cluster.candidates(ALL.into_iter());
+    let asked: Vec<_> = nodes.iter().map(|node| (*node, Vec::new())).collect();
+    assert_eq!(cluster.allows_without(0, &view, &asked), [true, true]);
+    assert_eq!((cluster.tentative_count(), room(&mut cluster)), (0, vec![1, 2]), "it goes nowhere now");
+}
+
+#[test]
 fn a_pod_we_are_to_bind_is_charged_once() {
     let mut cluster = cluster(&[("n1", 3000), ("n2", 2000)]);
     let view = cluster.view(&core("a").facts());
@@ -186,7 +243,7 @@ fn each_pod_is_judged_by_the_rules_of_its_profile() {
     let view = cluster.view(&core("a").facts());
     let nodes = cluster.candidates(ALL.into_iter());
     for (profile, passes) in [(0, [false, true]), (1, [true, true])] {
-        let asked = Question { profile, pod: &view, nodes: &nodes, until: at(5) };
+        let asked = Question { profile, pod: &view, nodes: &nodes, wait: Wait::until(at(5)) };
         let found: Vec<bool> =
             cluster.filter(asked, Keep::All).iter().map(|v| *v == Verdict::Passes).collect();
         assert_eq!(found, passes, "5.5 of 10 are over 0.5 and not over 0.9");
@@ -238,8 +295,8 @@ proptest! {
                     if ranks {
                         let view = cluster.view(&new().facts());
                         let nodes = cluster.candidates(told.iter().map(|at| all[*at]));
-                        let until = cluster.now() + SignedDuration::from_secs(5);
-                        let levels = cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, until });
+                        let wait = Wait::until(cluster.now() + SignedDuration::from_secs(5));
+                        let levels = cluster.prioritize(Question { profile: 0, pod: &view, nodes: &nodes, wait });
                         prop_assert!(levels.contains(&10), "one is the best");
                     }
                     let at = told[takes % told.len()];
