@@ -3,13 +3,14 @@
 use super::bodies::{Bodies, Unread};
 use super::metrics::Metrics;
 use super::{Ask, NotReady, Reserved};
+use crate::cluster::lease::Leadership;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::watched::Pods;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode, Version, header};
 use http_body::Body as _;
 use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
 use loadline_api::pod::Pod;
@@ -30,6 +31,8 @@ pub(super) struct Server {
     pub keep: Keep,
     pub reserve_for: Duration,
     pub executor: Executor,
+    /// Is this the one that is asked?
+    pub leadership: Leadership,
     pub metrics: Metrics,
     pub bodies: Bodies,
     /// Bindings that are tried, by the pod's uid.
@@ -113,6 +116,8 @@ enum Unanswered {
     Busy,
     #[error("loadline is ending")]
     Ending,
+    #[error("another loadline leads, this one stands by")]
+    StandingBy,
     /// A pod was not bound.
     #[error("{0}")]
     Unbound(String),
@@ -125,9 +130,12 @@ impl Unanswered {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::Reading | Self::Busy | Self::Ending | Self::Unbound(_) | Self::Elsewhere(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Reading
+            | Self::Busy
+            | Self::Ending
+            | Self::StandingBy
+            | Self::Unbound(_)
+            | Self::Elsewhere(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -139,6 +147,8 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Response<Body> {
     let begun = Instant::now();
     let verb = Verb::of(request.uri().path());
+    // Behind one address for all, the next connection may find the one that leads.
+    let closes = !server.leadership.may_write() && request.version() < Version::HTTP_2;
     let answer = match verb {
         None => Answer::plain(StatusCode::NOT_FOUND, "there are /filter, /prioritize, /preempt and /bind"),
         Some(_) if request.method() != Method::POST => {
@@ -159,6 +169,9 @@ async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Res
     let mut response = http::Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content));
+    if closes {
+        response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
     }
@@ -172,6 +185,7 @@ fn too_large() -> Answer {
 impl Server {
     async fn answer(self: &Arc<Self>, verb: Verb, body: Bytes) -> Answer {
         let answered = match verb {
+            _ if !self.leadership.may_write() => Err(Unanswered::StandingBy),
             Verb::Filter => self.filter(&body).await,
             Verb::Prioritize => self.prioritize(&body).await,
             Verb::Preempt => self.preempt(&body).await,
