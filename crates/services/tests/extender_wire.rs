@@ -335,6 +335,33 @@ async fn a_pod_goes_through_all_verbs() {
     bench.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_question_about_a_pod_is_answered_alike_however_it_is_written() {
+    let bench = Bench::start(Keep::All).await;
+    let pod = bench.pod("p", "100m").await;
+    // As kube-scheduler writes it, the answer is remembered; with a space behind the names it is not.
+    let mut answers = Vec::new();
+    for space in ["", " "] {
+        let asked = |names: &Value| {
+            format!("{{\"Pod\":{pod},\"Nodes\":null,\"NodeNames\":{names}{space}}}").into_bytes()
+        };
+        let all = json!(["full", "hot", "gone", "calm"]);
+        let (_, told) = send(bench.address, "POST", "/filter", &asked(&all)).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["NodeNames"], json!(["full", "calm"]));
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&told["NodeNames"])).await);
+        // Asked once more, or about others than were told, nobody remembers.
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&told["NodeNames"])).await);
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&all)).await);
+    }
+    let scores = r#"[{"Host":"full","Score":9},{"Host":"calm","Score":10}]"#;
+    let all = r#"[{"Host":"full","Score":9},{"Host":"hot","Score":0},{"Host":"gone","Score":0},{"Host":"calm","Score":10}]"#;
+    let expected = [scores, scores, all].map(|text| (200, text.to_owned()));
+    assert_eq!(answers, [expected.clone(), expected].concat());
+    assert!(bench.metric("loadline_extender_tentative_reservations").ends_with(" 1"));
+    bench.end().await;
+}
+
 /// Bindings on their way to the API server: each waits to be told whether it arrives.
 struct Held(mpsc::UnboundedReceiver<oneshot::Sender<bool>>);
 

@@ -21,6 +21,7 @@ use super::{Asked, Cluster};
 use crate::cycle::Filter;
 use crate::cycle::among::{Rules, levels};
 use crate::ledger::Uid;
+use crate::load::estimate::estimate;
 use crate::load::{Load, Metered};
 use crate::object::Key;
 use crate::view::{NodeId, PodView};
@@ -98,7 +99,22 @@ struct Reservation {
     told: Option<Box<str>>,
     /// Is it there, and has nobody said since that there is no node for it?
     waits: bool,
+    /// How it may be asked about again without naming the nodes.
+    again: Option<Again>,
 }
+
+/// What was told of all nodes that will do, so that it need not be worked out again.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    told: Told,
+    profile: usize,
+    /// How many nodes were told. Fewer are left when one is gone.
+    count: usize,
+}
+
+/// Which answer of [`Cluster::filter`]: no two have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told(u64);
 
 impl Reservation {
     fn new(pod: &Arc<PodView>, wait: Wait<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) -> Self {
@@ -112,6 +128,7 @@ impl Reservation {
             most: most.max(least),
             told,
             waits: is_known,
+            again: None,
         }
     }
 
@@ -127,6 +144,8 @@ pub(super) struct Tentative {
     pods: FxHashMap<Arc<str>, Reservation>,
     ends: BTreeSet<(Timestamp, Arc<str>)>,
     load: [Vec<i64>; 2],
+    /// How many answers could be asked about again.
+    answers: u64,
 }
 
 impl Tentative {
@@ -145,6 +164,11 @@ impl Tentative {
         self.ends.first().map(|(at, _)| *at)
     }
 
+    /// Rules are others than they were: what was told by the old ones is not to be told again.
+    pub fn forget_rules(&mut self) {
+        self.pods.values_mut().for_each(|reservation| reservation.again = None);
+    }
+
     /// A node is gone, and its number may be another's soon.
     pub fn forget_node(&mut self, node: NodeId) {
         for reservation in self.pods.values_mut() {
@@ -157,6 +181,23 @@ impl Tentative {
             }
         }
     }
+}
+
+/// The first of those with the best score; none where none has one.
+fn best_of(nodes: impl Iterator<Item = (Option<i64>, NodeId)>) -> Option<NodeId> {
+    let mut best: Option<(i64, NodeId)> = None;
+    for (score, node) in nodes {
+        if let Some(score) = score.filter(|score| best.is_none_or(|(most, _)| *score > most)) {
+            best = Some((score, node));
+        }
+    }
+    best.map(|(_, node)| node)
+}
+
+/// Is no node named twice?
+fn are_different(nodes: &[NodeId], width: usize) -> bool {
+    let mut seen = vec![false; width];
+    nodes.iter().all(|node| seen.get_mut(node.index()).is_some_and(|seen| !std::mem::replace(seen, true)))
 }
 
 /// Where there is no line, nothing is taken off it.
@@ -197,11 +238,56 @@ impl Cluster {
             }
         }
         let passing = verdicts.iter().zip(asked.nodes).filter(|(verdict, _)| **verdict == Verdict::Passes);
-        let nodes = passing.filter_map(|(_, node)| *node).collect();
+        let nodes: Vec<NodeId> = passing.filter_map(|(_, node)| *node).collect();
         // Where somebody compares them, the best is not known before.
         let best = best.filter(|_| keep == Keep::Best).map(|(_, node)| node);
-        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best));
+        let count = nodes.len();
+        let comes_again = keep == Keep::All && are_different(&nodes, input.cluster.width());
+        let mut reservation = Reservation::new(asked.pod, asked.wait, nodes, best);
+        if comes_again {
+            self.tentative.answers += 1;
+            let told = Told(self.tentative.answers);
+            reservation.again = Some(Again { told, profile: asked.profile, count });
+        }
+        self.expect(reservation);
         verdicts
+    }
+
+    /// By which answer a pod is taken to be on its way, if it can be [asked about again](Cluster::prioritize_told).
+    #[must_use]
+    pub fn told(&self, uid: &str) -> Option<Told> {
+        Some(self.tentative.pods.get(uid)?.again?.told)
+    }
+
+    /// As [`Cluster::prioritize`], of the nodes that an answer to [`Cluster::filter`] told, in their order. The pod is charged to
+    /// them already, and stays so, which saves taking it off and charging it again. `None` where they have to be named: the
+    /// answer was another one, or what it rests on is not as it was.
+    pub fn prioritize_told(&mut self, uid: &str, told: Told) -> Option<Vec<u8>> {
+        let reservation = self.tentative.pods.get_mut(uid)?;
+        let Again { profile, count, .. } = reservation.again.take_if(|again| again.told == told)?;
+        // Who takes the place of a moved pod may not do so any more, and advice may have come.
+        let pod = reservation.pod.clone();
+        let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
+        let estimate = estimate(&pod.asks, found, Load::ZERO).load;
+        if reservation.nodes.len() != count || !self.awaited.is_empty() || estimate != pod.estimate {
+            return None;
+        }
+        let nodes = std::mem::take(&mut reservation.nodes);
+        let Asked { input, .. } = self.ask(profile, &pod);
+        let rules = Rules::new(&input, &pod);
+        // Its own charge is not in its way.
+        let allowed = |node: NodeId| rules.check(node, pod.estimate).is_none();
+        let scores: Vec<Option<i64>> =
+            nodes.iter().map(|node| allowed(*node).then(|| rules.score(*node))).collect();
+        let best = best_of(scores.iter().copied().zip(nodes.iter().copied()));
+        if let Some(node) = best {
+            self.bindings.bind(node, Uid::new(uid), self.now, self.now);
+            self.touch(node);
+        }
+        if let Some(reservation) = self.tentative.pods.get_mut(uid) {
+            (reservation.nodes, reservation.best) = (nodes, best);
+        }
+        Some(levels(&scores))
     }
 
     /// The level of each candidate, 0 to [10](crate::cycle::among::BEST). The pod is taken to be on its way to one of them.
@@ -213,16 +299,10 @@ impl Cluster {
         let allowed = |node: &NodeId| rules.check(*node, Load::ZERO).is_none();
         let scores: Vec<Option<i64>> =
             asked.nodes.iter().map(|node| node.filter(allowed).map(|node| rules.score(node))).collect();
-        let mut best: Option<(i64, NodeId)> = None;
-        for (score, node) in scores.iter().zip(asked.nodes) {
-            if let (Some(score), Some(node)) = (*score, *node)
-                && best.is_none_or(|(most, _)| score > most)
-            {
-                best = Some((score, node));
-            }
-        }
+        let known = scores.iter().zip(asked.nodes).filter_map(|(score, node)| Some((*score, (*node)?)));
+        let best = best_of(known);
         let nodes = asked.nodes.iter().copied().flatten().collect();
-        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best.map(|(_, node)| node)));
+        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best));
         levels(&scores)
     }
 

@@ -17,6 +17,7 @@
 //! `ignorable` is passed over instead. Why is in the log of kube-scheduler only where the contract has a place for it.
 
 mod bodies;
+mod memory;
 mod metrics;
 mod server;
 
@@ -30,8 +31,9 @@ use crate::serve::{self, Limits, Listening};
 use bodies::Bodies;
 use loadline_api::extender::Names;
 use loadline_api::pod::Pod;
-use loadline_core::cluster::{Keep, Verdict};
+use loadline_core::cluster::{Keep, Told, Verdict};
 use loadline_core::object::Meta;
+use memory::Memory;
 use metrics::Metrics;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -71,8 +73,10 @@ pub(super) enum Ask {
         names: Names,
         keep: Keep,
         reserve_for: Duration,
-        reply: Reply<(Names, Vec<Verdict>)>,
+        reply: Reply<(Names, Vec<Verdict>, Option<Told>)>,
     },
+    /// How good are the nodes that a pod, by uid, was told in that answer? `None` where they have to be named.
+    Again { pod: Arc<str>, told: Told, reply: Reply<Option<Vec<u8>>> },
     /// How good are they?
     Prioritize { pod: Box<Pod>, names: Names, reserve_for: Duration, reply: Reply<(Names, Vec<u8>)> },
     /// Which of these nodes would do once these pods, by uid, have left them?
@@ -124,6 +128,7 @@ pub(super) fn start(
         leadership: leadership.clone(),
         metrics: metrics.clone(),
         bodies: Bodies::default(),
+        memory: Memory::default(),
         binding: Mutex::default(),
     };
     let router = server::router(Arc::new(server));
@@ -208,7 +213,8 @@ mod tests {
             leadership: Leadership::always(),
             metrics: Metrics::default(),
             bodies: Bodies::of(5),
-                binding: Mutex::default(),
+            memory: Memory::default(),
+            binding: Mutex::default(),
         };
         let router = server::router(Arc::new(server));
         let table = [

@@ -328,3 +328,141 @@ proptest! {
         prop_assert_eq!(left, expected);
     }
 }
+
+/// What happens between the two questions about a pod.
+#[derive(Clone, Copy, Debug)]
+enum Between {
+    Nothing,
+    /// One that was decided is seen bound.
+    Bound(usize),
+    /// A node is measured.
+    Measured(usize, i64),
+    /// A node goes, and perhaps another one comes in its place.
+    Gone(usize, bool),
+    /// Seconds pass.
+    Passes(i64),
+    /// Another pod is asked about.
+    Asked,
+    /// The pod itself is asked about again, with all nodes.
+    AskedAgain,
+    /// The pod is gone.
+    Deleted,
+    /// Other rules hold.
+    Ruled(u8),
+}
+
+fn between() -> impl Strategy<Value = Between> {
+    prop_oneof![
+        3 => Just(Between::Nothing),
+        2 => (0_usize..8).prop_map(Between::Bound),
+        2 => (0_usize..6, 0_i64..6000).prop_map(|(node, used)| Between::Measured(node, used)),
+        1 => (0_usize..6, any::<bool>()).prop_map(|(node, another)| Between::Gone(node, another)),
+        1 => (1_i64..8).prop_map(Between::Passes),
+        1 => Just(Between::Asked),
+        1 => Just(Between::AskedAgain),
+        1 => Just(Between::Deleted),
+        1 => (3_u8..9).prop_map(Between::Ruled),
+    ]
+}
+
+fn sample(used_milli: i64, at: Timestamp) -> Sample {
+    Sample { at, window: SignedDuration::from_secs(15), usage: Load::new(used_milli * 1_000_000, 0) }
+}
+
+proptest! {
+    /// Asked without naming the nodes again, the answer is what it would be with their names, and so is all that follows from it.
+    #[test]
+    fn what_is_told_again_is_what_would_be_worked_out_anew(
+        used in prop::collection::vec(0_i64..5500, 1..6),
+        steps in prop::collection::vec((1_i64..25, between()), 1..40),
+    ) {
+        let names: Vec<String> = (0..used.len()).map(|i| format!("n{i}")).collect();
+        let nodes: Vec<(&str, i64)> = names.iter().map(String::as_str).zip(used.iter().copied()).collect();
+        let mut cluster = cluster(&nodes);
+        let mut decided: Vec<(Pod, String)> = Vec::new();
+        let ask = |cluster: &mut Cluster, pod: &Arc<PodView>, names: &[&String], ranks: bool| -> (Vec<bool>, Vec<u8>) {
+            let nodes = cluster.candidates(names.iter().map(|name| name.as_str()));
+            let wait = Wait::until(cluster.now() + SignedDuration::from_secs(5));
+            let asked = Question { profile: 0, pod, nodes: &nodes, wait };
+            if ranks {
+                return (Vec::new(), cluster.prioritize(asked));
+            }
+            (cluster.filter(asked, Keep::All).iter().map(|v| *v == Verdict::Passes).collect(), Vec::new())
+        };
+        for (i, (tenths, between)) in steps.into_iter().enumerate() {
+            let new = || pod(&format!("p{i}")).cpu(&format!("{}m", tenths * 100)).memory("1Mi");
+            let all: Vec<&String> = names.iter().collect();
+            let view = cluster.view(&new().facts());
+            let (passing, _) = ask(&mut cluster, &view, &all, false);
+            let told: Vec<&String> = all.iter().zip(&passing).filter(|(_, passes)| **passes).map(|(name, _)| *name).collect();
+            let answer = cluster.told(&view.uid);
+            prop_assert_eq!(answer.is_some(), !told.is_empty());
+            let Some(answer) = answer else { continue };
+            match between {
+                Between::Bound(which) if which < decided.len() => {
+                    let (pod, node) = decided.swap_remove(which);
+                    cluster.set_pod(&pod.on(&node).facts());
+                }
+                Between::Measured(which, used) if which < names.len() => {
+                    let now = cluster.now();
+                    cluster.sample(&names[which], sample(used, now));
+                }
+                Between::Gone(which, another) if which < names.len() => {
+                    cluster.remove_node(&names[which]);
+                    if another {
+                        cluster.set_node(&node("another").cpu("10").memory("32Gi").facts());
+                    }
+                }
+                Between::Passes(seconds) => cluster.advance(cluster.now() + SignedDuration::from_secs(seconds)),
+                Between::Asked => {
+                    let other = cluster.view(&core(&format!("other-{i}")).facts());
+                    ask(&mut cluster, &other, &all, false);
+                }
+                Between::AskedAgain => drop(ask(&mut cluster, &view, &all, false)),
+                Between::Deleted => cluster.remove_pod(&view.uid),
+                Between::Ruled(tenths) => {
+                    let targets = Both { cpu: Ratio::from_f64(f64::from(tenths) / 10.0), memory: None };
+                    let settings = Settings { targets, ..Settings::default() };
+                    let rules = policy::Rules::new(Policy::default(), settings).unwrap().0;
+                    cluster.set_profiles(vec![Profile::by(Some(rules))]);
+                }
+                Between::Nothing | Between::Bound(_) | Between::Measured(..) | Between::Gone(..) => {}
+            }
+            let mut anew = cluster.clone();
+            let (_, expected) = ask(&mut anew, &view, &told, true);
+            let again = cluster.prioritize_told(&view.uid, answer);
+            prop_assert!(again.is_some() || !matches!(between, Between::Nothing), "it need not be worked out anew");
+            prop_assert_eq!(cluster.prioritize_told(&view.uid, answer), None, "and is asked once");
+            if let Some(again) = again {
+                prop_assert_eq!(&again, &expected);
+                // What is known afterwards is the same, and so is what others are told.
+                let (mut one, mut other) = (cluster.clone(), anew.clone());
+                prop_assert_eq!(&one.board().head, &other.board().head);
+                prop_assert_eq!(&one.board().score, &other.board().score);
+                prop_assert_eq!(one.tentative_count(), other.tentative_count());
+                let next = one.view(&core("next").facts());
+                prop_assert_eq!(ask(&mut one, &next, &all, true), ask(&mut other, &next, &all, true));
+                for cluster in [&mut one, &mut other] {
+                    cluster.remove_pod(&view.uid);
+                    cluster.remove_pod(&next.uid);
+                }
+                prop_assert_eq!(&one.board().head, &other.board().head);
+            } else {
+                cluster = anew;
+            }
+            if let Some(best) = told.iter().zip(&expected).filter(|(_, level)| **level == 10).map(|(name, _)| *name).next() {
+                decided.push((new(), best.clone()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_that_is_named_twice_is_named_again() {
+    let mut cluster = cluster(&[("n1", 3000)]);
+    let view = cluster.view(&core("a").facts());
+    assert_eq!(passing(&mut cluster, core("a"), &["n1", "n1"], Keep::All), [true, true]);
+    assert_eq!(cluster.told(&view.uid), None);
+    passing(&mut cluster, core("a"), &["n1"], Keep::Best);
+    assert_eq!(cluster.told(&view.uid), None, "nobody asks to compare these");
+}

@@ -1,6 +1,7 @@
 //! One function per verb: read, ask, write.
 
 use super::bodies::{Bodies, Unread};
+use super::memory::Memory;
 use super::metrics::Metrics;
 use super::{Ask, NotReady, Reserved};
 use crate::cluster::lease::Leadership;
@@ -14,7 +15,7 @@ use http::{Method, StatusCode, Version, header};
 use http_body::Body as _;
 use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
 use loadline_api::pod::Pod;
-use loadline_core::cluster::Keep;
+use loadline_core::cluster::{Keep, Verdict};
 use loadline_core::object::Meta;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,7 @@ pub(super) struct Server {
     pub leadership: Leadership,
     pub metrics: Metrics,
     pub bodies: Bodies,
+    pub memory: Memory,
     /// Bindings that are tried, by the pod's uid.
     pub binding: Mutex<BTreeMap<Arc<str>, Tries>>,
 }
@@ -202,13 +204,24 @@ impl Server {
 
     async fn filter(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
         let Args { pod, names, form } = api::args(body)?;
+        let uid = pod.facts.uid.clone();
         let (pod, keep, reserve_for) = (Box::new(pod), self.keep, self.reserve_for);
-        let (names, verdicts) =
+        let (names, verdicts, told) =
             self.ask(|reply| Ask::Filter { pod, names, keep, reserve_for, reply }).await?;
-        Ok(api::filtered(&form, &names, &verdicts))
+        let answer = api::filtered(&form, &names, &verdicts);
+        if let Some(told) = told {
+            let is_told = |at: usize| verdicts.get(at) == Some(&Verdict::Passes);
+            self.memory.keep(body, uid, told, names, is_told);
+        }
+        Ok(answer)
     }
 
     async fn prioritize(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        if let Some((pod, told, names)) = self.memory.take(body)
+            && let Some(levels) = self.ask(|reply| Ask::Again { pod, told, reply }).await?
+        {
+            return Ok(api::prioritized(&names, &levels));
+        }
         let Args { pod, names, .. } = api::args(body)?;
         let (pod, reserve_for) = (Box::new(pod), self.reserve_for);
         let (names, levels) = self.ask(|reply| Ask::Prioritize { pod, names, reserve_for, reply }).await?;

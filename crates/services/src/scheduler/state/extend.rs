@@ -33,10 +33,10 @@ impl State {
         match ask {
             Ask::Filter { pod, names, keep, reserve_for, reply } => {
                 let answer = ready.then(|| {
-                    let verdicts = self.asked(*pod, &names, reserve_for, now, |cluster, asked| {
-                        cluster.filter(asked, keep)
+                    let (verdicts, told) = self.asked(*pod, &names, reserve_for, now, |cluster, asked| {
+                        (cluster.filter(asked, keep), cluster.told(&asked.pod.uid))
                     });
-                    (names, verdicts)
+                    (names, verdicts, told)
                 });
                 let _ = reply.send(answer.ok_or(NotReady));
             }
@@ -45,6 +45,10 @@ impl State {
                     let levels = self.asked(*pod, &names, reserve_for, now, Cluster::prioritize);
                     (names, levels)
                 });
+                let _ = reply.send(answer.ok_or(NotReady));
+            }
+            Ask::Again { pod, told, reply } => {
+                let answer = ready.then(|| self.cluster.prioritize_told(&pod, told));
                 let _ = reply.send(answer.ok_or(NotReady));
             }
             Ask::Preempt { pod, victims, reply } => {
