@@ -36,12 +36,48 @@ pub enum Error {
 pub struct Names {
     text: String,
     ends: Vec<usize>,
+    /// Is one not written in JSON as it is, between quotes?
+    escaped: bool,
 }
 
 impl Names {
     pub fn push(&mut self, name: &str) {
+        self.escaped |= name.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\');
+        self.push_as_it_is(name);
+    }
+
+    fn push_as_it_is(&mut self, name: &str) {
         self.text.push_str(name);
         self.ends.push(self.text.len());
+    }
+
+    /// Those of them for which that is so; what is said of others is not looked at.
+    #[must_use]
+    pub fn only(self, is: impl Fn(usize) -> bool) -> Self {
+        if (0..self.len()).all(&is) {
+            return self;
+        }
+        let text = String::with_capacity(self.text.len());
+        let mut out = Self { text, ends: Vec::with_capacity(self.len()), escaped: self.escaped };
+        self.iter().enumerate().filter(|(at, _)| is(*at)).for_each(|(_, name)| out.push_as_it_is(name));
+        out
+    }
+
+    /// How many bytes they are as a list in JSON without a space, if that needs no escapes.
+    fn written(&self) -> Option<usize> {
+        let (list, each) = ("[]".len(), "\"\",".len());
+        (!self.escaped && !self.is_empty()).then(|| list + each * self.len() - 1 + self.text.len())
+    }
+
+    /// Writes one of them in JSON.
+    fn write(&self, name: &str, to: &mut Vec<u8>) {
+        if self.escaped {
+            to.append(&mut text(&name));
+            return;
+        }
+        to.push(b'"');
+        to.extend_from_slice(name.as_bytes());
+        to.push(b'"');
     }
 
     #[must_use]
@@ -72,8 +108,11 @@ impl<'de> Deserialize<'de> for Names {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Names, A::Error> {
                 let mut names = Names::default();
-                while let Some(name) = from.next_element::<Text<'de>>()? {
-                    names.push(&name.0);
+                while let Some(Text(name)) = from.next_element()? {
+                    match name {
+                        Cow::Borrowed(name) => names.push_as_it_is(name),
+                        Cow::Owned(name) => names.push(&name),
+                    }
                 }
                 Ok(names)
             }
@@ -154,11 +193,60 @@ fn read(pod: &Tree<'_>) -> Result<Pod, Error> {
     Ok(pod::read(pod)?.0)
 }
 
+/// A question whose names were told, and which of them: `prioritize` comes with the same pod and these, as kube-scheduler asks.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// What comes before the names.
+    head: Box<[u8]>,
+    names: Names,
+}
+
+impl Told {
+    /// Remembers a question that ends with these names, in which the pod is written as it is written the next time; of the names, those
+    /// that were told. Nothing if it does not end so.
+    #[must_use]
+    pub fn new(body: &[u8], names: Names, is_told: impl Fn(usize) -> bool) -> Option<Self> {
+        let head = body.len().checked_sub(names.written()? + "}".len())?;
+        let (head, list) = body.split_at(head);
+        (head.ends_with(b"\"NodeNames\":") && list.starts_with(b"[") && list.ends_with(b"]}"))
+            .then_some(())?;
+        Some(Self { head: head.into(), names: names.only(is_told) })
+    }
+
+    /// Does a question say the same of the pod, and name those that were told, in that order?
+    #[must_use]
+    pub fn is_asked_by(&self, body: &[u8]) -> bool {
+        let Some(length) = self.names.written() else { return false };
+        let Some(list) = body.strip_prefix(&*self.head).and_then(|rest| rest.strip_suffix(b"]}")) else {
+            return false;
+        };
+        if list.len() != length - "]".len() || list[0] != b'[' {
+            return false;
+        }
+        let mut rest = &list[1..];
+        self.names.iter().enumerate().all(|(at, name)| {
+            let after = if at == 0 { Some(rest) } else { rest.strip_prefix(b",") };
+            let after = after.and_then(|rest| rest.strip_prefix(b"\""));
+            let after = after.and_then(|rest| rest.strip_prefix(name.as_bytes()));
+            let after = after.and_then(|rest| rest.strip_prefix(b"\""));
+            after.is_some_and(|after| {
+                rest = after;
+                true
+            })
+        })
+    }
+
+    /// Those that were told.
+    #[must_use]
+    pub fn into_names(self) -> Names {
+        self.names
+    }
+}
+
+/// What comes behind the nodes that will do.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct FilterResult<'a> {
-    nodes: Option<Listed<'a>>,
-    node_names: Option<Vec<&'a str>>,
     failed_nodes: BTreeMap<&'a str, &'static str>,
     failed_and_unresolvable_nodes: BTreeMap<&'a str, &'static str>,
     error: &'a str,
@@ -180,48 +268,72 @@ struct Nothing {}
 /// Nodes that are only worse than others are not mentioned: nobody would read it, and many names take time.
 #[must_use]
 pub fn filtered(form: &Form<'_>, names: &Names, verdicts: &[Verdict]) -> Vec<u8> {
-    let mut out = FilterResult::default();
+    let mut rest = FilterResult::default();
     for (name, verdict) in names.iter().zip(verdicts) {
         match verdict {
             Verdict::Passes | Verdict::Outranked => {}
-            Verdict::Unknown => drop(out.failed_nodes.insert(name, UNKNOWN)),
+            Verdict::Unknown => drop(rest.failed_nodes.insert(name, UNKNOWN)),
             Verdict::Refused(rule) if rule.yields_to_eviction() => {
-                out.failed_nodes.insert(name, among::words(*rule));
+                rest.failed_nodes.insert(name, among::words(*rule));
             }
             Verdict::Refused(rule) => {
-                out.failed_and_unresolvable_nodes.insert(name, among::words(*rule));
+                rest.failed_and_unresolvable_nodes.insert(name, among::words(*rule));
             }
         }
     }
     let passes = |verdict: &Verdict| *verdict == Verdict::Passes;
-    if let Some(nodes) = &form.0 {
-        let items = nodes.iter().zip(verdicts).filter(|(_, v)| passes(v)).map(|(node, _)| node).collect();
-        out.nodes = Some(Listed { metadata: Nothing {}, items });
-    } else {
+    let Some(nodes) = &form.0 else {
+        let mut list = Vec::with_capacity(names.written().unwrap_or_default());
         let passing = names.iter().zip(verdicts).filter(|(_, v)| passes(v)).map(|(name, _)| name);
-        out.node_names = Some(passing.collect());
-    }
-    text(&out)
+        each(&mut list, passing, |name, to| names.write(name, to));
+        return filter_result(b"null", &list, &rest);
+    };
+    let items = nodes.iter().zip(verdicts).filter(|(_, v)| passes(v)).map(|(node, _)| node).collect();
+    filter_result(&text(&Listed { metadata: Nothing {}, items }), b"null", &rest)
 }
 
 /// Answers `filter` with why there is no answer: the pod is tried again later, or without us if we may be ignored.
 #[must_use]
 pub fn filter_error(error: &str) -> Vec<u8> {
-    text(&FilterResult { error, ..FilterResult::default() })
+    filter_result(b"null", b"null", &FilterResult { error, ..FilterResult::default() })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct HostPriority<'a> {
-    host: &'a str,
-    score: u8,
+fn filter_result(nodes: &[u8], names: &[u8], rest: &FilterResult<'_>) -> Vec<u8> {
+    let rest = text(rest);
+    // It goes on where the object of the rest begins.
+    let rest = rest.strip_prefix(b"{").unwrap_or_default();
+    [&b"{\"Nodes\":"[..], nodes, &b",\"NodeNames\":"[..], names, &b","[..], rest].concat()
 }
 
 /// Answers `prioritize`, a level for each candidate.
 #[must_use]
 pub fn prioritized(names: &Names, levels: &[u8]) -> Vec<u8> {
-    let scores = names.iter().zip(levels).map(|(host, score)| HostPriority { host, score: *score });
-    text(&scores.collect::<Vec<_>>())
+    let around = "{\"Host\":\"\",\"Score\":10},".len();
+    let mut out = Vec::with_capacity(names.text.len() + around * names.len() + 2);
+    each(&mut out, names.iter().zip(levels), |(name, level), to| {
+        to.extend_from_slice(b"{\"Host\":");
+        names.write(name, to);
+        to.extend_from_slice(b",\"Score\":");
+        // The best has two digits.
+        if *level > 9 {
+            to.push(b'0' + level / 10 % 10);
+        }
+        to.push(b'0' + level % 10);
+        to.push(b'}');
+    });
+    out
+}
+
+/// A list in JSON.
+fn each<T>(to: &mut Vec<u8>, items: impl Iterator<Item = T>, write: impl Fn(T, &mut Vec<u8>)) {
+    to.push(b'[');
+    for (at, item) in items.enumerate() {
+        if at > 0 {
+            to.push(b',');
+        }
+        write(item, to);
+    }
+    to.push(b']');
 }
 
 /// What `bind` is asked: this pod goes to that node.

@@ -99,7 +99,8 @@ fn question(i: usize, names: &[String]) -> String {
             "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]},
         "status": {"phase": "Pending", "qosClass": "Burstable"},
     });
-    json!({"Pod": pod, "Nodes": null, "NodeNames": names}).to_string()
+    // In the order in which kube-scheduler writes it.
+    format!("{{\"Pod\":{pod},\"Nodes\":null,\"NodeNames\":{}}}", json!(names))
 }
 
 fn measure(address: SocketAddr, keep: Keep, nodes: usize, count: usize) -> Result<()> {

@@ -26,7 +26,7 @@ pub use loads::NodeLoad;
 pub use profile::Profile;
 pub use report::{NodeReport, PendingPod, Report, Resource as ResourceReport};
 pub use rooms::Mark;
-pub use tentative::{Keep, Question, Verdict};
+pub use tentative::{Keep, Question, Told, Verdict, Wait};
 
 use crate::cycle::{Changes, Input, Memo};
 use crate::ledger::{self, Assigned, Ignored, Ledger, PodMetrics, Sample, Taken, Uid};

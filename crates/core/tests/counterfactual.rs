@@ -1,7 +1,7 @@
 //! Every "would fit if" is true: each is applied to its node, exactly and alone, and the pod is asked about again.
 
 use jiff::{SignedDuration, Timestamp};
-use loadline_core::cluster::{Change, Cluster, Keep, NodeReport, Options, Question};
+use loadline_core::cluster::{Change, Cluster, Keep, NodeReport, Options, Question, Wait};
 use loadline_core::explain::Reason;
 use loadline_core::ledger::Sample;
 use loadline_core::load::estimate::Asks;
@@ -183,8 +183,10 @@ impl World {
         if let Some(tentative) = self.tentative {
             let other = cluster.view(&sized(pod("other").facts(), tentative));
             let nodes = cluster.candidates(["n"].into_iter());
-            let _ =
-                cluster.filter(Question { profile: 0, pod: &other, nodes: &nodes, until: at(60) }, Keep::All);
+            let _ = cluster.filter(
+                Question { profile: 0, pod: &other, nodes: &nodes, wait: Wait::until(at(60)) },
+                Keep::All,
+            );
         }
         if self.cooling {
             cluster.cool("n", at(60));

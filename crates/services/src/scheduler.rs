@@ -176,7 +176,7 @@ pub async fn run_asked(ctx: Ctx, options: Options, mut asked: explain::Asked) ->
     let teller =
         Teller { events: lead.events.clone(), notices: ctx.notices.clone(), metrics: options.metrics };
 
-    let mut asks = extender::start(&ctx, options.extender, &executor);
+    let mut asks = extender::start(&ctx, options.extender, &executor, &lead.leadership);
     let mut state = State::new(configuration.current(), ctx.now());
     let (mut batch, mut done, mut to_answer) = (Vec::new(), Vec::new(), Vec::new());
     let mut in_flight: JoinSet<(Outcome, Attempt)> = JoinSet::new();

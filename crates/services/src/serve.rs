@@ -69,8 +69,11 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at once on one connection.
     pub streams: u32,
-    /// From a connection to its first request, with the handshake of TLS; and for the head of each further one.
+    /// From a connection to its first request, with the handshake of TLS.
     pub handshake: Duration,
+    /// From the last answer on a connection to the head of the next request, where HTTP/1 is spoken. A client that sends one just
+    /// as this ends may take it for lost: whose clients keep connections gives them longer than they keep them.
+    pub head: Duration,
     /// From the head of a request to the end of its body.
     pub body: Duration,
     /// From the last answer on a connection to the next request, where HTTP/2 is spoken.
@@ -85,6 +88,7 @@ impl Default for Limits {
             connections: 1024,
             streams: 256,
             handshake: Duration::from_secs(10),
+            head: Duration::from_secs(10),
             body: Duration::from_secs(30),
             idle: Duration::from_mins(5),
             grace: Duration::from_secs(10),
@@ -227,9 +231,9 @@ impl Server {
         peer: Peer,
         first: Instant,
     ) -> Result<(), String> {
-        let Limits { streams, handshake, body, idle, .. } = self.limits;
+        let Limits { streams, handshake, head, body, idle, .. } = self.limits;
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(handshake);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(head);
         // A peer that is gone without a word is noticed.
         builder
             .http2()

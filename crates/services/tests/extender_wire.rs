@@ -17,7 +17,7 @@ use loadline_core::load::settings::Settings;
 use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
 use loadline_services::cluster::resource::{NODES, PODS};
-use loadline_services::cluster::{Access, Connection, Writer};
+use loadline_services::cluster::{Access, Connection, Writer, lease};
 use loadline_services::reload::Source;
 use loadline_services::scheduler::extender::{self, LARGEST};
 use loadline_services::scheduler::{self, Options, Phase, Status};
@@ -149,16 +149,18 @@ fn meta_of(object: &Value) -> Meta {
     Meta { key: Key::new(text("namespace"), text("name")), uid: text("uid").into(), revision: None }
 }
 
-async fn serve(
-    cluster: Access,
-    keep: Keep,
-    configuration: Source<Configuration>,
-) -> (Ctx, SocketAddr, Status, JoinHandle<Result<(), scheduler::Error>>) {
+type Running = (Ctx, SocketAddr, Status, JoinHandle<Result<(), scheduler::Error>>);
+
+async fn serve(cluster: Access, keep: Keep, configuration: Source<Configuration>) -> Running {
+    serve_with(keep, Options { configuration, ..Options::new(cluster) }).await
+}
+
+async fn serve_with(keep: Keep, options: Options) -> Running {
     let ctx = Ctx::new("test", CancellationToken::new());
     let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
     let address = listening.address();
     let extender = Some(extender::Options { listening, keep, reserve_for: Duration::from_mins(1) });
-    let options = Options { extender, configuration, ..Options::new(cluster) };
+    let options = Options { extender, ..options };
     let status = options.status.clone();
     (ctx.clone(), address, status, tokio::spawn(scheduler::run(ctx, options)))
 }
@@ -333,6 +335,33 @@ async fn a_pod_goes_through_all_verbs() {
     bench.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_second_question_about_a_pod_is_answered_alike_however_it_is_written() {
+    let bench = Bench::start(Keep::All).await;
+    let pod = bench.pod("p", "100m").await;
+    // As kube-scheduler writes it, the answer is remembered; with a space behind the names it is not.
+    let mut answers = Vec::new();
+    for space in ["", " "] {
+        let asked = |names: &Value| {
+            format!("{{\"Pod\":{pod},\"Nodes\":null,\"NodeNames\":{names}{space}}}").into_bytes()
+        };
+        let all = json!(["full", "hot", "gone", "calm"]);
+        let (_, told) = send(bench.address, "POST", "/filter", &asked(&all)).await;
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["NodeNames"], json!(["full", "calm"]));
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&told["NodeNames"])).await);
+        // Asked once more, or about others than were told, nobody remembers.
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&told["NodeNames"])).await);
+        answers.push(send(bench.address, "POST", "/prioritize", &asked(&all)).await);
+    }
+    let scores = r#"[{"Host":"full","Score":9},{"Host":"calm","Score":10}]"#;
+    let all = r#"[{"Host":"full","Score":9},{"Host":"hot","Score":0},{"Host":"gone","Score":0},{"Host":"calm","Score":10}]"#;
+    let expected = [scores, scores, all].map(|text| (200, text.to_owned()));
+    assert_eq!(answers, [expected.clone(), expected].concat());
+    assert!(bench.metric("loadline_extender_tentative_reservations").ends_with(" 1"));
+    bench.end().await;
+}
+
 /// Bindings on their way to the API server: each waits to be told whether it arrives.
 struct Held(mpsc::UnboundedReceiver<oneshot::Sender<bool>>);
 
@@ -493,6 +522,65 @@ async fn by_filter_alone_the_best_are_told_and_the_others_not_mentioned() {
     let (_, answer) = bench.post("/filter", &asked).await;
     assert_eq!(answer["NodeNames"], json!(["full"]), "the best of those there are");
     bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_that_stand_for_election_only_who_leads_answers() {
+    let server = ApiServer::default();
+    let client = || Client::new(server.clone(), "default");
+    let writer = Writer::new(Connection::new(client()), "test");
+    let has = json!({"cpu": "10", "memory": "64Gi", "pods": "100"});
+    let annotation = format!("0.1,{}", Timestamp::now());
+    let node = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "calm", "annotations": {"cpu_usage_avg_5m": annotation}},
+        "status": {"capacity": has, "allocatable": has}});
+    writer.create(NODES, "", &node).await.unwrap();
+    let elected = |identity: &str| {
+        let mut election = lease::Options::new("kube-system", "loadline-scheduler");
+        election.settings.retry_period = Duration::from_millis(200);
+        let lease = Some(election.check(&election.lock(identity)).unwrap());
+        Options { lease, ..Options::new(Access::Client(client())) }
+    };
+    let until = async |status: &Status, phase: Phase| {
+        let reached = async {
+            while status.phase() != phase {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("it gets {phase:?}"));
+    };
+    let (leader, first, status, leading) = serve_with(Keep::All, elected("first")).await;
+    until(&status, Phase::Active).await;
+    let (standby, second, status, standing_by) = serve_with(Keep::All, elected("second")).await;
+    until(&status, Phase::Standby).await;
+
+    let pod = json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}});
+    let asked = json!({"Pod": pod, "NodeNames": ["calm"]}).to_string();
+    let bind = json!({"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "calm"}).to_string();
+    let why = "another loadline leads, this one stands by";
+    for (path, body, status) in [
+        ("/filter", &asked, 200),
+        ("/prioritize", &asked, 503),
+        ("/preempt", &asked, 503),
+        ("/bind", &bind, 200),
+    ] {
+        // It would be kept otherwise: whoever asks again may find the leader.
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        let (got, answer) = raw(second, format!("{head}{body}").as_bytes()).await;
+        assert!(got == status && answer.contains(why), "{path}: {got} {answer}");
+        assert!(status != 200 || answer.contains(&format!("\"Error\":\"{why}\"")), "{path}: {answer}");
+    }
+    let (_, answer) = send(first, "POST", "/filter", asked.as_bytes()).await;
+    assert!(answer.contains("\"NodeNames\":[\"calm\"]"), "{answer}");
+
+    leader.stop.cancel();
+    timeout(PATIENCE, leading).await.expect("it ends").unwrap().unwrap();
+    until(&status, Phase::Active).await;
+    let (_, answer) = send(second, "POST", "/filter", asked.as_bytes()).await;
+    assert!(answer.contains("\"NodeNames\":[\"calm\"]"), "{answer}");
+    standby.stop.cancel();
+    timeout(PATIENCE, standing_by).await.expect("it ends").unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,6 +40,59 @@ fn names_are_answered_by_names() {
 }
 
 #[test]
+fn a_question_that_was_asked_before_is_known_by_its_text() {
+    // As kube-scheduler writes it: names come last.
+    let ordered =
+        |pod: &Value, names: Value| format!("{{\"Pod\":{pod},\"Nodes\":null,\"NodeNames\":{names}}}");
+    let asked = ordered(&pod(), json!(["a", "b", "cc"]));
+    let names = args(asked.as_bytes()).unwrap().names;
+    let told = Told::new(asked.as_bytes(), names.clone(), |at| at != 1).unwrap();
+    assert_eq!(told.clone().into_names().iter().collect::<Vec<_>>(), ["a", "cc"]);
+    assert!(told.is_asked_by(ordered(&pod(), json!(["a", "cc"])).as_bytes()));
+    let mut other = pod();
+    other["metadata"]["uid"] = json!("v");
+    for (again, why) in [
+        (ordered(&pod(), json!(["a", "b", "cc"])), "more than were told"),
+        (ordered(&pod(), json!(["a"])), "fewer"),
+        (ordered(&pod(), json!([])), "none"),
+        (ordered(&pod(), json!(["cc", "a"])), "another order"),
+        (ordered(&pod(), json!(["a,cc"])), "as long, and other names"),
+        (ordered(&pod(), json!(["acc", ""])), "as long, and other names"),
+        (ordered(&other, json!(["a", "cc"])), "another pod"),
+        (ordered(&pod(), json!(["a", "cc"])) + " ", "more behind it"),
+        (String::new(), "nothing"),
+    ] {
+        assert!(!told.is_asked_by(again.as_bytes()), "{why}: {again}");
+    }
+    for (unlike, why) in [
+        (format!("{{\"NodeNames\":[\"a\"],\"Pod\":{}}}", pod()), "names do not come last"),
+        (asked.replace(",\"b\"", ", \"b\""), "there is a space"),
+        (ordered(&pod(), json!(["a", "b\"", "cc"])), "a name is written with an escape"),
+        (ordered(&pod(), json!([])), "there is no name"),
+        (ordered(&pod(), json!(["a"])).replace("]}", "],\"Foo\":[\"a\"]}"), "another list comes last"),
+    ] {
+        let names = args(unlike.as_bytes()).unwrap().names;
+        assert!(Told::new(unlike.as_bytes(), names, |_| true).is_none(), "{why}: {unlike}");
+    }
+}
+
+#[test]
+fn every_name_is_written_as_json_writes_it() {
+    for name in ["", "a", "ip-10-0-1-2.internal", "\"", "a\\b", "\u{1}", "\u{e9}\n", "\u{1f600}"] {
+        let body = json!({"Pod": pod(), "NodeNames": [name, "b"]}).to_string();
+        let args = args(body.as_bytes()).unwrap();
+        let mut by_hand = Names::default();
+        [name, "b"].into_iter().for_each(|name| by_hand.push(name));
+        for names in [&args.names, &by_hand] {
+            let told = answer(&filtered(&args.form, names, &[Verdict::Passes, Verdict::Outranked]));
+            assert_eq!(told["NodeNames"], json!([name]));
+            let told = answer(&prioritized(names, &[10, 7]));
+            assert_eq!(told, json!([{"Host": name, "Score": 10}, {"Host": "b", "Score": 7}]));
+        }
+    }
+}
+
+#[test]
 fn whole_nodes_are_answered_by_whole_nodes() {
     let node = |name: &str| json!({"metadata": {"name": name, "labels": {"a\n": "b"}}, "status": {"x": 1.5}});
     let body = json!({"Pod": pod(), "NodeNames": null,

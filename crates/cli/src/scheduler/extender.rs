@@ -13,13 +13,15 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Extender of kube-scheduler")]
 pub struct Extender {
-    /// Also answer kube-scheduler's questions about load there, such as 127.0.0.1:8888
+    /// Also answer kube-scheduler's questions about load there, such as 127.0.0.1:8888; with --leader-elect, only who leads
+    /// answers
     #[arg(id = "extender", long, value_name = "ADDRESS", conflicts_with = "requests_only")]
     address: Option<SocketAddr>,
     /// Let `filter` tell the least loaded nodes alone, so that `prioritize` need not be asked
     #[arg(long = "extender-filter-only", requires = "extender")]
     filter_only: bool,
-    /// How long a pod is taken to be on its way to the nodes told for it, if nothing is heard of it
+    /// How long a pod is taken to be on its way to the nodes told for it, if nobody knows it or kube-scheduler says that it
+    /// found none; one that waits to be bound is so for longer, five minutes at most
     #[arg(
         long = "extender-reserve-for",
         value_name = "TIME",

@@ -125,14 +125,15 @@ impl Cluster {
     fn keep_room(&mut self, one: &Awaited) {
         let facts = PodFacts { key: one.moved.pod.clone(), uid: one.name(), ..PodFacts::default() };
         let pod = Arc::new(self.live.view(&facts, one.moved.high));
-        let nodes: Vec<_> = self.live.id(&one.moved.to).into_iter().collect();
-        self.expect(&pod, one.until, nodes, None);
+        if let Some(node) = self.live.id(&one.moved.to) {
+            self.keep(&pod, node, one.until);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tentative::Question;
+    use super::super::tentative::{Question, Wait};
     use super::*;
     use crate::cluster::Options;
     use crate::ledger::Sample;
@@ -248,7 +249,7 @@ mod tests {
         let nodes = cluster.candidates(["n1", "n2"].into_iter());
         let asked = cluster.succeeding(&heir);
         cluster.filter(
-            Question { profile: 0, pod: &asked, nodes: &nodes, until: at(25) },
+            Question { profile: 0, pod: &asked, nodes: &nodes, wait: Wait::until(at(25)) },
             super::super::Keep::All,
         );
         assert_eq!(room(&mut cluster), [2, 1], "3 do not fit on n1; on n2 they are charged as its own");

@@ -58,6 +58,7 @@ impl Cluster {
             return;
         }
         self.judges = profiles.into_iter().map(Judge::new).collect();
+        self.tentative.forget_rules();
         if let Some(settle) = self.judges.iter().map(|judge| judge.rules.settings().settle).max() {
             self.ledger.set_settle(settle);
         }

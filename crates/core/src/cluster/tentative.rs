@@ -8,12 +8,20 @@
 //! A pod whose volume is made for its node takes longer, and where it goes is told: on its claim.
 //!
 //! Such a charge is replaced when the pod is asked about again, becomes a real one when the pod is seen on a node or we
-//! bind it ourselves, and is dropped when the pod is gone or its time is over.
+//! bind it ourselves, and is dropped when the pod is gone or its time is over. How long that is depends on what is heard: a
+//! scheduler decides faster than it binds, and a pod that waits in its line of bindings looks like one that waits for nothing.
+//!
+//! | what is heard of the pod since it was asked about | it is on its way |
+//! |---|---|
+//! | it is told why it has no node, in other words than before | no longer than [`Wait::least`] |
+//! | nothing, and it is known to be there without a node | no longer than [`Wait::most`] |
+//! | it is not known at all | no longer than [`Wait::least`] |
 
 use super::{Asked, Cluster};
 use crate::cycle::Filter;
 use crate::cycle::among::{Rules, levels};
 use crate::ledger::Uid;
+use crate::load::estimate::estimate;
 use crate::load::{Load, Metered};
 use crate::object::Key;
 use crate::view::{NodeId, PodView};
@@ -33,8 +41,28 @@ pub struct Question<'a> {
     pub pod: &'a Arc<PodView>,
     /// From [`Cluster::candidates`].
     pub nodes: &'a [Option<NodeId>],
-    /// When the pod is no longer taken to be on its way, if nothing is heard of it.
-    pub until: Timestamp,
+    pub wait: Wait<'a>,
+}
+
+/// How long is a pod taken to be on its way?
+#[derive(Clone, Copy, Debug)]
+pub struct Wait<'a> {
+    /// Until then, unless it is seen on a node or gone.
+    pub least: Timestamp,
+    /// Until then, if it is known to be there without a node and nobody says that none was found for it.
+    pub most: Timestamp,
+    /// Is it known to be there, without a node?
+    pub is_known: bool,
+    /// Why it has had no node so far, as it was told.
+    pub told: Option<&'a str>,
+}
+
+impl Wait<'_> {
+    /// Until then, whatever is heard.
+    #[must_use]
+    pub fn until(at: Timestamp) -> Self {
+        Self { least: at, most: at, is_known: false, told: None }
+    }
 }
 
 /// Which of the nodes that will do are told?
@@ -65,7 +93,49 @@ struct Reservation {
     nodes: Vec<NodeId>,
     /// Where it counts as bound to.
     best: Option<NodeId>,
-    until: Timestamp,
+    least: Timestamp,
+    most: Timestamp,
+    /// Why it had no node when it was asked about, as it was told.
+    told: Option<Box<str>>,
+    /// Is it there, and has nobody said since that there is no node for it?
+    waits: bool,
+    /// How it may be asked about again without naming the nodes.
+    again: Option<Again>,
+}
+
+/// What was told of all nodes that will do, so that it need not be worked out again.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    told: Told,
+    profile: usize,
+    /// How many nodes were told. Fewer are left when one is gone.
+    count: usize,
+}
+
+/// Which answer of [`Cluster::filter`]: no two have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told(u64);
+
+impl Reservation {
+    fn new(pod: &Arc<PodView>, wait: Wait<'_>, nodes: Vec<NodeId>, best: Option<NodeId>) -> Self {
+        let Wait { least, most, is_known, told } = wait;
+        let told = told.map(Box::from);
+        Self {
+            pod: pod.clone(),
+            nodes,
+            best,
+            least,
+            most: most.max(least),
+            told,
+            waits: is_known,
+            again: None,
+        }
+    }
+
+    /// When it is no longer taken to be on its way, as far as is known now.
+    fn end(&self) -> Timestamp {
+        if self.waits { self.most } else { self.least }
+    }
 }
 
 /// All of them, and what they bring to each node together.
@@ -74,6 +144,8 @@ pub(super) struct Tentative {
     pods: FxHashMap<Arc<str>, Reservation>,
     ends: BTreeSet<(Timestamp, Arc<str>)>,
     load: [Vec<i64>; 2],
+    /// How many answers could be asked about again.
+    answers: u64,
 }
 
 impl Tentative {
@@ -92,6 +164,11 @@ impl Tentative {
         self.ends.first().map(|(at, _)| *at)
     }
 
+    /// Rules are others than they were: what was told by the old ones is not to be told again.
+    pub fn forget_rules(&mut self) {
+        self.pods.values_mut().for_each(|reservation| reservation.again = None);
+    }
+
     /// A node is gone, and its number may be another's soon.
     pub fn forget_node(&mut self, node: NodeId) {
         for reservation in self.pods.values_mut() {
@@ -104,6 +181,23 @@ impl Tentative {
             }
         }
     }
+}
+
+/// The first of those with the best score; none where none has one.
+fn best_of(nodes: impl Iterator<Item = (Option<i64>, NodeId)>) -> Option<NodeId> {
+    let mut best: Option<(i64, NodeId)> = None;
+    for (score, node) in nodes {
+        if let Some(score) = score.filter(|score| best.is_none_or(|(most, _)| *score > most)) {
+            best = Some((score, node));
+        }
+    }
+    best.map(|(_, node)| node)
+}
+
+/// Is no node named twice?
+fn are_different(nodes: &[NodeId], width: usize) -> bool {
+    let mut seen = vec![false; width];
+    nodes.iter().all(|node| seen.get_mut(node.index()).is_some_and(|seen| !std::mem::replace(seen, true)))
 }
 
 /// Where there is no line, nothing is taken off it.
@@ -144,11 +238,56 @@ impl Cluster {
             }
         }
         let passing = verdicts.iter().zip(asked.nodes).filter(|(verdict, _)| **verdict == Verdict::Passes);
-        let nodes = passing.filter_map(|(_, node)| *node).collect();
+        let nodes: Vec<NodeId> = passing.filter_map(|(_, node)| *node).collect();
         // Where somebody compares them, the best is not known before.
         let best = best.filter(|_| keep == Keep::Best).map(|(_, node)| node);
-        self.expect(asked.pod, asked.until, nodes, best);
+        let count = nodes.len();
+        let comes_again = keep == Keep::All && are_different(&nodes, input.cluster.width());
+        let mut reservation = Reservation::new(asked.pod, asked.wait, nodes, best);
+        if comes_again {
+            self.tentative.answers += 1;
+            let told = Told(self.tentative.answers);
+            reservation.again = Some(Again { told, profile: asked.profile, count });
+        }
+        self.expect(reservation);
         verdicts
+    }
+
+    /// By which answer a pod is taken to be on its way, if it can be [asked about again](Cluster::prioritize_told).
+    #[must_use]
+    pub fn told(&self, uid: &str) -> Option<Told> {
+        Some(self.tentative.pods.get(uid)?.again?.told)
+    }
+
+    /// As [`Cluster::prioritize`], of the nodes that an answer to [`Cluster::filter`] told, in their order. The pod is charged to
+    /// them already, and stays so, which saves taking it off and charging it again. `None` where they have to be named: the
+    /// answer was another one, or what it rests on is not as it was.
+    pub fn prioritize_told(&mut self, uid: &str, told: Told) -> Option<Vec<u8>> {
+        let reservation = self.tentative.pods.get_mut(uid)?;
+        let Again { profile, count, .. } = reservation.again.take_if(|again| again.told == told)?;
+        // Who takes the place of a moved pod may not do so any more, and advice may have come.
+        let pod = reservation.pod.clone();
+        let found = self.advice.find(&pod.key.namespace, pod.owner.as_ref(), &pod.labels);
+        let estimate = estimate(&pod.asks, found, Load::ZERO).load;
+        if reservation.nodes.len() != count || !self.awaited.is_empty() || estimate != pod.estimate {
+            return None;
+        }
+        let nodes = std::mem::take(&mut reservation.nodes);
+        let Asked { input, .. } = self.ask(profile, &pod);
+        let rules = Rules::new(&input, &pod);
+        // Its own charge is not in its way.
+        let allowed = |node: NodeId| rules.check(node, pod.estimate).is_none();
+        let scores: Vec<Option<i64>> =
+            nodes.iter().map(|node| allowed(*node).then(|| rules.score(*node))).collect();
+        let best = best_of(scores.iter().copied().zip(nodes.iter().copied()));
+        if let Some(node) = best {
+            self.bindings.bind(node, Uid::new(uid), self.now, self.now);
+            self.touch(node);
+        }
+        if let Some(reservation) = self.tentative.pods.get_mut(uid) {
+            (reservation.nodes, reservation.best) = (nodes, best);
+        }
+        Some(levels(&scores))
     }
 
     /// The level of each candidate, 0 to [10](crate::cycle::among::BEST). The pod is taken to be on its way to one of them.
@@ -160,27 +299,22 @@ impl Cluster {
         let allowed = |node: &NodeId| rules.check(*node, Load::ZERO).is_none();
         let scores: Vec<Option<i64>> =
             asked.nodes.iter().map(|node| node.filter(allowed).map(|node| rules.score(node))).collect();
-        let mut best: Option<(i64, NodeId)> = None;
-        for (score, node) in scores.iter().zip(asked.nodes) {
-            if let (Some(score), Some(node)) = (*score, *node)
-                && best.is_none_or(|(most, _)| score > most)
-            {
-                best = Some((score, node));
-            }
-        }
+        let known = scores.iter().zip(asked.nodes).filter_map(|(score, node)| Some((*score, (*node)?)));
+        let best = best_of(known);
         let nodes = asked.nodes.iter().copied().flatten().collect();
-        self.expect(asked.pod, asked.until, nodes, best.map(|(_, node)| node));
+        self.expect(Reservation::new(asked.pod, asked.wait, nodes, best));
         levels(&scores)
     }
 
     /// Would the load rules allow the pod on a node once these pods have left it? By node, and in that order. Only load
-    /// nobody has measured yet surely goes with a pod.
+    /// nobody has measured yet surely goes with a pod. Who asks has found no node for the pod, so it is not on its way to any.
     pub fn allows_without(
         &mut self,
         profile: usize,
         pod: &Arc<PodView>,
         nodes: &[(Option<NodeId>, Vec<Uid>)],
     ) -> Vec<bool> {
+        self.release(&pod.uid);
         let Asked { input, ledger, .. } = self.ask(profile, pod);
         let rules = Rules::new(&input, pod);
         let allows = |(node, victims): &(Option<NodeId>, Vec<Uid>)| {
@@ -230,19 +364,34 @@ impl Cluster {
         pods.sort_by(|a, b| a.uid.cmp(&b.uid));
         for pod in pods {
             self.release(&pod.uid);
-            self.expect(&pod, until, vec![node], Some(node));
+            self.expect(Reservation::new(&pod, Wait::until(until), vec![node], Some(node)));
         }
     }
 
     /// Nobody waits for a pod any more that was about to arrive; it is seen there, or gone, or late.
     pub(super) fn release(&mut self, uid: &str) {
         let Some(reservation) = self.tentative.pods.remove(uid) else { return };
-        self.tentative.ends.remove(&(reservation.until, reservation.pod.uid.clone()));
+        self.tentative.ends.remove(&(reservation.end(), reservation.pod.uid.clone()));
         self.shift(&reservation, i64::saturating_neg);
         if let Some(node) = reservation.best {
             self.bindings.forget(Uid::new(uid));
             self.touch(node);
         }
+    }
+
+    /// A pod is there without a node, and was told this about why. If those are other words than when it was asked about, the
+    /// scheduler that asked has found none for it.
+    pub fn waits(&mut self, uid: &str, told: Option<&str>) {
+        let Some(reservation) = self.tentative.pods.get_mut(uid) else { return };
+        let waits = reservation.told.as_deref() == told;
+        if reservation.waits == waits {
+            return;
+        }
+        let before = reservation.end();
+        reservation.waits = waits;
+        let (after, uid) = (reservation.end(), reservation.pod.uid.clone());
+        self.tentative.ends.remove(&(before, uid.clone()));
+        self.tentative.ends.insert((after, uid));
     }
 
     /// A pod that was about to arrive did, there.
@@ -263,28 +412,27 @@ impl Cluster {
         }
     }
 
-    /// Takes a pod to be on its way to one of these nodes until then.
-    pub(super) fn expect(
-        &mut self,
-        pod: &Arc<PodView>,
-        until: Timestamp,
-        nodes: Vec<NodeId>,
-        best: Option<NodeId>,
-    ) {
+    /// Takes a pod to be on its way to one of these nodes.
+    fn expect(&mut self, reservation: Reservation) {
+        let Reservation { pod, nodes, best, .. } = &reservation;
         // Without an identity nothing would ever be heard of it.
         let is_settled = pod.uid.is_empty() || self.live.place(&pod.uid).is_some();
         if nodes.is_empty() || is_settled {
             return;
         }
-        let reservation = Reservation { pod: pod.clone(), nodes, best, until };
+        let (uid, best) = (pod.uid.clone(), *best);
         self.shift(&reservation, |load| load);
         if let Some(node) = best {
-            self.bindings.bind(node, Uid::new(&reservation.pod.uid), self.now, self.now);
+            self.bindings.bind(node, Uid::new(&uid), self.now, self.now);
             self.touch(node);
         }
-        let uid = reservation.pod.uid.clone();
-        self.tentative.ends.insert((reservation.until, uid.clone()));
+        self.tentative.ends.insert((reservation.end(), uid.clone()));
         self.tentative.pods.insert(uid, reservation);
+    }
+
+    /// Keeps room for a pod on a node until then.
+    pub(super) fn keep(&mut self, pod: &Arc<PodView>, node: NodeId, until: Timestamp) {
+        self.expect(Reservation::new(pod, Wait::until(until), vec![node], None));
     }
 
     /// Adds a pod to its nodes, or takes it off. The board follows at once: judging so many nodes anew would take longer

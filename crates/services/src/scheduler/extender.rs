@@ -9,6 +9,7 @@
 //! | `filter`, `bind`: the request cannot be read, not everything is known yet, too many ask | 200 with `Error` |
 //! | `prioritize`, `preempt`: the request cannot be read | 400 |
 //! | `prioritize`, `preempt`: not everything is known yet, too many ask | 503 |
+//! | another one leads | as if not everything were known: it does not know who is on the way by the answers of the other |
 //! | more than [`LARGEST`] bytes | 413 |
 //! | another path; another method than `POST` | 404; 405 |
 //!
@@ -16,6 +17,7 @@
 //! `ignorable` is passed over instead. Why is in the log of kube-scheduler only where the contract has a place for it.
 
 mod bodies;
+mod memory;
 mod metrics;
 mod server;
 
@@ -23,13 +25,15 @@ pub use server::LARGEST;
 
 use super::execute::Executor;
 use super::state::State;
+use crate::cluster::lease::Leadership;
 use crate::ctx::Ctx;
-use crate::serve::{self, Listening};
+use crate::serve::{self, Limits, Listening};
 use bodies::Bodies;
 use loadline_api::extender::Names;
 use loadline_api::pod::Pod;
-use loadline_core::cluster::{Keep, Verdict};
+use loadline_core::cluster::{Keep, Told, Verdict};
 use loadline_core::object::Meta;
+use memory::Memory;
 use metrics::Metrics;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,6 +41,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+/// How long a connection of HTTP/1 is kept without a question. kube-scheduler gives up its own after ninety seconds; were we the
+/// first, a question it sends at that moment would be lost, as it does not send one twice.
+const KEPT: Duration = Duration::from_mins(5);
 /// Requests that wait for their turn; more are refused.
 const WAITING: usize = 256;
 
@@ -66,8 +73,10 @@ pub(super) enum Ask {
         names: Names,
         keep: Keep,
         reserve_for: Duration,
-        reply: Reply<(Names, Vec<Verdict>)>,
+        reply: Reply<(Names, Vec<Verdict>, Option<Told>)>,
     },
+    /// How good are the nodes that a pod, by uid, was told in that answer? `None` where they have to be named.
+    Again { pod: Arc<str>, told: Told, reply: Reply<Option<Vec<u8>>> },
     /// How good are they?
     Prioritize { pod: Box<Pod>, names: Names, reserve_for: Duration, reply: Reply<(Names, Vec<u8>)> },
     /// Which of these nodes would do once these pods, by uid, have left them?
@@ -98,7 +107,12 @@ pub(super) struct Asks {
 }
 
 /// Begins to serve, if wanted.
-pub(super) fn start(ctx: &Ctx, options: Option<Options>, executor: &Executor) -> Asks {
+pub(super) fn start(
+    ctx: &Ctx,
+    options: Option<Options>,
+    executor: &Executor,
+    leadership: &Leadership,
+) -> Asks {
     let (sender, receiver) = mpsc::channel(WAITING);
     let metrics = Metrics::default();
     let Some(Options { listening, keep, reserve_for }) = options else {
@@ -111,11 +125,14 @@ pub(super) fn start(ctx: &Ctx, options: Option<Options>, executor: &Executor) ->
         keep,
         reserve_for,
         executor: executor.clone(),
+        leadership: leadership.clone(),
         metrics: metrics.clone(),
         bodies: Bodies::default(),
+        memory: Memory::default(),
         binding: Mutex::default(),
     };
     let router = server::router(Arc::new(server));
+    let listening = listening.limited(Limits { head: KEPT, ..Limits::default() });
     let serving = tokio::spawn(serve::run(listening, router, ctx.stop.clone()));
     Asks { receiver, metrics, kept: None, serving: Some(serving) }
 }
@@ -153,6 +170,7 @@ mod tests {
     use kube::Client;
     use kube::client::Body;
     use serde_json::{Value, json};
+    use std::io::{Read as _, Write as _};
     use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
@@ -192,8 +210,10 @@ mod tests {
             keep: Keep::All,
             reserve_for: Duration::from_mins(1),
             executor: alone(),
+            leadership: Leadership::always(),
             metrics: Metrics::default(),
             bodies: Bodies::of(5),
+            memory: Memory::default(),
             binding: Mutex::default(),
         };
         let router = server::router(Arc::new(server));
@@ -212,6 +232,44 @@ mod tests {
         }
     }
 
+    /// While a thread of the test waits, time stands still but for what the test says.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_kept_for_longer_than_kube_scheduler_keeps_it() {
+        let ctx = Ctx::new("test", CancellationToken::new());
+        let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
+        let address = listening.address();
+        let options = Options { listening, keep: Keep::All, reserve_for: Duration::from_mins(1) };
+        let asks = start(&ctx, Some(options), &alone(), &Leadership::always());
+        let (answered, first) = oneshot::channel();
+        let (go_on, wait) = std::sync::mpsc::channel();
+        let asker = tokio::task::spawn_blocking(move || {
+            let mut stream = std::net::TcpStream::connect(address).unwrap();
+            // It needs no thought, and nobody is there to think.
+            let mut ask = || {
+                stream.write_all(b"GET /filter HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+                let mut answer = Vec::new();
+                let mut part = [0; 4096];
+                while !answer.ends_with(b"only POST is understood here\n") {
+                    let count = stream.read(&mut part).unwrap();
+                    if count == 0 {
+                        return false;
+                    }
+                    answer.extend_from_slice(&part[..count]);
+                }
+                answer.starts_with(b"HTTP/1.1 405")
+            };
+            answered.send(ask()).unwrap();
+            wait.recv().unwrap();
+            ask()
+        });
+        assert!(first.await.unwrap());
+        tokio::time::advance(Duration::from_secs(90)).await;
+        go_on.send(()).unwrap();
+        assert!(asker.await.unwrap(), "the same connection is answered again");
+        ctx.stop.cancel();
+        asks.end().await;
+    }
+
     #[tokio::test]
     async fn who_finds_the_line_full_is_told_so_at_once_in_the_words_of_the_contract() {
         let executor = alone();
@@ -219,7 +277,7 @@ mod tests {
         let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap();
         let address = listening.address();
         let options = Options { listening, keep: Keep::All, reserve_for: Duration::from_mins(1) };
-        let mut asks = start(&ctx, Some(options), &executor);
+        let mut asks = start(&ctx, Some(options), &executor, &Leadership::always());
 
         let pod = json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": []}});
         let asked = json!({"Pod": pod, "NodeNames": ["n"]});

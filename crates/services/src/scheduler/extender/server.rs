@@ -1,19 +1,21 @@
 //! One function per verb: read, ask, write.
 
 use super::bodies::{Bodies, Unread};
+use super::memory::Memory;
 use super::metrics::Metrics;
 use super::{Ask, NotReady, Reserved};
+use crate::cluster::lease::Leadership;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::watched::Pods;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode, Version, header};
 use http_body::Body as _;
 use loadline_api::extender::{self as api, Args, BindArgs, PreemptArgs};
 use loadline_api::pod::Pod;
-use loadline_core::cluster::Keep;
+use loadline_core::cluster::{Keep, Verdict};
 use loadline_core::object::Meta;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,8 +32,11 @@ pub(super) struct Server {
     pub keep: Keep,
     pub reserve_for: Duration,
     pub executor: Executor,
+    /// Is this the one that is asked?
+    pub leadership: Leadership,
     pub metrics: Metrics,
     pub bodies: Bodies,
+    pub memory: Memory,
     /// Bindings that are tried, by the pod's uid.
     pub binding: Mutex<BTreeMap<Arc<str>, Tries>>,
 }
@@ -113,6 +118,8 @@ enum Unanswered {
     Busy,
     #[error("loadline is ending")]
     Ending,
+    #[error("another loadline leads, this one stands by")]
+    StandingBy,
     /// A pod was not bound.
     #[error("{0}")]
     Unbound(String),
@@ -125,9 +132,12 @@ impl Unanswered {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::Reading | Self::Busy | Self::Ending | Self::Unbound(_) | Self::Elsewhere(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Reading
+            | Self::Busy
+            | Self::Ending
+            | Self::StandingBy
+            | Self::Unbound(_)
+            | Self::Elsewhere(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -139,6 +149,8 @@ pub(super) fn router(server: Arc<Server>) -> Router {
 async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Response<Body> {
     let begun = Instant::now();
     let verb = Verb::of(request.uri().path());
+    // Behind one address for all, the next connection may find the one that leads.
+    let closes = !server.leadership.may_write() && request.version() < Version::HTTP_2;
     let answer = match verb {
         None => Answer::plain(StatusCode::NOT_FOUND, "there are /filter, /prioritize, /preempt and /bind"),
         Some(_) if request.method() != Method::POST => {
@@ -159,6 +171,9 @@ async fn serve(State(server): State<Arc<Server>>, request: Request) -> http::Res
     let mut response = http::Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content));
+    if closes {
+        response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
     }
@@ -172,6 +187,7 @@ fn too_large() -> Answer {
 impl Server {
     async fn answer(self: &Arc<Self>, verb: Verb, body: Bytes) -> Answer {
         let answered = match verb {
+            _ if !self.leadership.may_write() => Err(Unanswered::StandingBy),
             Verb::Filter => self.filter(&body).await,
             Verb::Prioritize => self.prioritize(&body).await,
             Verb::Preempt => self.preempt(&body).await,
@@ -188,13 +204,24 @@ impl Server {
 
     async fn filter(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
         let Args { pod, names, form } = api::args(body)?;
+        let uid = pod.facts.uid.clone();
         let (pod, keep, reserve_for) = (Box::new(pod), self.keep, self.reserve_for);
-        let (names, verdicts) =
+        let (names, verdicts, told) =
             self.ask(|reply| Ask::Filter { pod, names, keep, reserve_for, reply }).await?;
-        Ok(api::filtered(&form, &names, &verdicts))
+        let answer = api::filtered(&form, &names, &verdicts);
+        if let Some(told) = told {
+            let is_told = |at: usize| verdicts.get(at) == Some(&Verdict::Passes);
+            self.memory.keep(body, uid, told, names, is_told);
+        }
+        Ok(answer)
     }
 
     async fn prioritize(&self, body: &[u8]) -> Result<Vec<u8>, Unanswered> {
+        if let Some((pod, told, names)) = self.memory.take(body)
+            && let Some(levels) = self.ask(|reply| Ask::Again { pod, told, reply }).await?
+        {
+            return Ok(api::prioritized(&names, &levels));
+        }
         let Args { pod, names, .. } = api::args(body)?;
         let (pod, reserve_for) = (Box::new(pod), self.reserve_for);
         let (names, levels) = self.ask(|reply| Ask::Prioritize { pod, names, reserve_for, reply }).await?;

@@ -7,12 +7,19 @@ use crate::scheduler::queue::Helps;
 use jiff::{SignedDuration, Timestamp};
 use loadline_api::extender::Names;
 use loadline_api::pod::Pod;
-use loadline_core::cluster::Question;
+use loadline_core::cluster::{Cluster, Question, Wait};
 use loadline_core::ledger::Uid;
 use loadline_core::view::{NodeId, PodView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a pod that waits without a word is taken to be on its way. After that time kube-scheduler asks about every pod again
+/// that has no node, whatever happened to it.
+const MOST: Duration = Duration::from_mins(5);
+/// The same for one that was refused before: refused again in the same words, it looks like one that waits to be bound. Longer,
+/// pods that others refuse each time would keep room that nobody uses.
+const MOST_AGAIN: Duration = Duration::from_mins(1);
 
 impl State {
     /// How many pods may be about to arrive by another scheduler's choice.
@@ -26,24 +33,22 @@ impl State {
         match ask {
             Ask::Filter { pod, names, keep, reserve_for, reply } => {
                 let answer = ready.then(|| {
-                    let profile = self.profile_of(&pod);
-                    let (pod, nodes) = self.asked(*pod, &names);
-                    let until = until(now, reserve_for);
-                    let asked = Question { profile, pod: &pod, nodes: &nodes, until };
-                    let verdicts = self.cluster.filter(asked, keep);
-                    (names, verdicts)
+                    let (verdicts, told) = self.asked(*pod, &names, reserve_for, now, |cluster, asked| {
+                        (cluster.filter(asked, keep), cluster.told(&asked.pod.uid))
+                    });
+                    (names, verdicts, told)
                 });
                 let _ = reply.send(answer.ok_or(NotReady));
             }
             Ask::Prioritize { pod, names, reserve_for, reply } => {
                 let answer = ready.then(|| {
-                    let profile = self.profile_of(&pod);
-                    let (pod, nodes) = self.asked(*pod, &names);
-                    let until = until(now, reserve_for);
-                    let asked = Question { profile, pod: &pod, nodes: &nodes, until };
-                    let levels = self.cluster.prioritize(asked);
+                    let levels = self.asked(*pod, &names, reserve_for, now, Cluster::prioritize);
                     (names, levels)
                 });
+                let _ = reply.send(answer.ok_or(NotReady));
+            }
+            Ask::Again { pod, told, reply } => {
+                let answer = ready.then(|| self.cluster.prioritize_told(&pod, told));
                 let _ = reply.send(answer.ok_or(NotReady));
             }
             Ask::Preempt { pod, victims, reply } => {
@@ -77,9 +82,34 @@ impl State {
         self.cluster.view(&pod.facts)
     }
 
-    fn asked(&mut self, pod: Pod, names: &Names) -> (Arc<PodView>, Vec<Option<NodeId>>) {
+    /// Asks the account about a pod and these nodes.
+    fn asked<T>(
+        &mut self,
+        mut pod: Pod,
+        names: &Names,
+        reserve_for: Duration,
+        now: Now,
+        ask: impl FnOnce(&mut Cluster, Question<'_>) -> T,
+    ) -> T {
+        let profile = self.profile_of(&pod);
+        let told = pod.unschedulable.take();
+        let most = if told.is_some() { MOST_AGAIN } else { MOST };
         let view = self.look_at(pod);
-        (self.cluster.succeeding(&view), self.cluster.candidates(names.iter()))
+        let wait = Wait {
+            least: after(now, reserve_for),
+            most: after(now, most),
+            is_known: self.is_waiting(&view),
+            told: told.as_deref(),
+        };
+        let pod = self.cluster.succeeding(&view);
+        let nodes = self.cluster.candidates(names.iter());
+        ask(&mut self.cluster, Question { profile, pod: &pod, nodes: &nodes, wait })
+    }
+
+    /// Is that pod there, without a node, as far as is known?
+    fn is_waiting(&self, pod: &PodView) -> bool {
+        let ours = self.queue.get(&pod.key).is_some_and(|held| held.meta.uid == pod.uid);
+        ours || self.others.get(&pod.key).is_some_and(|(meta, _)| meta.uid == pod.uid)
     }
 
     /// By whose rules a pod is judged: those of the name it asks for, else the first.
@@ -90,7 +120,8 @@ impl State {
     /// The nodes the pod could go to once the victims have left them.
     fn remaining(&mut self, pod: Pod, victims: BTreeMap<String, Vec<String>>) -> Vec<String> {
         let profile = self.profile_of(&pod);
-        let pod = self.look_at(pod);
+        let view = self.look_at(pod);
+        let pod = self.cluster.succeeding(&view);
         let nodes = self.cluster.candidates(victims.keys().map(String::as_str));
         let uids = victims.values().map(|uids| uids.iter().map(|uid| Uid::new(uid)).collect());
         let asked: Vec<(Option<NodeId>, Vec<Uid>)> = nodes.into_iter().zip(uids).collect();
@@ -99,7 +130,7 @@ impl State {
     }
 }
 
-fn until(now: Now, reserve_for: Duration) -> Timestamp {
-    let reserve_for = SignedDuration::try_from(reserve_for).unwrap_or(SignedDuration::MAX);
-    now.clock.checked_add(reserve_for).unwrap_or(Timestamp::MAX)
+fn after(now: Now, time: Duration) -> Timestamp {
+    let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    now.clock.checked_add(time).unwrap_or(Timestamp::MAX)
 }

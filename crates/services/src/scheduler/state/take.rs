@@ -133,6 +133,9 @@ impl State {
         pod.resolve(&self.context);
         let kept: Vec<Arc<str>> = self.room(meta).collect();
         let view = self.cluster.set_pod(&pod.facts);
+        if pod.facts.node.is_none() {
+            self.cluster.waits(&meta.uid, pod.unschedulable.as_deref());
+        }
         let on = pod.facts.node.clone();
         let placed = (pod.facts.node.is_some() && !pod.facts.phase.is_over()).then_some(pod.facts.priority);
         let note = PodNote { placed, scheduler: self.scheduler(&pod.scheduler) };

@@ -1,3 +1,4 @@
+mod extend;
 mod lines;
 mod load;
 mod moved;

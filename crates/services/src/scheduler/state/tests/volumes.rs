@@ -224,7 +224,7 @@ fn may_go(state: &mut State, value: &Value, to: &str, second: i64) -> bool {
     let (pod, _) = loadline_api::pod::read(&Tree::from(value)).unwrap();
     let (pod, keep, reserve_for) = (Box::new(pod), Keep::All, Duration::from_secs(10));
     state.answer(Ask::Filter { pod, names, keep, reserve_for, reply }, now(second));
-    let (_, verdicts) = answer.try_recv().unwrap().unwrap();
+    let (_, verdicts, _) = answer.try_recv().unwrap().unwrap();
     verdicts == [Verdict::Passes]
 }
 
