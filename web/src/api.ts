@@ -138,7 +138,11 @@ export interface Happening {
 }
 
 export interface Happenings {
+  /** Who numbers them: another one begins anew. */
+  epoch?: string
   next: number
+  /** Why what happens is not known. */
+  problem?: string | null
   dropped: boolean
   items: Happening[]
 }
@@ -148,8 +152,8 @@ export interface History {
   end: string
   cpu: Shares
   memory: Shares
-  overLine: Series
-  hot: Series
+  /** Nodes that take no pods because of load. */
+  closed: Series
   waiting: Series
 }
 
@@ -158,6 +162,8 @@ export interface Shares {
   requested: Series
   expected: Series
   worst: Series
+  /** Nodes over their line for it. */
+  overLine: Series
 }
 
 export interface LoadLine {
@@ -170,6 +176,8 @@ export interface LoadLine {
   sources?: Record<string, unknown> | null
   basis?: string | null
   departed?: string | null
+  /** The most that may be used; said of what was decided. */
+  limit?: string | null
 }
 
 export interface Verdict {
@@ -192,17 +200,40 @@ export interface Decision {
   message: string | null
   feasibleNodes: number | null
   refusedNodes: Record<string, number> | null
+  /** How good its node was, 0 to 100. */
+  score?: number | null
+  next?: { node: string; score: number } | null
+  load?: Partial<Record<Resource, LoadLine | null>> | null
+  /** One node that each rule refused. */
+  refusals?: { rule: string; node: string; reason: string | null }[] | null
+}
+
+export interface Move {
+  at: string
+  pod: string
+  from: string
+  to: string
+  message: string
+}
+
+export interface Recommendation {
+  name: string
+  message: string | null
+  updated: string | null
+  ageSeconds: number | null
 }
 
 export interface PodExplanation {
   pod: string
   node: string | null
   decisions: Decision[]
+  moves?: Move[] | null
   now: {
     at: string
     anotherLikeIt: boolean
     node: string | null
     message: string | null
+    recommendation?: Recommendation | null
     moreNodes: number
     nodes: Verdict[]
   } | null
@@ -228,5 +259,5 @@ export const cluster = (value: unknown) => shaped<Cluster>(value, ['nodes', 'sou
 export const nodeDetail = (value: unknown) =>
   shaped<NodeDetail>(value, ['terms', 'reasons', 'warnings', 'pods', 'happenings'], ['node'])
 export const happenings = (value: unknown) => shaped<Happenings>(value, ['items'], ['next'])
-export const history = (value: unknown) => shaped<History>(value, ['overLine', 'hot', 'waiting'], ['cpu', 'memory', 'end'])
+export const history = (value: unknown) => shaped<History>(value, ['closed', 'waiting'], ['cpu', 'memory', 'end'])
 export const podExplanation = (value: unknown) => shaped<PodExplanation>(value, ['decisions'], ['pod', 'now'])

@@ -118,7 +118,7 @@ export interface BindingExplanation {
   clusters: Share[]
   condition: { reason?: string; message?: string } | null
   decision: (Division & { at: string; why: string }) | null
-  now: Partial<Division> & { at: string; why: string | null; wouldChange: boolean }
+  now: Partial<Division> & { at: string; why: string | null; wouldChange: boolean; would?: string[] | null }
 }
 
 /** Where a program has no fleet to show it says so by nothing at all. */

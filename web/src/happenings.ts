@@ -7,7 +7,21 @@ const MOST: Record<Group, number> = { decision: 5000, protection: 2000, rebalanc
 /** How many are asked for at once; of more, the newest come. */
 export const PAGE = 1000
 
-const newest = (a: Happening, b: Happening) => (a.at < b.at ? 1 : a.at > b.at ? -1 : b.seq - a.seq)
+/** By the time, not by its text: "05Z" is before "05.3Z", and sorts after it. Parsed once for each. */
+const times = new WeakMap<Happening, number>()
+function time(item: Happening): number {
+  let at = times.get(item)
+  if (at === undefined) times.set(item, (at = Date.parse(item.at) || 0))
+  return at
+}
+/** Parts of a second beyond thousandths, which dates do not hold: six digits as they are written. */
+const fine = (item: Happening) => (/\.(\d+)/.exec(item.at)?.[1] ?? '').padEnd(9, '0')
+function newest(a: Happening, b: Happening): number {
+  const apart = time(b) - time(a)
+  if (apart !== 0) return apart
+  const [x, y] = [fine(a), fine(b)]
+  return x < y ? 1 : x > y ? -1 : b.seq - a.seq
+}
 
 export class Buffer {
   /** From where to go on. */
@@ -16,16 +30,25 @@ export class Buffer {
   skipped = 0
   /** Grows with every change. */
   version = 0
+  /** Why nothing new is known. */
+  problem: string | null = null
+  private epoch: string | null = null
   private last = 0
   private kept: Record<Group, Happening[]> = { decision: [], protection: [], rebalance: [], data: [], other: [] }
 
   /** Takes in what came after a number. */
   take(page: Happenings, since: number): void {
-    if (page.next < since) {
+    const epoch = page.epoch ?? this.epoch
+    const isOther = this.epoch !== null && epoch !== this.epoch
+    this.epoch = epoch
+    if (page.next < since || (isOther && since > 0)) {
       // Numbers only grow: this is another program than before.
       this.forget()
       return
     }
+    const problem = page.problem ?? null
+    if (problem !== this.problem) this.version += 1
+    this.problem = problem
     const news = page.items.filter((item) => item.seq > this.last)
     const first = news[0]
     if (page.dropped && this.last > 0 && first !== undefined) this.skipped += Math.max(1, first.seq - this.last - 1)

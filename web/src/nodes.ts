@@ -28,6 +28,12 @@ export function room(amount: Amount): number | null {
 
 export const isOver = (amount: Amount) => (room(amount) ?? 0) < 0
 
+/** Which resource is nearer to its line, or further beyond it; of those alike CPU. */
+export function pressing(node: NodeRow): Resource {
+  const left = (resource: Resource) => share(room(node[resource]), node[resource].allocatable) ?? Infinity
+  return left('memory') < left('cpu') ? 'memory' : 'cpu'
+}
+
 /** Which sample is fresh, the program says by its basis; one older than this never is, however long its window. */
 export const FRESH_SECONDS = 300
 

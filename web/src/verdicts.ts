@@ -1,6 +1,6 @@
 // In which order are nodes told about a pod, and why was one of them chosen?
 
-import type { Verdict } from './api.ts'
+import type { Decision, Verdict } from './api.ts'
 import { words } from './format.ts'
 
 /** The chosen one first, then where the pod is, then those that fit by score, then the others by score. */
@@ -30,4 +30,16 @@ export function whyChosen(nodes: readonly Verdict[], chosen: string): string | n
   if (alike > 1) return `It is one of ${alike} nodes that have the same, highest score, ${best.score}.`
   if (next.score > best.score) return null
   return `It has the highest score of those that can take it: ${best.score}; the next is ${next.node} with ${next.score}.`
+}
+
+/** Of what was decided, the newest first, that by which the pod is where it is; else the newest. */
+export const decisive = (decisions: readonly Decision[], node: string | null): Decision | null =>
+  decisions.find((one) => node !== null && one.node === node) ?? (node === null ? (decisions[0] ?? null) : null)
+
+/** How good the chosen node was then, and the next, in a sentence; nothing where that was not kept. */
+export function whyThen({ score, next, feasibleNodes }: Decision): string | null {
+  if (score === null || score === undefined) return null
+  if (next === null || next === undefined) return feasibleNodes === 1 ? `Score ${score}; no other node could take it.` : `Score ${score}.`
+  if (next.score === score) return `Score ${score}, as ${next.node} had.`
+  return `Score ${score}; next was ${next.node} with ${next.score}.`
 }

@@ -72,12 +72,20 @@ test('a decision opens to why here and why not there', async (t) => {
   const { page, problems } = await open(t, { world: { ahead: 45 }, at: '#/decisions' })
   await page.locator('.row.unplaced').first().click()
   await page.getByText('Nowhere.').waitFor()
+  const answer = page.locator('.answer')
+  assert.match(await answer.innerText(), /It found no node\./)
   const verdict = page.locator('details.verdict').first()
   assert.match(await verdict.innerText(), /cpu would pass the line: .* is over/)
   assert.match(await verdict.innerText(), /What would change it: would fit if the cpu target were/)
   await page.goBack()
   await page.locator('.row.decision:not(.unplaced)').first().click()
   await page.getByText(/It has the highest score of those that can take it/).waitFor()
+  // First, where it is and what that rested on; what would be now comes after.
+  assert.match(await answer.innerText(), /^\s*It went to node-00\. Score 93; next was node-04 with 91\.\s+CPU\s+[\d.]+ measured \+ [\d.]+ pending \+ 0\.5 this pod = [\d.]+, at most [\d.]+ \(0\.65 of/)
+  assert.match(await page.getByRole('region', { name: 'What was decided' }).innerText(), /Why not there\s+node-\d+: /)
+  assert.ok((await answer.boundingBox()).y < (await page.locator('.later').boundingBox()).y)
+  assert.match(await page.getByRole('region', { name: 'Who was moved' }).innerText(), /shop\/web-0 · from node-03: goes to node-00/)
+  assert.match(await page.locator('.later').innerText(), /the recommendation shop\/web, 42\ss old/)
   const refused = page.locator('details.refused').first()
   await refused.locator('summary').click()
   await refused.locator('.reasons').waitFor()
@@ -188,6 +196,40 @@ test('one answer that is denied leaves the others alone', async (t) => {
   await page.getByText(/The last hour is not known since .*: .*forbidden/).waitFor()
   await page.locator('.row').first().waitFor()
   assert.equal(await page.getByText('Not answering').count(), 0)
+  assert.deepEqual(problems, [])
+})
+
+test('where Events cannot be read it is said, and nobody is told to make a pod', async (t) => {
+  const { page, world, problems } = await open(t, { at: '#/protection' })
+  world.eventless = 'events.events.k8s.io is forbidden'
+  world.epoch = 'another'
+  await page.getByText(/What happened is not known: .* those cannot be read: events.events.k8s.io is forbidden/).waitFor()
+  await page.getByRole('link', { name: /^Decisions/ }).click()
+  await page.getByText(/Decisions are not known: .* forbidden/).waitFor()
+  assert.equal(await page.getByText('Nothing was decided yet').count(), 0)
+  await page.getByRole('link', { name: 'Data' }).click()
+  await page.locator('.sources li', { hasText: 'events' }).getByText('problem').waitFor()
+  assert.deepEqual(problems, [])
+})
+
+test('a fleet that comes later is found, and stays while the hub is away', async (t) => {
+  const { page, world, problems } = await open(t, { fleet: true, world: {}, expect: [/\/api\/v1\/fleet/] })
+  await page.locator('nav a[href="#/fleet"]').waitFor()
+  world.denied.add('fleet')
+  await see(page, 'hidden')
+  const answered = page.waitForResponse(/\/api\/v1\/fleet/)
+  await see(page, 'visible')
+  assert.equal((await answered).status(), 403)
+  await page.waitForTimeout(200)
+  assert.equal(await page.locator('nav a[href="#/fleet"]').count(), 1)
+  assert.deepEqual(problems, [])
+})
+
+test('of a pod that is gone what is remembered is told, and not that it waits', async (t) => {
+  const { page, problems } = await open(t, { at: '#/pod/shop/gone-1' })
+  await page.getByText('It is not there any more').waitFor()
+  assert.match(await page.locator('.answer').innerText(), /^\s*It went to node-00\./)
+  assert.equal(await page.getByText('It has no node yet').count(), 0)
   assert.deepEqual(problems, [])
 })
 

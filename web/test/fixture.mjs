@@ -42,6 +42,9 @@ export class World {
     this.items = []
     this.told = 0
     this.down = null
+    /** Why Events cannot be read. */
+    this.eventless = null
+    this.epoch = Math.random().toString(16).slice(2)
     this.denied = new Set()
     const width = String(nodes - 1).length
     this.nodes = Array.from({ length: nodes }, (_, at) => {
@@ -85,8 +88,11 @@ export class World {
       cluster: 'made-up', at: new Date().toISOString(), ready: true,
       sources: [
         { name: 'measurements', ageSeconds: Math.floor(this.second() % 15), problem: null },
-        { name: 'watches', ageSeconds: 0, problem: null },
-        { name: 'prometheus', ageSeconds: 312, problem: 'no series cpu_usage_max_avg_1h: the recording rule is missing' },
+        { name: 'measurements of pods', ageSeconds: Math.floor(this.second() % 15), problem: null },
+        { name: 'annotations', ageSeconds: 412, problem: null },
+        { name: 'nodes', ageSeconds: 0, problem: null },
+        { name: 'pods', ageSeconds: 0, problem: null },
+        { name: 'events', ageSeconds: this.eventless === null ? 1 : null, problem: this.eventless },
       ],
       targets: { cpu: 0.65, memory: 0.65 }, waitingPods: 2, nodes: this.rows(),
     }
@@ -131,7 +137,7 @@ export class World {
 
   pod(namespace, name, most) {
     if (namespace === 'nowhere') return null
-    const waiting = name.startsWith('giant')
+    const [waiting, gone] = [name.startsWith('giant'), name.startsWith('gone')]
     const rows = this.rows()
     const line = (row, resource, incoming) => {
       const { measured, arriving, allocatable, basis } = row[resource]
@@ -160,9 +166,21 @@ export class World {
     const refused = verdicts.filter((one) => !one.fits).length
     const message = `0/${rows.length} nodes are available: ${refused} node(s) would pass the load line.`
     return {
-      apiVersion: 'loadline.dev/v1alpha1', kind: 'PodExplanation', pod: `${namespace}/${name}`, node: waiting ? null : 'node-00',
-      decisions: [{ at, scheduler: 'default-scheduler', node: waiting ? null : 'node-00', message: waiting ? message : null, feasibleNodes: waiting ? 0 : verdicts.length - refused, refusedNodes: { Load: refused } }],
-      now: { at: new Date().toISOString(), anotherLikeIt: !waiting, node: best?.node ?? null, message: best === undefined ? message : null, moreNodes: Math.max(0, rows.length - most), nodes: verdicts },
+      apiVersion: 'loadline.dev/v1alpha1', kind: 'PodExplanation', pod: `${namespace}/${name}`, node: waiting || gone ? null : 'node-00',
+      decisions: [{ at, scheduler: 'default-scheduler', node: waiting ? null : 'node-00', message: waiting ? message : null, feasibleNodes: waiting ? 0 : verdicts.length - refused, refusedNodes: { line: refused }, ...this.grounds(rows, verdicts, waiting, line) }],
+      moves: waiting ? undefined : [{ at, pod: 'shop/web-0', from: 'node-03', to: 'node-00', message: 'goes to node-00: cpu 8 of 10, over its line 6500m since 11:53:45' }],
+      now: gone ? null : { at: new Date().toISOString(), anotherLikeIt: !waiting, recommendation: waiting ? null : { name: 'shop/web', message: 'Success', updated: at, ageSeconds: 42 }, node: best?.node ?? null, message: best === undefined ? message : null, moreNodes: Math.max(0, rows.length - most), nodes: verdicts },
+    }
+  }
+
+  /** What a decision rested on. */
+  grounds(rows, verdicts, waiting, line) {
+    const limit = (resource) => (resource === 'cpu' ? `${Math.round(rows[0].cpu.line * 1000)}m` : String(Math.round(rows[0].memory.line)))
+    const then = (resource, incoming) => ({ ...line(rows[0], resource, incoming), limit: limit(resource) })
+    const no = verdicts.find((one) => !one.fits)
+    return {
+      score: waiting ? null : 93, next: waiting ? null : { node: 'node-04', score: 91 }, load: waiting ? null : { cpu: then('cpu', '500m'), memory: then('memory', '200000000') },
+      refusals: no === undefined ? [] : [{ rule: 'line', node: no.node, reason: no.reasons[0] }],
     }
   }
 
@@ -219,7 +237,7 @@ export class World {
     return {
       binding: `ResourceBinding ${rest.join('/')}`, scheduler: 'default-scheduler', ours: remembered, clusters: remembered ? division.targets : [],
       condition: { reason: 'Success', message: 'Binding has been scheduled successfully.' }, decision: remembered ? { at, why: 'replicas changed', ...division } : null,
-      now: { at, why: 'replicas changed', wouldChange: true, ...division, targets: [{ name: 'east', replicas: 6 }] },
+      now: { at, why: 'replicas changed', wouldChange: true, would: ['west would get 3 if its estimate were 3'], ...division, targets: [{ name: 'east', replicas: 6 }] },
     }
   }
 
@@ -280,15 +298,17 @@ export class World {
 
   happenings(since, limit) {
     this.advance()
+    const epoch = this.epoch
+    if (this.eventless !== null) return { epoch, next: 0, problem: this.eventless, dropped: false, items: [] }
     const items = this.items.filter((item) => item.seq > since).slice(-limit)
-    return { next: this.seq, dropped: since > 0 && items.length > 0 && items[0].seq > since + 1, items }
+    return { epoch, problem: null, next: this.seq, dropped: since > 0 && items.length > 0 && items[0].seq > since + 1, items }
   }
 
   history() {
     const second = this.second()
     const points = (of) => Array.from({ length: 240 }, (_, i) => (i > 60 && i < 66 ? null : of(i, heat(second - (239 - i) * 3))))
-    const shares = (base) => ({ measured: points((i) => base + 0.04 * Math.sin(i / 17)), requested: points((i) => 0.58 + 0.03 * Math.sin(i / 40)), expected: points((i) => base + 0.03 + 0.04 * Math.sin(i / 17)), worst: points((_, hot) => Math.max(0.61, hot)) })
-    return { stepSeconds: 15, end: new Date().toISOString(), cpu: shares(0.41), memory: shares(0.44), overLine: points((_, hot) => (hot > 0.65 ? 1 : 0)), hot: points((i) => Math.round(2 + 2 * Math.sin(i / 25))), waiting: points((i) => (i % 90 > 70 ? 3 : 2)) }
+    const shares = (base) => ({ measured: points((i) => base + 0.04 * Math.sin(i / 17)), requested: points((i) => 0.58 + 0.03 * Math.sin(i / 40)), expected: points((i) => base + 0.03 + 0.04 * Math.sin(i / 17)), worst: points((_, hot) => Math.max(0.61, hot)), overLine: points((_, hot) => (hot > 0.65 ? 1 : 0)) })
+    return { stepSeconds: 15, end: new Date().toISOString(), cpu: shares(0.41), memory: shares(0.44), closed: points((i) => Math.round(2 + 2 * Math.sin(i / 25))), waiting: points((i) => (i % 90 > 70 ? 3 : 2)) }
   }
 }
 

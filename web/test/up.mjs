@@ -97,7 +97,12 @@ test('a decision opens to the reasons that the command line gives', async (t) =>
   await page.waitForFunction(() => document.activeElement.id === 'title' && document.activeElement.textContent.startsWith('default/web-'))
   const pod = await page.locator('#title').innerText()
   await page.getByRole('heading', { name: 'What was decided' }).waitFor()
-  await page.getByText(/To node-\d+\./).waitFor()
+  // What comes first is the node it is on, and what that rested on when it was decided.
+  const on = await page.locator('.lead a').innerText()
+  const answer = page.locator('.answer')
+  assert.match(await answer.innerText(), new RegExp(`^\\s*It went to ${on}\\. Score \\d+[;,.].*\\s+CPU\\s+(?:[\\d.]+|not) measured \\+ .* this pod`))
+  assert.equal((await explain(pod)).node, on)
+  await page.locator('.later').getByText(/To node-\d+\.|Nowhere\./).waitFor()
   const refused = page.locator('details.refused').first()
   await refused.waitFor()
   await picture(page, 'decision')

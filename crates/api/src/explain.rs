@@ -5,7 +5,6 @@
 use jiff::Timestamp;
 use loadline_core::cluster::{NodeReport, PendingPod, ResourceReport};
 use loadline_core::explain::Reason;
-use loadline_core::load::Metered;
 use loadline_core::load::admit::Basis;
 use loadline_core::load::estimate::{self, Estimate};
 use loadline_core::load::policy::Figure;
@@ -13,7 +12,7 @@ use loadline_core::load::ratio::Ratio;
 use loadline_core::load::recommend::Recommendation;
 use loadline_core::load::score::{Hot, LoadScore};
 use loadline_core::load::term::{Source, Term, Unknown};
-use loadline_core::quantity::Quantity;
+use loadline_core::load::{Both, Metered};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,6 +83,9 @@ struct Loads {
 struct LoadResult {
     measured: Option<String>,
     pending: Option<String>,
+    /// What is still measured of pods that are gone; left out where that is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    departed: Option<String>,
     incoming: String,
     allocatable: Option<String>,
     target: Option<f64>,
@@ -93,6 +95,49 @@ struct LoadResult {
     sources: BTreeMap<String, estimate::Source>,
     /// What `measured` and `pending` rest on.
     basis: Basis,
+}
+
+/// What both resources came to when something was decided. Field names are a promise.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinesResult {
+    cpu: LineResult,
+    memory: LineResult,
+}
+
+/// One resource then: measured + pending − departed + incoming, and the most that may be used.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LineResult {
+    measured: Option<String>,
+    pending: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    departed: Option<String>,
+    incoming: String,
+    /// `null` where no line is drawn.
+    limit: Option<String>,
+    allocatable: Option<String>,
+    target: Option<f64>,
+    basis: Basis,
+}
+
+/// What both resources of a node came to with a pod, as programs read it.
+#[must_use]
+pub fn lines(of: &Both<ResourceReport>) -> LinesResult {
+    let line = |resource: Metered| {
+        let ResourceReport { line, incoming } = of.get(resource);
+        let amount = |amount: i64| resource.quantity(amount).to_string();
+        LineResult {
+            measured: line.measured.map(amount),
+            pending: line.expected().map(|_| amount(line.pending)),
+            departed: Some(line.departed).filter(|gone| *gone > 0).map(amount),
+            incoming: amount(incoming),
+            limit: line.limit().map(amount),
+            allocatable: line.allocatable.map(amount),
+            target: line.target.map(Ratio::to_f64),
+            basis: line.basis,
+        }
+    };
+    LinesResult { cpu: line(Metered::Cpu), memory: line(Metered::Memory) }
 }
 
 /// What says how much a pod is expected to use, where that is not its requests.
@@ -193,15 +238,13 @@ fn load_result(
     estimate: &Estimate,
 ) -> LoadResult {
     let ResourceReport { line, incoming } = report;
-    let amount = |amount: i64| match resource {
-        Metered::Cpu => Quantity::from_nano(amount).to_string(),
-        Metered::Memory => Quantity::from_bytes(amount).to_string(),
-    };
+    let amount = |amount: i64| resource.quantity(amount).to_string();
     let arriving = pending.iter().filter(|pod| pod.load.get(resource) > 0);
     let sources = estimate.sources.iter();
     LoadResult {
         measured: line.measured.map(amount),
         pending: line.expected().map(|_| amount(line.pending)),
+        departed: Some(line.departed).filter(|gone| *gone > 0).map(amount),
         incoming: amount(incoming),
         allocatable: line.allocatable.map(amount),
         target: line.target.map(Ratio::to_f64),

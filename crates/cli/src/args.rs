@@ -91,9 +91,17 @@ impl Loadline {
         }
         let mut read =
             Self::from_arg_matches(&given).unwrap_or_else(|error| error.format(&mut command).exit());
-        if let (Called::Plugin, Command::Explain(explain::Explain::Pod(pod))) = (called, &mut read.command) {
+        if let (Called::Plugin, Command::Explain(about)) = (called, &mut read.command) {
             // The others look where kubectl does anyway.
-            pod.kubeconfig = pod.kubeconfig.take().or_else(plugin::kubeconfig);
+            let kubeconfig = match about {
+                explain::Explain::Pod(pod) => Some(&mut pod.kubeconfig),
+                explain::Explain::Node(node) => Some(&mut node.kubeconfig),
+                explain::Explain::Binding(binding) => Some(&mut binding.kubeconfig),
+                explain::Explain::Placement(_) | explain::Explain::Estimate(_) => None,
+            };
+            if let Some(kubeconfig) = kubeconfig {
+                *kubeconfig = kubeconfig.take().or_else(plugin::kubeconfig);
+            }
         }
         read
     }

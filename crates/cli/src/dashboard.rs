@@ -42,10 +42,15 @@ pub async fn run(args: &Dashboard) -> Result<()> {
             tracing::error!(%error, "the fleet is not shown");
         }
     });
-    let beside = Beside { fleet: Some(fleet), ..Beside::default() };
+    let beside = Beside {
+        fleet: Some(fleet),
+        scheduler: args.scheduler.clone().map(crate::explain::remote),
+        ..Beside::default()
+    };
+    let others = probes::router(move || status.readiness(), ctx.metrics.clone()).merge(debug::router());
+    let others = dashboard::beside(others, args.listen.ip().is_loopback());
     let shown = dashboard::router(asker, options.happenings.clone(), guard, beside);
-    let router =
-        probes::router(move || status.readiness(), ctx.metrics.clone()).merge(shown).merge(debug::router());
+    let router = others.merge(shown);
     let scheme = if args.cert.is_some() { "https" } else { "http" };
     tracing::info!(url = format!("{scheme}://{}", listening.address()), "listening");
     tokio::spawn(serve::run(listening, router, stop.clone()));
@@ -54,6 +59,7 @@ pub async fn run(args: &Dashboard) -> Result<()> {
 
 /// Who may look: whoever is on this machine, or whoever has the token.
 fn guard(args: &Dashboard) -> Result<Guard> {
+    let tls = args.cert.is_some();
     let Some(path) = &args.token_file else {
         if !args.listen.ip().is_loopback() {
             bail!(
@@ -61,9 +67,9 @@ fn guard(args: &Dashboard) -> Result<Guard> {
                 args.listen
             );
         }
-        return Ok(Guard::default());
+        return Ok(Guard { token: None, tls });
     };
-    token(path).map(|token| Guard { token: Some(token.into()) })
+    token(path).map(|token| Guard { token: Some(token.into()), tls })
 }
 
 fn token(path: &Path) -> Result<String> {

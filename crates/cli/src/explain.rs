@@ -31,6 +31,9 @@ const PATH: &str = "/debug/explain";
 /// How long reading a cluster may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How long a component may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+
 /// Answers questions about pods.
 pub fn router(asker: Asker) -> Router {
     let explain = move |Path((namespace, name)): Path<(String, String)>, RawQuery(query): RawQuery| {
@@ -90,9 +93,18 @@ fn json(value: &Value) -> Response {
 
 /// `namespace/name`, or a name in `default`.
 pub fn key(text: &str) -> Result<Key> {
-    let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
+    key_in(text, None, "default")
+}
+
+/// `namespace/name`, or a name in the namespace that was given, else in the usual one.
+fn key_in(text: &str, given: Option<&str>, usual: &str) -> Result<Key> {
+    let (own, name) = text.split_once('/').map_or((None, text), |(own, name)| (Some(own), name));
+    let namespace = own.or(given).unwrap_or(usual);
     if namespace.is_empty() || name.is_empty() || name.contains('/') {
         bail!("expected NAMESPACE/NAME, found {text:?}");
+    }
+    if let Some(given) = given.filter(|given| *given != namespace) {
+        bail!("{text:?} is not in the namespace {given:?}");
     }
     Ok(Key::new(namespace, name))
 }
@@ -102,7 +114,9 @@ pub fn key(text: &str) -> Result<Key> {
 /// # Errors
 /// Bad input, nobody answers, or there is no such pod.
 pub async fn pod(args: &Pod) -> Result<()> {
-    let pod = key(&args.name)?;
+    let given = args.namespace.as_deref();
+    // Bad input is told before anything is asked.
+    let mut pod = key_in(&args.name, given, "default")?;
     let most = if args.output == Output::Table { table::SHOWN } else { usize::MAX };
     let answer = if let Some(url) = &args.scheduler {
         ask(url, &pod, most).await?
@@ -112,6 +126,8 @@ pub async fn pod(args: &Pod) -> Result<()> {
             None => flags(&args.rules, false)?,
         };
         let cluster = component::access(args.kubeconfig.as_deref()).await?;
+        let (client, _) = cluster.connect().await.map_err(anyhow::Error::msg)?;
+        pod = key_in(&args.name, given, client.default_namespace())?;
         let configuration = Source::Fixed(Box::new(configuration));
         let options = Options { configuration, ..Options::new(cluster) };
         once(options, pod.clone(), most, PATIENCE).await?
@@ -124,6 +140,29 @@ pub async fn pod(args: &Pod) -> Result<()> {
         Output::Yaml => out::print(&serde_saphyr::to_string(&answer)?),
     }
     Ok(())
+}
+
+/// A scheduler at an address, to be asked as if it were in this process. Where it does not answer nothing is known of it.
+pub fn remote(url: String) -> Asker {
+    let (asker, mut questions) = loadline_services::ask::channel();
+    tokio::spawn(async move {
+        loop {
+            let question = questions.next().await;
+            let url = url.clone();
+            tokio::spawn(async move {
+                let answer = match &question.about {
+                    Subject::Pod { pod, most } => ask(&url, pod, *most).await,
+                    Subject::Decisions { .. } => Ok(None),
+                };
+                let answer = answer.unwrap_or_else(|error| {
+                    tracing::warn!(error = format!("{error:#}"), "the scheduler was not asked");
+                    None
+                });
+                question.answer(answer);
+            });
+        }
+    });
+    asker
 }
 
 /// Asks a running scheduler.
@@ -144,8 +183,41 @@ async fn get(address: &str, given: &str) -> Result<(StatusCode, bytes::Bytes)> {
         .with_context(|| format!("expected a URL such as http://127.0.0.1:10259, found {given:?}"))?;
     let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
         .build_http::<http_body_util::Empty<bytes::Bytes>>();
-    let answer = client.get(uri).await.with_context(|| format!("nobody answers at {given}"))?;
-    let status = answer.status();
-    let body = answer.into_body().collect().await.with_context(|| format!("{given} stopped answering"))?;
-    Ok((status, body.to_bytes()))
+    let asked = async {
+        let answer = client.get(uri).await.with_context(|| format!("nobody answers at {given}"))?;
+        let status = answer.status();
+        let body =
+            answer.into_body().collect().await.with_context(|| format!("{given} stopped answering"))?;
+        Ok((status, body.to_bytes()))
+    };
+    let late = || format!("{given} does not answer within {} s", ANSWER.as_secs());
+    tokio::time::timeout(ANSWER, asked).await.with_context(late)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_in_its_own_namespace_in_the_one_given_or_in_the_usual_one() {
+        let key =
+            |text, given| key_in(text, given, "shop").map(|key| key.to_string()).map_err(|e| e.to_string());
+        assert_eq!(key("web", None).unwrap(), "shop/web");
+        assert_eq!(key("web", Some("team")).unwrap(), "team/web");
+        assert_eq!(key("team/web", None).unwrap(), "team/web");
+        assert_eq!(key("team/web", Some("team")).unwrap(), "team/web");
+        assert!(key("team/web", Some("shop")).unwrap_err().contains("not in the namespace \"shop\""));
+        for text in ["", "/web", "a/", "a/b/c"] {
+            assert!(key(text, None).unwrap_err().starts_with("expected NAMESPACE/NAME"), "{text:?}");
+        }
+    }
+
+    // In tokio's time, which goes on when nobody has anything to do.
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_accepts_and_says_nothing_is_not_waited_for_for_ever() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let told = get(&format!("{url}/debug"), &url).await.unwrap_err().to_string();
+        assert_eq!(told, format!("{url} does not answer within 30 s"));
+    }
 }

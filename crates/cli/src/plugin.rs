@@ -35,14 +35,20 @@ pub fn of_kubectl(command: Command) -> Command {
     renamed(command).bin_name("kubectl loadline")
 }
 
-/// The kubeconfig kubectl reads, if it is there: the first of `$KUBECONFIG`, else the one in the home folder.
+/// The kubeconfig kubectl reads: those of `$KUBECONFIG` that are there, all of them, else the one in the home folder.
 pub fn kubeconfig() -> Option<PathBuf> {
     let named = env::var_os("KUBECONFIG").filter(|files| !files.is_empty());
     let files = match &named {
         Some(files) => env::split_paths(files).collect(),
         None => vec![env::home_dir()?.join(".kube/config")],
     };
-    files.into_iter().find(|file| file.is_file())
+    there(files)
+}
+
+/// Of these files those that are there, named as in `$KUBECONFIG`.
+fn there(files: Vec<PathBuf>) -> Option<PathBuf> {
+    let files: Vec<PathBuf> = files.into_iter().filter(|file| file.is_file()).collect();
+    env::join_paths(&files).ok().filter(|all| !all.is_empty()).map(PathBuf::from)
 }
 
 /// Texts that say how to call it say how to call it here.
@@ -121,6 +127,19 @@ mod tests {
         ] {
             assert_eq!(Called::by(OsStr::new(name)), want, "{name}");
         }
+    }
+
+    #[test]
+    fn all_kubeconfigs_that_are_there_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(name));
+        assert_eq!(there(vec![a.clone(), b.clone()]), None);
+        for file in [&a, &c] {
+            std::fs::write(file, "").unwrap();
+        }
+        let both = env::join_paths([&a, &c]).map(PathBuf::from).unwrap();
+        assert_eq!(there(vec![a.clone(), b, c]), Some(both));
+        assert_eq!(there(vec![a.clone()]), Some(a));
     }
 
     #[test]

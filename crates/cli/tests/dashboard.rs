@@ -244,10 +244,10 @@ async fn beyond_this_machine_a_token_opens_the_page_over_tls_and_a_cookie_keeps_
     }
     let opened = ask(&format!("/?token={token}"), &[]).await;
     assert_eq!(opened.status(), 303);
-    assert_eq!(opened.headers()[LOCATION], "/", "without the token, which would be seen there");
+    assert_eq!(opened.headers()[LOCATION], "./", "without the token, which would be seen there");
     let cookie = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
     let (cookie, how) = cookie.split_once("; ").unwrap();
-    assert_eq!(how, "HttpOnly; SameSite=Strict; Path=/");
+    assert_eq!(how, "HttpOnly; SameSite=Strict; Secure");
     let page = ask("/", &[(COOKIE, cookie)]).await;
     assert_eq!(
         (page.status().as_u16(), &page.headers()["content-type"]),

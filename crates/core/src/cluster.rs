@@ -10,6 +10,7 @@
 mod awaited;
 mod counterfactual;
 mod decided;
+mod grounds;
 mod least_bad;
 mod loads;
 mod profile;
@@ -21,6 +22,7 @@ mod what_if;
 
 pub use counterfactual::{Change, Counterfactual};
 pub use decided::Decided;
+pub use grounds::{Grounds, Refusal};
 pub use least_bad::LeastBad;
 pub use loads::NodeLoad;
 pub use profile::Profile;

@@ -40,6 +40,7 @@ mod score;
 mod spread;
 mod volumes;
 
+pub(crate) use decide::reason;
 pub use decide::{Decision, Input, candidates, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;

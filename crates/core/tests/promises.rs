@@ -165,6 +165,23 @@ proptest! {
                     prop_assert_eq!(fast.node, ranked.first().map(|(node, _)| *node), "the slow way agrees");
                     prop_assert_eq!(fast.score, ranked.first().map_or(0, |(_, total)| *total));
                     prop_assert_eq!(fast.feasible as usize, ranked.len());
+                    prop_assert_eq!(fast.next.map(|(node, _)| node), ranked.get(1).map(|(node, _)| *node));
+                    let slow = cluster.decide(&view).report().nodes;
+                    let mean = |node| slow.iter().find(|found| found.node == node).map(|found| found.score);
+                    prop_assert_eq!(fast.node.map(|_| fast.mean), fast.node.and_then(mean));
+                    prop_assert_eq!(fast.next.map(|(_, mean)| mean), fast.next.and_then(|(node, _)| mean(node)));
+                    for (rule, _, node) in fast.refusals() {
+                        let found = slow.iter().find(|found| found.node == node);
+                        prop_assert_eq!(found.and_then(|found| found.rule), Some(rule), "an example of its rule");
+                    }
+                    let grounds = cluster.decide(&view).grounds();
+                    for refusal in &grounds.refused {
+                        let found = slow.iter().find(|found| found.name == refusal.node);
+                        let told = found.map_or(&[][..], |found| &found.reasons);
+                        prop_assert!(refusal.reason.as_ref().is_none_or(|why| told.contains(why)), "{:?} of {:?}", refusal, told);
+                    }
+                    let lines = fast.node.and_then(|at| slow.iter().find(|found| found.node == at)?.lines);
+                    prop_assert_eq!(grounds.lines, lines);
                     let reserved = cluster.decide(&view).reserve();
                     prop_assert_eq!(&reserved, &fast, "asking changes nothing");
                     if reserved.node.is_some() {

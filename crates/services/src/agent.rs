@@ -27,7 +27,7 @@ pub mod watched;
 
 pub use explain::Looked;
 pub use host::Host;
-pub use onlook::Onlooker;
+pub use onlook::{Onlooker, once};
 
 use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Recorder, Writer};

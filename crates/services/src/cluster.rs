@@ -39,7 +39,7 @@ pub mod write;
 pub use access::Access;
 pub use connection::{Calls, Cause, Connection, Failure};
 pub use events::Recorder;
-pub use informer::{Change, Informer};
+pub use informer::{Change, Freshness, Informer};
 pub use resource::Resource;
 pub use shared::SharedStore;
 pub use store::Store;

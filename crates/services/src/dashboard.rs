@@ -22,7 +22,7 @@ mod serve;
 mod state;
 
 pub use happenings::Happenings;
-pub use serve::{Guard, router};
+pub use serve::{Guard, beside, router};
 
 use crate::agent::Looked;
 use crate::ask;
@@ -181,7 +181,7 @@ pub async fn run(ctx: Ctx, options: Options, mut asked: Asked) -> Result<(), Err
         tokio::select! {
             () = ctx.stop.cancelled() => break,
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
-            Some(event) = events.recv() => options.happenings.take(event),
+            Some(event) = events.recv() => options.happenings.take(event, now.clock),
             _ = ticks.tick() => {
                 state.remember(now.clock);
                 agents.tidy();

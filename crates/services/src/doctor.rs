@@ -24,6 +24,7 @@ use loadline_core::doctor::{Component, Facts, Known};
 use loadline_core::load::policy::Rules;
 use read::Reader;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// What is looked at.
 #[derive(Clone, Debug)]
@@ -97,9 +98,12 @@ pub async fn gather(options: Options) -> Result<Facts, Error> {
     let (client, _) = cluster.connect().await.map_err(Error)?;
     let reader = Reader { connection: Connection::new(client).named("loadline-doctor"), deadline };
 
+    let began = Instant::now();
     let workloads = async {
         let workloads = Known::from(reader.workloads().await);
-        let permissions = reviews::of_accounts(&reader, workloads.read()).await;
+        // What follows from an answer has what is left of the time: both together may take no longer than any other.
+        let left = Reader { deadline: deadline.saturating_sub(began.elapsed()), ..reader.clone() };
+        let permissions = reviews::of_accounts(&left, workloads.read()).await;
         (workloads, permissions)
     };
     // What only matters once components are at work is not read before.

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails the test")]
 
-use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use flate2::read::GzDecoder;
 use http_body_util::BodyExt as _;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -14,11 +15,12 @@ use loadline_apiserver::ApiServer;
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
 use loadline_services::cluster::Access;
-use loadline_services::dashboard::{self, Beside, Guard, Options};
+use loadline_services::dashboard::{self, Beside, Guard, Happenings, Options};
 use loadline_services::sources::metrics_api;
 use loadline_services::{Ctx, ask, scheduler};
 use serde_json::{Value, from_value, json};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::{Layer as _, ServiceExt as _};
@@ -94,11 +96,19 @@ impl World {
         self.server.set_pod_metrics("default", "old", &containers, sample);
     }
 
+    /// Status, headers and body.
+    async fn ask(&self, path: &str, asked: &[(header::HeaderName, &str)]) -> (StatusCode, HeaderMap, Bytes) {
+        let mut request = Request::get(path);
+        for (name, value) in asked {
+            request = request.header(name, *value);
+        }
+        let answer = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (head, body) = answer.into_parts();
+        (head.status, head.headers, body.collect().await.unwrap().to_bytes())
+    }
+
     async fn get(&self, path: &str, host: &str) -> (StatusCode, Value) {
-        let request = Request::get(path).header(header::HOST, host).body(Body::empty()).unwrap();
-        let answer = self.router.clone().oneshot(request).await.unwrap();
-        let status = answer.status();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let (status, _, body) = self.ask(path, &[(header::HOST, host)]).await;
         (status, serde_json::from_slice(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body))))
     }
 
@@ -202,8 +212,120 @@ async fn whoever_cannot_read_events_sees_everything_else() {
     let broken = Rule::new(Action::Answer(Answer::Internal)).path("/apis/events.k8s.io/v1/events");
     let world = World::start(Faults::seeded(1).with(broken)).await;
     world.measure(6);
-    let shown = world.until("/api/v1/cluster", "ready", |shown| shown["ready"] == true).await;
+    let shown = world.until("/api/v1/cluster", "ready, and why Events are not known", |shown| {
+        shown["ready"] == true && source(shown, "events")["problem"].is_string()
+    });
+    let shown = shown.await;
     assert_eq!(shown["nodes"].as_array().unwrap().len(), 2);
+    assert_eq!(source(&shown, "events")["ageSeconds"], Value::Null, "never heard of");
+    assert_eq!(source(&shown, "nodes")["problem"], Value::Null);
+    let told = world.get("/api/v1/happenings", "localhost").await.1;
+    assert!(told["problem"].as_str().unwrap().contains("injected"), "{told}");
+}
+
+/// What is said of one source.
+fn source(shown: &Value, name: &str) -> Value {
+    let all = shown["sources"].as_array().into_iter().flatten();
+    all.clone().find(|one| one["name"] == name).cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn of_each_source_it_is_said_how_old_it_is_and_a_watch_that_fails_is_not_called_fresh() {
+    let broken = Rule::new(Action::Answer(Answer::Internal)).path("/apis/policy/v1/poddisruptionbudgets");
+    let world = World::start(Faults::seeded(1).with(broken)).await;
+    let at = Timestamp::now() - SignedDuration::from_secs(120);
+    let used = BTreeMap::from([("cpu".to_owned(), "1".to_owned()), ("memory".to_owned(), "2Gi".to_owned())]);
+    world.server.set_node_metrics("n1", &used, Sample { at, window: Duration::from_secs(15) });
+    let shown = world.until("/api/v1/cluster", "budgets fail and n1 is measured", |shown| {
+        let failed = source(shown, "poddisruptionbudgets")["problem"].is_string();
+        failed && source(shown, "measurements")["ageSeconds"].is_number()
+    });
+    let shown = shown.await;
+    // Asked for just now, and measured two minutes ago.
+    assert!(source(&shown, "measurements")["ageSeconds"].as_i64().unwrap() >= 120, "{shown}");
+    assert_eq!(source(&shown, "poddisruptionbudgets")["ageSeconds"], Value::Null, "never read");
+    assert!(source(&shown, "pods")["ageSeconds"].is_number(), "{shown}");
+    assert_eq!(source(&shown, "annotations"), Value::Null, "nobody wrote any");
+    let written = format!("0.5,{}", loadline_api::time::text(Timestamp::now()));
+    let patch = json!({"metadata": {"annotations": {"cpu_usage_avg_5m": written}}});
+    let all: Api<Node> = Api::all(world.client.clone());
+    all.patch("n2", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    world
+        .until("/api/v1/cluster", "an annotation is there", |shown| {
+            source(shown, "annotations")["ageSeconds"].is_number()
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn without_measurements_only_pods_that_came_of_late_are_called_arriving() {
+    let world = World::start(Faults::seeded(1)).await;
+    world.pod("old", Some("n1"), "4").await;
+    let is_there = |shown: &Value| shown["pods"].as_array().is_some_and(|pods| !pods.is_empty());
+    let shown = world.until("/api/v1/nodes/n1", "its pod", is_there).await;
+    let named = shown["pods"].as_array().unwrap().iter().filter(|pod| pod["arriving"] == true).count();
+    assert_eq!(shown["node"]["pendingPods"], named, "the same is said of the node and of its pods: {shown}");
+    // Measured with its node: it has arrived.
+    world.measure(6);
+    let shown = world
+        .until("/api/v1/nodes/n1", "it is measured", |shown| shown["node"]["cpu"]["measured"] == 6.0)
+        .await;
+    assert_eq!((&shown["pods"][0]["arriving"], &shown["node"]["pendingPods"]), (&json!(false), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_long_answer_goes_packed_to_whoever_takes_that() {
+    let world = World::start(Faults::seeded(1)).await;
+    for number in 0..20 {
+        world.pod(&format!("p{number}"), Some("n1"), "100m").await;
+    }
+    let is_there = |shown: &Value| shown["pods"].as_array().is_some_and(|pods| pods.len() == 20);
+    world.until("/api/v1/nodes/n1", "its pods", is_there).await;
+    let host = (header::HOST, "localhost");
+    let (_, plain, _) = world.ask("/api/v1/nodes/n1", std::slice::from_ref(&host)).await;
+    assert_eq!(plain.get(header::CONTENT_ENCODING), None);
+    let takes = (header::ACCEPT_ENCODING, "gzip, br");
+    let (status, headers, body) = world.ask("/api/v1/nodes/n1", &[host.clone(), takes.clone()]).await;
+    assert_eq!((status, headers[header::CONTENT_ENCODING].as_bytes()), (StatusCode::OK, &b"gzip"[..]));
+    let mut text = String::new();
+    GzDecoder::new(&body[..]).read_to_string(&mut text).unwrap();
+    assert!(body.len() * 4 < text.len(), "{} of {}", body.len(), text.len());
+    assert!(is_there(&serde_json::from_str(&text).unwrap()));
+    let (_, short, _) = world.ask("/api/v1/nodes/none", &[host, takes]).await;
+    assert_eq!(short.get(header::CONTENT_ENCODING), None, "not worth it");
+}
+
+#[tokio::test]
+async fn other_things_beside_the_page_are_told_on_loopback_by_its_names_only() {
+    let others = || axum::Router::new().route("/debug/log", axum::routing::get(async || "info"));
+    for (why, is_loopback, host, status) in [
+        ("its name", true, "localhost:8100", StatusCode::OK),
+        (
+            "a page of somebody else under a name that leads here",
+            true,
+            "evil.example",
+            StatusCode::MISDIRECTED_REQUEST,
+        ),
+        ("monitoring, by the address of the pod", false, "10.0.0.7:8443", StatusCode::OK),
+    ] {
+        let request = Request::get("/debug/log").header(header::HOST, host).body(Body::empty()).unwrap();
+        let answer = dashboard::beside(others(), is_loopback).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_taken_out_of_it_whatever_is_before_it() {
+    for (tls, secure) in [(true, "; Secure"), (false, "")] {
+        let guard = Guard { token: Some("s3cret".into()), tls };
+        let router = dashboard::router(ask::channel().0, Happenings::default(), guard, Beside::default());
+        let request = Request::get("/?token=s3cret").body(Body::empty()).unwrap();
+        let answer = router.oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+        assert_eq!(answer.headers()[header::LOCATION], "./", "behind a prefix, too");
+        let cookie = answer.headers()[header::SET_COOKIE].to_str().unwrap();
+        assert_eq!(cookie, format!("loadline-token=s3cret; HttpOnly; SameSite=Strict{secure}"));
+    }
 }
 
 #[tokio::test]

@@ -122,6 +122,32 @@ async fn a_read_that_hangs_or_fails_is_a_finding_and_holds_up_no_other() {
     assert_eq!(said.len(), 3, "{said:#?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_follows_from_an_answer_has_no_deadline_of_its_own() {
+    let server = cluster(1).await;
+    run(&server, &json!(["scheduler"])).await;
+    // Workloads come late, and reviews never.
+    let faults = Faults::seeded(1)
+        .with(Rule::new(Action::Delay(Duration::from_secs(6))).path("/apis/apps/v1/deployments"))
+        .with(Rule::new(Action::Delay(Duration::from_hours(1))).path("/apis/authorization.k8s.io/**"));
+    let mut options = options(&server, &faults);
+    options.beside.deadline = Duration::from_secs(8);
+    let began = tokio::time::Instant::now();
+    let facts = Box::pin(gather(options)).await.unwrap();
+    assert!(facts.workloads.read().is_some(), "{:?}", facts.workloads);
+    assert!(facts.permissions.failed().is_some(), "{:?}", facts.permissions);
+    // In tokio's time, which stands still while anything can go on.
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+/// A deployment of a component with such arguments.
+async fn run(server: &ApiServer, flags: &Value) {
+    let spec = json!({"serviceAccountName": "loadline-scheduler", "containers": [{"name": "c", "image": "loadline", "args": flags}]});
+    let deployment = json!({"metadata": {"name": "loadline-scheduler", "namespace": "default"}, "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}});
+    create(server, "/apis/apps/v1/namespaces/default/deployments", &deployment).await;
+}
+
 #[tokio::test]
 async fn how_much_is_asked_grows_with_the_pages_and_nothing_else() {
     // Pages of 500; everything but nodes, leases and measurements is asked for once, whatever the size.
@@ -144,11 +170,7 @@ async fn how_much_is_asked_grows_with_the_pages_and_nothing_else() {
 #[tokio::test]
 async fn nothing_but_reviews_is_ever_written() {
     let server = cluster(2).await;
-    let flags = json!(["scheduler", "--leader-elect"]);
-    let spec = json!({"serviceAccountName": "loadline-scheduler", "containers": [{"name": "c", "image": "loadline", "args": flags}]});
-    let deployment = json!({"metadata": {"name": "loadline-scheduler", "namespace": "default"}, "spec": {
-        "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}});
-    create(&server, "/apis/apps/v1/namespaces/default/deployments", &deployment).await;
+    run(&server, &json!(["scheduler", "--leader-elect"])).await;
     let faults = Faults::seeded(1).with(Rule::new(Action::Answer(Answer::Internal)).verb("update"));
     let writes = ["create", "update", "patch", "delete", "deletecollection"];
     let watched = writes

@@ -7,7 +7,7 @@ import { age, clock, grouped } from '../format.ts'
 import { usePlace } from '../place.ts'
 import type { Failing } from '../poll.ts'
 import type { Route } from '../route.ts'
-import { get, hurry, told, usePolled, useTick } from '../store.ts'
+import { hurry, told, usePolled, useTick } from '../store.ts'
 import { choose, chosen, THEMES } from '../theme.ts'
 import { Guard, Title, Waiting } from './bits.tsx'
 import { ClusterView } from './cluster.tsx'
@@ -129,13 +129,10 @@ function Theme() {
   )
 }
 
-/** Is there a fleet? Asked once: a hub does not become one while it is looked at. */
+const SELDOM = 30_000
+
+/** Is there a fleet? Asked again: a hub may answer later, and get its kinds while it is looked at. What was there stays. */
 function useHasFleet(): boolean {
-  const [has, set] = useState(false)
-  useEffect(() => {
-    const stop = new AbortController()
-    get('fleet', (value) => fleet(value)?.apis.some((one) => one.there) ?? false, stop.signal).then(set, () => set(false))
-    return () => stop.abort()
-  }, [])
-  return has
+  const { data } = usePolled('fleet', fleet, SELDOM)
+  return data?.apis.some((one) => one.there) ?? false
 }

@@ -44,6 +44,12 @@ function Explained({ of }: { of: BindingExplanation }) {
         </p>
         <p class="muted">{condition?.message ?? 'Nothing was said about it yet.'}{shown !== null && shown.shortfall > 0 && ` ${plural(shown.shortfall, 'replica')} found no room.`}</p>
       </div>
+      {(now.would ?? []).length > 0 && (
+        <section class="card" aria-labelledby="would">
+          <h2 id="would">What would change it</h2>
+          <ul class="reasons">{(now.would ?? []).map((one) => <li key={one}>{one}</li>)}</ul>
+        </section>
+      )}
       {now.wouldChange && isWhole(now) && <p class="but"><b>Now it would get {api.where(now.targets)}:</b> {now.why ?? 'something changed'}.</p>}
       {shown === null ? <p class="note">Nothing can be said about clusters: {now.why ?? condition?.message ?? 'it cannot be divided'}</p> : (
         <>

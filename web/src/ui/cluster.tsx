@@ -156,8 +156,8 @@ function Past({ history, resource, line }: { history: History; resource: Resourc
       <Chart
         title="Counts, last hour"
         curves={[
-          { name: 'nodes over the line', values: history.overLine, look: 'worst' },
-          { name: 'hot nodes (many pods placed of late)', values: history.hot, look: 'expected' },
+          { name: `nodes over the ${resource === 'cpu' ? 'CPU' : 'memory'} line`, values: shares.overLine, look: 'worst' },
+          { name: 'nodes closed by load', values: history.closed, look: 'expected' },
           { name: 'pods waiting', values: history.waiting, look: 'used' },
         ]}
         top={4}

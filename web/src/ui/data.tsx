@@ -1,7 +1,7 @@
 // How fresh is what is known?
 
 import { useMemo } from 'preact/hooks'
-import type { Amount, Basis, Cluster, NodeRow } from '../api.ts'
+import type { Amount, Basis, Cluster, NodeRow, Source } from '../api.ts'
 import { age, clock, grouped, plural } from '../format.ts'
 import { byName, isStale, matching } from '../nodes.ts'
 import { useParam } from '../place.ts'
@@ -24,7 +24,10 @@ const SHOW = [
   ['all', 'All'],
 ] as const
 
-const OLD_SOURCE_SECONDS = 60
+/** What is measured comes every few seconds; watches of which nothing changes are heard of every minute or two. */
+const OLD_SOURCE_SECONDS: Readonly<Record<string, number>> = { measurements: 90, 'measurements of pods': 90, annotations: 360 }
+const OLD_WATCH_SECONDS = 300
+const isBad = (source: Source) => source.problem !== null || source.ageSeconds === null || source.ageSeconds > (OLD_SOURCE_SECONDS[source.name] ?? OLD_WATCH_SECONDS)
 
 export function DataView({ cluster }: { cluster: Cluster }) {
   const [show, setShow] = useParam('show', 'stale')
@@ -57,7 +60,7 @@ export function DataView({ cluster }: { cluster: Cluster }) {
         {!cluster.ready && <p class="note warn"><Icon of="ask" /> Not everything was read yet; figures may be incomplete.</p>}
         <ul class="sources">
           {cluster.sources.map((source) => {
-            const bad = source.problem !== null || source.ageSeconds === null || source.ageSeconds > OLD_SOURCE_SECONDS
+            const bad = isBad(source)
             return (
               <li key={source.name}>
                 {bad ? <Badge of="up" tone={source.problem !== null ? 'bad' : 'warn'}>{source.problem !== null ? 'problem' : source.ageSeconds === null ? 'never' : 'old'}</Badge> : <Badge of="yes" tone="good">fresh</Badge>}

@@ -8,7 +8,7 @@ import { useParam } from '../place.ts'
 import { toPod } from '../route.ts'
 import { programNow, useHappenings } from '../store.ts'
 import { ActBadge } from './acts.tsx'
-import { Ago, Choice, Filter, NARROW, Times, Title, useHeld, useHold, useMedia } from './bits.tsx'
+import { Ago, Choice, Filter, Icon, NARROW, Times, Title, useHeld, useHold, useMedia } from './bits.tsx'
 import { List } from './list.tsx'
 
 const ONLY = [
@@ -46,6 +46,7 @@ export function DecisionsView({ waiting }: { waiting: number | null }) {
         <span><b>{minute.more ? 'more than ' : ''}{grouped(minute.all)}</b> in the last minute</span>
         <span class={minute.failed > 0 ? 'bad' : ''}><b>{grouped(minute.failed)}</b> of them found no node</span>
         {waiting !== null && <span class={waiting > 0 ? 'bad' : ''}><b>{plural(waiting, 'pod')}</b> waiting now</span>}
+        {buffer.problem !== null && all.length > 0 && <span class="bad"><Icon of="ask" /> nothing newer is known: Events cannot be read: {buffer.problem}</span>}
         {buffer.skipped > 0 && <span>{grouped(buffer.skipped)} passed over: more happened than this page can hold</span>}
       </p>
       <div class="bench">
@@ -58,6 +59,7 @@ export function DecisionsView({ waiting }: { waiting: number | null }) {
         <p class="note">
           {all.length > 0 ? 'None of what is known is like this.' : polled.failing !== null
             ? `Decisions are not known since ${clock(polled.failing.since)}: ${polled.failing.message}`
+            : buffer.problem !== null ? `Decisions are not known: they are told as Events, and those cannot be read: ${buffer.problem}`
             : 'Nothing was decided yet. Create a pod, for example: kubectl create deployment web --image=nginx --replicas=40'}
         </p>
       ) : (

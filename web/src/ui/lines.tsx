@@ -14,6 +14,14 @@ function State({ of: { used, phase }, over }: { of: RuleLine; over: boolean }) {
   return <Badge of="yes" tone={phase === 'triggered' || phase === 'holding' ? 'warn' : 'good'}>{phase === null ? 'below its line' : (PHASES[phase] ?? phase)}</Badge>
 }
 
+/** How much is still to be released, or may be given back. While a line is passed, what was asked for may already be enough. */
+export function gap({ gap, gapUnit }: RuleLine, over: boolean): string {
+  if (gap === null) return UNKNOWN
+  if (gap > 0) return `${inUnit(gap, gapUnit)} to release`
+  if (over) return 'enough is on its way'
+  return gap === 0 ? UNKNOWN : `${inUnit(-gap, gapUnit)} may be given back`
+}
+
 export function Rules({ of, name }: { of: Protection; name: string }) {
   return (
     <section class="card" aria-labelledby="rules">
@@ -44,7 +52,7 @@ export function Rules({ of, name }: { of: Protection; name: string }) {
                     <td class="num">{inUnit(rule.line, rule.unit)}</td>
                     <td>{rule.action}{rule.preview && <span class="muted"> · only said, not done</span>}</td>
                     <td><State of={rule} over={over} /></td>
-                    <td class="num">{rule.gap === null ? UNKNOWN : rule.gap < 0 ? `${inUnit(-rule.gap, rule.gapUnit)} may be given back` : `${inUnit(rule.gap, rule.gapUnit)} to release`}</td>
+                    <td class="num">{gap(rule, over)}</td>
                   </tr>
                 )
               })}

@@ -5,7 +5,7 @@ import * as api from '../api.ts'
 import type { Amount, NodeDetail, NodeRow, Protection, Resource, Turn } from '../api.ts'
 import { amount as text, amountOf, clock, figure, percent, plural, UNKNOWN, words } from '../format.ts'
 import { merged, nodeOf, placements } from '../happenings.ts'
-import { expected, inTurn, room } from '../nodes.ts'
+import { expected, inTurn, pressing, room } from '../nodes.ts'
 import { useParam } from '../place.ts'
 import { toPod } from '../route.ts'
 import { useHappenings, usePolled } from '../store.ts'
@@ -69,7 +69,7 @@ function Detail({ detail, targets }: { detail: NodeDetail; targets: Record<Resou
   return (
     <>
       <p class="lead">
-        <NodeBadge node={node} resource="cpu" /> {verdict(node, reasons)}
+        <NodeBadge node={node} resource={pressing(node)} /> {verdict(node, reasons)}
       </p>
       {reasons.length > 0 && (
         <ul class="reasons">

@@ -3,11 +3,11 @@
 import { useMemo, useState } from 'preact/hooks'
 import * as api from '../api.ts'
 import type { Decision, LoadLine, PodExplanation, Resource, Verdict } from '../api.ts'
-import { amount as text, clock, exact, figure, plural, quantity, UNKNOWN, words } from '../format.ts'
+import { age, amount as text, clock, exact, figure, plural, quantity, UNKNOWN, words } from '../format.ts'
 import { matching } from '../nodes.ts'
-import { toNode } from '../route.ts'
+import { toNode, toPod } from '../route.ts'
 import { useHappenings, usePolled } from '../store.ts'
-import { ranked, refusals, whyChosen } from '../verdicts.ts'
+import { decisive, ranked, refusals as refused, whyChosen, whyThen } from '../verdicts.ts'
 import { Acts } from './acts.tsx'
 import { Ago, Badge, Filter, Icon, Missing, Title, Waiting, Warnings } from './bits.tsx'
 import { Bar, Legend } from './bar.tsx'
@@ -50,26 +50,26 @@ function Told({ pod }: { pod: string }) {
 }
 
 function Explained({ of, more }: { of: PodExplanation; more: (() => void) | null }) {
-  const [filter, setFilter] = useState('')
   const { now } = of
-  const nodes = now === null ? [] : ranked(now.nodes, now.node, of.node)
-  const shown = matching(nodes, filter, (one: Verdict) => one.node)
-  const fits = nodes.filter((one) => one.fits).length
-  const firstRefused = nodes.find((one) => !one.fits)
+  const decisions = [...of.decisions].sort((a, b) => Date.parse(b.at) - Date.parse(a.at))
+  const last = decisive(decisions, of.node)
+  const before = decisions.filter((one) => one !== last)
+  const moves = of.moves ?? []
   return (
     <>
       <p class="lead">
-        {of.node === null ? (
-          <><Badge of="no" tone="bad">no node</Badge> It has no node yet. Below: what was decided, and what each node says to it now.</>
-        ) : (
-          <><Badge of="yes" tone="good">placed</Badge> It is on <a href={toNode(of.node)}>{of.node}</a>. {of.decisions.length > 0 ? 'Below: what was decided then, and how each node is judged now.' : 'How it was decided then is not kept here; below: how each node is judged now.'}</>
-        )}
+        {of.node !== null ? <><Badge of="yes" tone="good">placed</Badge> It is on <a href={toNode(of.node)}>{of.node}</a>.</>
+          : now === null ? <><Badge of="gone" tone="calm">gone</Badge> It is not there any more, or is over. Below: what is remembered of it.</>
+          : <><Badge of="no" tone="bad">no node</Badge> It has no node yet.</>}
       </p>
-      {of.decisions.length > 0 && (
-        <section class="card" aria-labelledby="then">
-          <h2 id="then">What was decided</h2>
+      {last !== null ? <Then of={last} /> : of.node !== null && (
+        <p class="note">How this was decided is not known here: only the scheduler that decides remembers it, and none was asked, or it has decided much since. Below: how each node is judged now.</p>
+      )}
+      {before.length > 0 && (
+        <section class="card" aria-labelledby="before">
+          <h2 id="before">What was decided before</h2>
           <ol class="acts">
-            {[...of.decisions].sort((a, b) => (a.at < b.at ? 1 : -1)).map((one) => (
+            {before.map((one) => (
               <li key={one.at}>
                 <Ago at={one.at} />
                 {one.node === null ? <Badge of="no" tone="bad">no node</Badge> : <Badge of="yes" tone="good">placed</Badge>}
@@ -79,44 +79,106 @@ function Explained({ of, more }: { of: PodExplanation; more: (() => void) | null
           </ol>
         </section>
       )}
-      {now !== null && (
-        <section aria-labelledby="why">
-          <h2 id="why">{now.anotherLikeIt ? 'Where would another pod like it go now?' : 'Where would it go now?'}</h2>
-          <div class={now.node === null ? 'answer none' : 'answer'}>
-            {now.node === null ? (
-              <p><Icon of="no" /> <b>Nowhere.</b> {now.message}</p>
-            ) : (
-              <p><Icon of="star" /> <b>To <a href={toNode(now.node)}>{now.node}</a>.</b> {whyChosen(now.nodes, now.node)} {now.message}</p>
-            )}
-            <p class="muted">
-              Asked at {clock(now.at)}. Of {plural(nodes.length, 'node')} shown, {fits} can take it, {nodes.length - fits} cannot.
-              {of.node !== null && now.node !== null && of.node !== now.node && ` That is not where this pod is: nodes are judged as they are now, this pod included.`}
-            </p>
-          </div>
-          <div class="bench">
-            <h3>Node by node</h3>
-            {nodes.length > 5 && <Filter label="Filter by name" value={filter} set={setFilter} />}
-          </div>
-          <Legend incoming />
-          {shown.map((one) => (
-            <One key={one.node} of={one} chosen={one.fits && one.node === now.node} here={one.node === of.node} open={one.node === now.node || (now.node === null && one === firstRefused)} />
-          ))}
-          {now.moreNodes > 0 && (
-            <p class="note">
-              {plural(now.moreNodes, 'more node')} not shown.{' '}
-              {more !== null && <button type="button" onClick={more}>Show up to {MANY}</button>}
-            </p>
-          )}
+      {moves.length > 0 && (
+        <section class="card" aria-labelledby="moves">
+          <h2 id="moves">Who was moved</h2>
+          <ol class="acts">
+            {moves.map((one) => (
+              <li key={`${one.at} ${one.pod}`}>
+                <Ago at={one.at} />
+                <Badge of="gone" tone="calm">moved</Badge>
+                <span class="text">{one.pod === of.pod ? 'it' : <>in whose place it may be: <a href={toPod(one.pod)}>{one.pod}</a></>} · from <a href={toNode(one.from)}>{one.from}</a>: {one.message}</span>
+              </li>
+            ))}
+          </ol>
         </section>
       )}
+      {now !== null && <Now of={of} now={now} more={more} />}
     </>
   )
 }
 
+/** What was decided, and what that rested on then. */
+function Then({ of }: { of: Decision }) {
+  const refusals = of.refusals ?? []
+  const lines = (['cpu', 'memory'] as const).flatMap((resource) => {
+    const line = of.load?.[resource]
+    return line === null || line === undefined ? [] : [{ resource, line }]
+  })
+  return (
+    <section aria-labelledby="then">
+      <h2 id="then">What was decided</h2>
+      <div class={of.node === null ? 'answer none' : 'answer'}>
+        {of.node === null ? (
+          <p><Icon of="no" /> <b>It found no node.</b> {of.message}</p>
+        ) : (
+          <p><Icon of="star" /> <b>It went to <a href={toNode(of.node)}>{of.node}</a>.</b> {whyThen(of)} {of.message}</p>
+        )}
+        {lines.map(({ resource, line }) => <Equation key={resource} resource={resource} of={line} outer />)}
+        <p class="muted">
+          <Ago at={of.at} />, by {of.scheduler}{of.feasibleNodes === null ? '' : `: ${plural(of.feasibleNodes, 'node')} could take it`}
+          {refused(of.refusedNodes ?? {}) !== '' && `, of the others ${refused(of.refusedNodes ?? {})}`}.
+        </p>
+      </div>
+      {refusals.length > 0 && (
+        <>
+          <h3>Why not there</h3>
+          <ul class="reasons">
+            {refusals.map(({ rule, node, reason }) => (
+              <li key={rule}><Icon of="no" /> <span><a href={toNode(node)}>{node}</a>: {reason ?? words(rule)}{others(of.refusedNodes?.[rule])}</span></li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  )
+}
+
+const others = (count: number | undefined) => (count === undefined || count < 2 ? '' : `; ${plural(count - 1, 'other')} for such a reason`)
+
+function Now({ of, now, more }: { of: PodExplanation; now: NonNullable<PodExplanation['now']>; more: (() => void) | null }) {
+  const [filter, setFilter] = useState('')
+  const nodes = ranked(now.nodes, now.node, of.node)
+  const shown = matching(nodes, filter, (one: Verdict) => one.node)
+  const fits = nodes.filter((one) => one.fits).length
+  const firstRefused = nodes.find((one) => !one.fits)
+  return (
+    <section aria-labelledby="why">
+      <h2 id="why">{now.anotherLikeIt ? 'Where would another pod like it go now?' : 'Where would it go now?'}</h2>
+      <div class={now.node === null ? 'later none' : 'later'}>
+        {now.node === null ? (
+          <p><Icon of="no" /> <b>Nowhere.</b> {now.message}</p>
+        ) : (
+          <p><Icon of="star" /> <b>To <a href={toNode(now.node)}>{now.node}</a>.</b> {whyChosen(now.nodes, now.node)} {now.message}</p>
+        )}
+        <p class="muted">
+          Asked at {clock(now.at)}. Of {plural(nodes.length, 'node')} shown, {fits} can take it, {nodes.length - fits} cannot.
+          {of.node !== null && now.node !== null && of.node !== now.node && ` Nodes are judged as they are now, with this pod on ${of.node}.`}
+          {now.recommendation !== null && now.recommendation !== undefined && ` What it is expected to use says the recommendation ${now.recommendation.name}${now.recommendation.ageSeconds === null ? '' : `, ${age(now.recommendation.ageSeconds)} old`}${now.recommendation.message === null || now.recommendation.message === 'Success' ? '' : `: ${now.recommendation.message}`}.`}
+        </p>
+      </div>
+      <div class="bench">
+        <h3>Node by node</h3>
+        {nodes.length > 5 && <Filter label="Filter by name" value={filter} set={setFilter} />}
+      </div>
+      <Legend incoming />
+      {shown.map((one) => (
+        <One key={one.node} of={one} chosen={one.fits && one.node === now.node} here={one.node === of.node} open={now.node === null && one === firstRefused} />
+      ))}
+      {now.moreNodes > 0 && (
+        <p class="note">
+          {plural(now.moreNodes, 'more node')} not shown.{' '}
+          {more !== null && <button type="button" onClick={more}>Show up to {MANY}</button>}
+        </p>
+      )}
+    </section>
+  )
+}
+
 function told(one: Decision): string {
-  const refused = refusals(one.refusedNodes ?? {})
+  const refusals = refused(one.refusedNodes ?? {})
   const feasible = one.feasibleNodes === null ? '' : `${plural(one.feasibleNodes, 'node')} could take it`
-  const others = refused === '' ? '' : `of the others ${refused}`
+  const others = refusals === '' ? '' : `of the others ${refusals}`
   const counts = [feasible, others].filter((part) => part !== '').join(', ')
   if (one.node === null) return `${one.scheduler} found no node: ${one.message ?? counts}`
   const where = `${one.scheduler} chose ${one.node}`
@@ -165,11 +227,12 @@ function Inside({ of }: { of: Verdict }) {
 }
 
 /** measured + pending + incoming against the line. */
-function Equation({ resource, of }: { resource: Resource; of: LoadLine }) {
+function Equation({ resource, of, outer }: { resource: Resource; of: LoadLine; outer?: boolean }) {
+  const Heading = outer === true ? 'h3' : 'h4'
   const [all, measured, pending, incoming, departed] = [of.allocatable, of.measured, of.pending, of.incoming, of.departed].map(quantity)
   const share = (value: number | null | undefined) => (value === null || value === undefined || !all ? null : value / all)
   const sum = measured === null && of.basis !== 'estimates' ? null : (measured ?? 0) + (pending ?? 0) + (incoming ?? 0) - (departed ?? 0)
-  const line = of.target === null || all === null || all === undefined ? null : of.target * all
+  const line = quantity(of.limit) ?? (of.target === null || all === null || all === undefined ? null : of.target * all)
   const over = sum !== null && line !== null && sum > line * (1 + 1e-9)
   const name = resource === 'cpu' ? 'CPU' : 'Memory'
   // Amounts come as written in the cluster, 1500m beside 5: for people, one unit for all.
@@ -179,7 +242,7 @@ function Equation({ resource, of }: { resource: Resource; of: LoadLine }) {
   const limit = line === null ? 'no line is drawn' : `${over ? 'more than' : 'at most'} ${precise(line)} (${figure(of.target ?? 0)} of ${said(of.allocatable)})`
   return (
     <div class="sum">
-      <h4>{name}</h4>
+      <Heading>{name}</Heading>
       <Bar
         big
         label={`${name}: ${formula}; ${limit}`}

@@ -1,10 +1,10 @@
 // Who was slowed down, sent away or moved, and what came back.
 
 import { useMemo, useState } from 'preact/hooks'
-import type { Cluster } from '../api.ts'
+import type { Cluster, NodeRow } from '../api.ts'
 import { clock, grouped, plural } from '../format.ts'
 import { byNode, placements, type Act, type Done, type OfNode } from '../happenings.ts'
-import { matching } from '../nodes.ts'
+import { matching, pressing } from '../nodes.ts'
 import { useParam } from '../place.ts'
 import { toNode, toPod } from '../route.ts'
 import { useHappenings } from '../store.ts'
@@ -62,6 +62,7 @@ export function ProtectionView({ cluster }: { cluster: Cluster | null }) {
         <p class="note">
           {groups.length > 0 ? 'Nothing like this is known.' : polled.failing !== null
             ? `What happened is not known since ${clock(polled.failing.since)}: ${polled.failing.message}`
+            : buffer.problem !== null ? `What happened is not known: it is told as Events, and those cannot be read: ${buffer.problem}`
             : 'Nobody was slowed down, sent away or moved. Agents and the rebalancer act only where they are told to.'}
         </p>
       )}
@@ -71,9 +72,9 @@ export function ProtectionView({ cluster }: { cluster: Cluster | null }) {
           <section key={group.node} class="card group" aria-label={group.node === '' ? 'Pods whose node is not known' : group.node}>
             <header>
               <h3>{group.node === '' ? 'Pods whose node was not said' : <a href={toNode(group.node)}>{group.node}</a>}</h3>
-              {node !== undefined && <NodeBadge node={node} resource="cpu" />}
+              {node !== undefined && <NodeBadge node={node} resource={pressing(node)} />}
               {group.slowed.length > 0 && <Badge of="slow" tone="warn">{plural(group.slowed.length, 'pod')} slowed now</Badge>}
-              {node !== undefined && <><AmountBar resource="cpu" amount={node.cpu} /><Figures resource="cpu" amount={node.cpu} /></>}
+              {node !== undefined && <Pressing node={node} />}
             </header>
             <Group of={group} />
           </section>
@@ -84,6 +85,12 @@ export function ProtectionView({ cluster }: { cluster: Cluster | null }) {
       )}
     </>
   )
+}
+
+/** The resource that is nearer to its line, or further beyond it; said where that is not CPU. */
+function Pressing({ node }: { node: NodeRow }) {
+  const resource = pressing(node)
+  return <>{resource === 'memory' && <span class="muted">memory</span>}<AmountBar resource={resource} amount={node[resource]} /><Figures resource={resource} amount={node[resource]} /></>
 }
 
 function Group({ of }: { of: OfNode }) {

@@ -50,6 +50,35 @@ test('what happened is told by its time, and by number where that is the same', 
   assert.deepEqual(buffer.of('decision').map(({ seq }) => seq), [3, 1, 2])
 })
 
+test('times are compared as times, however many digits they have', () => {
+  const buffer = new Buffer()
+  const at = ['2026-01-01T12:00:05.3Z', '2026-01-01T12:00:05Z', '2026-01-01T12:00:05.300001Z', '2026-01-01T12:00:04.999999Z']
+  buffer.take({ next: 4, dropped: false, items: at.map((at, seq) => item(seq + 1, { at })) }, 0)
+  assert.deepEqual(buffer.of('decision').map(({ seq }) => seq), [3, 1, 2, 4])
+})
+
+test('a program that begins anew is noticed though it has told more than the one before', async () => {
+  const buffer = new Buffer()
+  buffer.take({ epoch: 'a', next: 3, dropped: false, items: range(1, 3) }, 0)
+  const asked: number[] = []
+  await follow(buffer, async (since) => {
+    asked.push(since)
+    return { epoch: 'b', next: 9, dropped: false, items: range(since + 1, 9, { about: 'new/one' }) }
+  })
+  assert.deepEqual(asked, [3, 0])
+  assert.deepEqual(buffer.of('decision').map(({ about }) => about), Array(9).fill('new/one'))
+})
+
+test('why nothing is known is kept until something is', () => {
+  const buffer = new Buffer()
+  buffer.take({ next: 0, problem: 'may not list events', dropped: false, items: [] }, 0)
+  assert.equal(buffer.problem, 'may not list events')
+  const { version } = buffer
+  buffer.take({ next: 0, problem: null, dropped: false, items: [] }, 0)
+  assert.equal(buffer.problem, null)
+  assert.notEqual(buffer.version, version, 'views are drawn anew')
+})
+
 test('groups that are not known are kept as others', () => {
   const buffer = new Buffer()
   buffer.take({ next: 1, dropped: false, items: [item(1, { group: 'new' as 'other' })] }, 0)

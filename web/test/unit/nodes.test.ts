@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Amount, NodeRow } from '../../src/api.ts'
-import { expected, histogram, inOrder, isOver, isStale, matching, room, sorted, state, totals } from '../../src/nodes.ts'
+import { expected, histogram, inOrder, isOver, isStale, matching, pressing, room, sorted, state, totals } from '../../src/nodes.ts'
 
 const amount = (of: Partial<Amount> = {}): Amount => ({ allocatable: 10, requested: 4, measured: 5, arriving: 0, departing: 0, line: 6.5, ageSeconds: 3, basis: 'measured', ...of })
 const node = (name: string, cpu: Partial<Amount> = {}, of: Partial<NodeRow> = {}): NodeRow => ({ name, ready: true, cordoned: false, closed: null, coolingUntil: null, hotValue: 0, score: 50, pods: 1, pendingPods: 0, cpu: amount(cpu), memory: amount(), ...of })
@@ -20,6 +20,13 @@ test('equality is not over the line, and without a line nothing is', () => {
   assert.equal(isOver(amount({ arriving: 1.6 })), true)
   assert.equal(isOver(amount({ measured: 10, line: null })), false)
   assert.equal(room(amount({ measured: null, basis: 'nothing' })), null)
+})
+
+test('of a node that resource is told which is nearer to its line', () => {
+  assert.equal(pressing(node('a')), 'cpu', 'alike')
+  assert.equal(pressing(node('a', {}, { memory: amount({ measured: 7 }) })), 'memory')
+  assert.equal(pressing(node('a', { measured: 9 }, { memory: amount({ measured: 7 }) })), 'cpu', 'further beyond it')
+  assert.equal(pressing(node('a', { measured: null, basis: 'nothing' })), 'memory', 'what is not known is not near')
 })
 
 test('the worse state is told', () => {

@@ -6,7 +6,8 @@ import { path, roundUp } from '../../src/ui/chart.tsx'
 import * as fleet from '../../src/fleet.ts'
 import { inTurn } from '../../src/nodes.ts'
 import { inUnit } from '../../src/format.ts'
-import { ranked, refusals, whyChosen } from '../../src/verdicts.ts'
+import { gap } from '../../src/ui/lines.tsx'
+import { decisive, ranked, refusals, whyChosen, whyThen } from '../../src/verdicts.ts'
 
 const verdict = (node: string, fits: boolean, score: number | null): api.Verdict => ({ node, fits, score, reasons: [], scores: null, hotValue: 0, terms: [], load: null, counterfactual: null, warnings: [] })
 
@@ -35,6 +36,27 @@ test('how many nodes refused a pod is said with why', () => {
   assert.equal(refusals({ resources: 2, line: 4, cordon: 0 }), '4 would pass the line, 2 have too little that nobody requested')
   assert.equal(refusals({ attachLimit: 1 }), '1 refused it: attach limit')
   assert.equal(refusals({}), '')
+})
+
+test('by what a pod is where it is, and why there, is said as it was then', () => {
+  const decided = (node: string | null, of: Partial<api.Decision> = {}): api.Decision => ({ at: '2026-01-01T00:00:00Z', scheduler: 's', node, message: null, feasibleNodes: 3, refusedNodes: {}, score: 93, next: { node: 'n4', score: 91 }, ...of })
+  const [here, there, nowhere] = [decided('n7'), decided('n9'), decided(null)]
+  assert.equal(decisive([there, here, nowhere], 'n7'), here)
+  assert.equal(decisive([there, nowhere], 'n7'), null, 'another decision says nothing of where it is')
+  assert.equal(decisive([nowhere, there], null), nowhere, 'it waits: the newest')
+  assert.equal(decisive([], null), null)
+  assert.equal(whyThen(here), 'Score 93; next was n4 with 91.')
+  assert.equal(whyThen(decided('n7', { next: { node: 'n4', score: 93 } })), 'Score 93, as n4 had.')
+  assert.equal(whyThen(decided('n7', { next: null, feasibleNodes: 1 })), 'Score 93; no other node could take it.')
+  assert.equal(whyThen(decided('n7', { score: null })), null, 'of a program that did not keep it')
+})
+
+test('a line that is passed while enough is on its way gives nothing back', () => {
+  const of = (value: number | null) => ({ rule: 'r', metric: 'm', unit: '%', line: 65, used: 70, action: 'a', preview: false, phase: 'triggered', gap: value, gapUnit: 'millicores' })
+  assert.equal(gap(of(157), true), '0.157\u00a0cores to release')
+  assert.equal(gap(of(-157), true), 'enough is on its way')
+  assert.equal(gap(of(-157), false), '0.157\u00a0cores may be given back')
+  assert.equal(gap(of(null), true), '–')
 })
 
 test('a line has gaps where nothing is known', () => {

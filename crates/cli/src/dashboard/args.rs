@@ -14,6 +14,8 @@ Examples:
       by the load policy your scheduler goes by
   loadline dashboard --kubeconfig admin.kubeconfig --hub-kubeconfig hub.kubeconfig
       with the fleet the cluster belongs to: placements and bindings of its hub, and why
+  loadline dashboard --kubeconfig admin.kubeconfig --scheduler http://127.0.0.1:10259
+      with what that scheduler decided, and what each decision rested on
   loadline dashboard --listen 0.0.0.0:8443 --cert tls.crt --key tls.key --token-file token
       in a cluster, for whoever has the token: open https://ADDRESS:8443/?token=TOKEN once
 
@@ -37,6 +39,9 @@ pub struct Dashboard {
     /// bindings are looked for in the cluster itself
     #[arg(long, value_name = "FILE")]
     pub hub_kubeconfig: Option<PathBuf>,
+    /// Where a running scheduler serves /metrics: it remembers what it decided, and is asked first why a pod is where it is
+    #[arg(long, value_name = "URL")]
+    pub scheduler: Option<String>,
     /// What the page calls the cluster
     #[arg(long, value_name = "NAME", default_value = "cluster")]
     pub name: String,

@@ -20,7 +20,8 @@ pub enum Explain {
     /// Say what the agent of a node sees, and what it would do now
     ///
     /// Asks a running `loadline agent`: where every rule is, the lines and the gaps to them, who comes first by each metric,
-    /// what would be written and who would be evicted, and why others are left alone.
+    /// what would be written and who would be evicted, and why others are left alone. Without an agent to ask, the rules and
+    /// the metrics API of the cluster are read and the same is worked out here; what the agent measures and did, it alone knows.
     #[command(after_help = NODE_EXAMPLES)]
     Node(Node),
     /// Say which clusters a placement selects now, and why these
@@ -33,7 +34,8 @@ pub enum Explain {
     /// Say which clusters a binding of Karmada gets, how many replicas each, and why
     ///
     /// Asks a running `loadline fleet --api karmada`: what was last decided, who was filtered by what, what every estimator
-    /// said and how long ago, and what would be decided now.
+    /// said and how long ago, and what would be decided now. Without a controller to ask, the hub is read and it is worked out
+    /// here by what clusters say of themselves; what was decided, and what estimators say, the controller alone knows.
     #[command(after_help = BINDING_EXAMPLES)]
     Binding(Binding),
     /// Say how many replicas of a workload an estimator finds room for in its cluster, and why
@@ -91,6 +93,8 @@ const BINDING_EXAMPLES: &str = "\
 Examples:
   loadline explain binding shop/web-deployment --controller http://127.0.0.1:8095
       asks a running `loadline fleet --api karmada --http-bind-address 127.0.0.1:8095`
+  loadline explain binding shop/web-deployment --kubeconfig hub.kubeconfig
+      reads the hub; the account must be allowed to list and watch clusters and bindings
 
 Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or when there is no such binding.";
 
@@ -100,8 +104,11 @@ pub struct Binding {
     #[arg(value_name = "BINDING")]
     pub name: String,
     /// Where the controller serves /metrics
-    #[arg(long, value_name = "URL")]
-    pub controller: String,
+    #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
+    pub controller: Option<String>,
+    /// How to reach the hub; without, as the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
@@ -137,6 +144,8 @@ const NODE_EXAMPLES: &str = "\
 Examples:
   loadline explain node worker-1 --agent http://127.0.0.1:8081
       asks a running `loadline agent --http-bind-address 127.0.0.1:8081`
+  loadline explain node worker-1 --kubeconfig admin.kubeconfig
+      reads the cluster; the account must be allowed to list and watch nodes, pods and the rules of agents
 
 Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or when it is another node's agent.";
 
@@ -146,8 +155,11 @@ pub struct Node {
     #[arg(value_name = "NODE")]
     pub name: String,
     /// Where its agent serves /metrics
-    #[arg(long, value_name = "URL")]
-    pub agent: String,
+    #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
+    pub agent: Option<String>,
+    /// How to reach the cluster; without, as the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
@@ -164,9 +176,12 @@ Exit status: 0 when there is an answer, 2 for bad input, when nobody answers, or
 
 #[derive(Debug, Args)]
 pub struct Pod {
-    /// The pod, NAMESPACE/NAME; without a namespace, of `default`
+    /// The pod, NAMESPACE/NAME, or its name alone
     #[arg(value_name = "POD")]
     pub name: String,
+    /// Its namespace, where its name says none; without, that of the kubeconfig's context, or `default`
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
     /// Where a running scheduler serves /metrics
     #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "config", "names", "policy", "requests_only"])]
     pub scheduler: Option<String>,

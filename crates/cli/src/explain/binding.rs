@@ -2,11 +2,14 @@
 //! running controller.
 
 use super::args::Binding;
-use super::get;
+use super::{PATIENCE, get};
+use crate::component;
 use crate::out::{self, Output};
 use crate::table::{Align, Table};
 use anyhow::{Result, bail};
 use axum::http::StatusCode;
+use loadline_core::object::Key;
+use loadline_services::fleet::binding;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -18,20 +21,37 @@ const PATH: &str = "/debug/explain/bindings";
 /// # Errors
 /// Bad input, nobody answers, or there is no such binding.
 pub async fn run(args: &Binding) -> Result<()> {
-    let url = args.controller.trim_end_matches('/');
-    let (status, body) = get(&format!("{url}{PATH}/{}", args.name), url).await?;
-    match status {
-        StatusCode::OK => {}
-        StatusCode::NOT_FOUND => bail!("there is no binding {}", args.name),
-        _ => bail!("{url}: {status}: {}", String::from_utf8_lossy(&body).trim()),
-    }
-    let answer: Value = serde_json::from_slice(&body)?;
+    let answer = match &args.controller {
+        Some(url) => asked(url.trim_end_matches('/'), &args.name).await?,
+        None => onlook(args).await?,
+    };
+    let Some(answer) = answer else { bail!("there is no binding {}", args.name) };
     match args.output {
         Output::Table | Output::Wide => out::print(&table(&answer)),
         Output::Json => out::line(&serde_json::to_string_pretty(&answer)?),
         Output::Yaml => out::print(&serde_saphyr::to_string(&answer)?),
     }
     Ok(())
+}
+
+/// What a running controller says.
+async fn asked(url: &str, name: &str) -> Result<Option<Value>> {
+    let (status, body) = get(&format!("{url}{PATH}/{name}"), url).await?;
+    match status {
+        StatusCode::OK => Ok(Some(serde_json::from_slice(&body)?)),
+        StatusCode::NOT_FOUND => Ok(None),
+        _ => bail!("{url}: {status}: {}", String::from_utf8_lossy(&body).trim()),
+    }
+}
+
+/// What can be known of it without a controller.
+async fn onlook(args: &Binding) -> Result<Option<Value>> {
+    let key = match args.name.split_once('/') {
+        Some(_) => super::key(&args.name)?,
+        None => Key::new("", args.name.as_str()),
+    };
+    let hub = component::access(args.kubeconfig.as_deref()).await?;
+    binding::once(&hub, &key, PATIENCE).await.map_err(anyhow::Error::msg)
 }
 
 fn items(value: &Value) -> &[Value] {

@@ -1,7 +1,8 @@
 //! `loadline explain node`: what does the agent of a node see, what did it do, and what would it do now?
 
 use super::args::Node;
-use super::get as ask;
+use super::{PATIENCE, get as ask};
+use crate::component;
 use crate::out::{self, Detail, Output};
 use crate::table::{Align, Table};
 use crate::what_if::protect::Answer;
@@ -15,8 +16,8 @@ use clap::ValueEnum as _;
 use loadline_core::qos::audit::{Act, Audit};
 use loadline_core::qos::metric::Resource;
 use loadline_core::qos::{CpuQuota, Level};
-use loadline_services::agent::Looked;
 use loadline_services::agent::explain::Look;
+use loadline_services::agent::{self, Looked};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -176,13 +177,26 @@ impl out::Answer for Explanation {
     }
 }
 
+/// What can be known of it without its agent.
+async fn onlook(args: &Node) -> Result<()> {
+    let cluster = component::access(args.kubeconfig.as_deref()).await?;
+    let look = agent::once(&cluster, &args.name, PATIENCE).await.map_err(anyhow::Error::msg)?;
+    let Some(look) = look else { bail!("there is no node {}, or no rule of protection", args.name) };
+    eprintln!(
+        "warning: worked out from the rules and the metrics API of the cluster: what its agent measures and did, it alone knows"
+    );
+    out::print(&out::text(&Explanation::of(&look), args.output)?);
+    Ok(())
+}
+
 /// Explains a node.
 ///
 /// # Errors
 /// Bad input, nobody answers, or it is another node's agent.
 pub async fn run(args: &Node) -> Result<()> {
     let form = args.output.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let url = args.agent.trim_end_matches('/');
+    let Some(agent) = &args.agent else { return onlook(args).await };
+    let url = agent.trim_end_matches('/');
     let (status, body) = ask(&format!("{url}{PATH}/{}?output={form}", args.name), url).await?;
     let text = String::from_utf8_lossy(&body);
     if status != StatusCode::OK {

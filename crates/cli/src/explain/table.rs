@@ -54,7 +54,8 @@ fn decisions(all: &Value) -> String {
         let at = text_of(&one["at"]);
         let _ = match one["node"].as_str() {
             Some(node) => {
-                writeln!(text, "  {at}  sent to {node}; {} nodes would have done", one["feasibleNodes"])
+                let good = good(one);
+                writeln!(text, "  {at}  sent to {node}{good}; {} nodes would have done", one["feasibleNodes"])
             }
             None => writeln!(text, "  {at}  had to wait: {}", text_of(&one["message"])),
         };
@@ -64,6 +65,47 @@ fn decisions(all: &Value) -> String {
                 refused.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
             let _ = writeln!(text, "    nodes refused: {}", rules.join(", "));
         }
+        text.push_str(&lines(&one["load"]));
+        for refusal in one["refusals"].as_array().into_iter().flatten() {
+            let why = if refusal["reason"].is_null() { &refusal["rule"] } else { &refusal["reason"] };
+            let _ = writeln!(text, "    not to {}: {}", text_of(&refusal["node"]), text_of(why));
+        }
+    }
+    text
+}
+
+/// How good its node was, and the next one.
+fn good(one: &Value) -> String {
+    if one["score"].is_null() {
+        return String::new();
+    }
+    let next = match one["next"]["node"].as_str() {
+        Some(next) => format!(", next {next} with {}", one["next"]["score"]),
+        None => String::new(),
+    };
+    format!(": score {}{next}", one["score"])
+}
+
+/// What its node came to with it, against its lines.
+fn lines(load: &Value) -> String {
+    let mut text = String::new();
+    for resource in ["cpu", "memory"] {
+        let line = &load[resource];
+        let Some(limit) = line["limit"].as_str() else { continue };
+        let term = |name: &str, word: &str| Some(format!("{} {word}", line[name].as_str()?));
+        let coming = [
+            term("measured", "measured"),
+            term("pending", if line["measured"].is_null() { "expected of its pods" } else { "pending" }),
+            term("incoming", "incoming"),
+        ];
+        let sum = coming.into_iter().flatten().collect::<Vec<_>>().join(" + ");
+        let gone = term("departed", "departed").map(|gone| format!(" − {gone}")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "    {resource}: {sum}{gone} ≤ {limit} ({} of {})",
+            line["target"],
+            text_of(&line["allocatable"])
+        );
     }
     text
 }
@@ -152,5 +194,37 @@ fn text_of(value: &Value) -> String {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn of_what_was_decided_it_is_told_how_good_the_node_was_and_what_stood_against_its_lines() {
+        let cpu = json!({"measured": "1700m", "pending": "400m", "incoming": "500m", "departed": "100m",
+            "limit": "10300m", "allocatable": "16", "target": 0.65, "basis": "measured"});
+        let memory = json!({"measured": null, "pending": "2Gi", "incoming": "1Gi", "limit": "8Gi", "allocatable": "16Gi",
+            "target": 0.5, "basis": "estimates"});
+        let decision = json!({"at": "2026-01-01T00:00:00Z", "scheduler": "loadline", "node": "node-07", "message": null,
+            "feasibleNodes": 3, "refusedNodes": {"line": 2}, "score": 93, "next": {"node": "node-04", "score": 91},
+            "load": {"cpu": cpu, "memory": memory},
+            "refusals": [{"rule": "line", "node": "node-00", "reason": "cpu would pass the line"}, {"rule": "spread", "node": "node-01", "reason": null}]});
+        let answer = json!({"pod": "shop/web", "node": "node-07", "decisions": [decision], "now": null});
+        let text = render(&answer, Detail::Brief);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "  2026-01-01T00:00:00Z  sent to node-07: score 93, next node-04 with 91; 3 nodes would have done",
+                "    nodes refused: 2 by line",
+                "    cpu: 1700m measured + 400m pending + 500m incoming − 100m departed ≤ 10300m (0.65 of 16)",
+                "    memory: 2Gi expected of its pods + 1Gi incoming ≤ 8Gi (0.5 of 16Gi)",
+                "    not to node-00: cpu would pass the line",
+                "    not to node-01: spread",
+            ]
+        );
     }
 }

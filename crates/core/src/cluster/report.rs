@@ -10,7 +10,6 @@ use crate::ledger::Uid;
 use crate::load::admit::{Basis, Line};
 use crate::load::annotation::HOT_VALUE;
 use crate::load::score::{Hot, LoadScore};
-use crate::load::settings::Mode;
 use crate::load::term::{Term, Unknown};
 use crate::load::{Both, Load, Metered};
 use crate::object::Key;
@@ -33,6 +32,31 @@ pub struct Resource {
     pub line: Line,
     /// What the pod will add.
     pub incoming: i64,
+}
+
+impl Resource {
+    /// Why the pod may not come, if it may not. So much is promised there to pods that go first, and so much is free.
+    pub(super) fn refusal(&self, resource: Metered, promised: i64, free: i64) -> Option<Reason> {
+        let Self { line, incoming } = *self;
+        let name = || resource.name().to_owned();
+        if let (Some(target), Some(allocatable)) = (line.target, line.allocatable)
+            && incoming.saturating_add(promised) > line.head()
+        {
+            return Some(Reason::OverLine {
+                resource: name(),
+                measured: line.measured,
+                pending: line.pending.saturating_add(promised),
+                departed: line.departed,
+                incoming,
+                allocatable,
+                target,
+                basis: line.basis,
+            });
+        }
+        // What may be about to arrive by another scheduler's choice is not in the line.
+        let free = free.saturating_sub(promised);
+        (incoming > free).then(|| Reason::NoHeadroom { resource: name(), asked: incoming, free })
+    }
 }
 
 /// Everything about one node.
@@ -120,10 +144,7 @@ impl Cluster {
             out.terms.clone_from(&load.terms.terms);
             out.warnings.clone_from(&load.warnings);
             out.warnings.extend(odd_hot(load, at[found.node].annotations.value(HOT_VALUE)));
-            if judge.rules.mode() == Mode::Default {
-                let resource =
-                    |r: Metered| Resource { line: load.lines.get(r), incoming: pod.estimate.get(r) };
-                let lines = Both { cpu: resource(Metered::Cpu), memory: resource(Metered::Memory) };
+            if let Some(lines) = judge.lines(found.node, pod) {
                 out.warnings.extend(odd(&lines));
                 out.lines = Some(lines);
                 out.pending = self.pending(at, found.node);
@@ -163,34 +184,11 @@ impl Judge {
             out.reasons.push(Reason::UnknownLoad);
         }
         for (i, resource) in Metered::ALL.into_iter().enumerate() {
-            let Some(Resource { line, incoming }) = out.lines.map(|l| l.get(resource)) else { continue };
+            let Some(found) = out.lines.map(|l| l.get(resource)) else { continue };
             let promised = promised.get(resource);
             let free = self.board.head[i][out.node.index()];
-            others[i] = promised.saturating_add(line.head().saturating_sub(free));
-            if let (Some(target), Some(allocatable)) = (line.target, line.allocatable)
-                && incoming.saturating_add(promised) > line.head()
-            {
-                out.reasons.push(Reason::OverLine {
-                    resource: resource.name().to_owned(),
-                    measured: line.measured,
-                    pending: line.pending.saturating_add(promised),
-                    departed: line.departed,
-                    incoming,
-                    allocatable,
-                    target,
-                    basis: line.basis,
-                });
-                continue;
-            }
-            // What may be about to arrive by another scheduler's choice is not in the line.
-            let free = free.saturating_sub(promised);
-            if incoming > free {
-                out.reasons.push(Reason::NoHeadroom {
-                    resource: resource.name().to_owned(),
-                    asked: incoming,
-                    free,
-                });
-            }
+            others[i] = promised.saturating_add(found.line.head().saturating_sub(free));
+            out.reasons.extend(found.refusal(resource, promised, free));
         }
         others
     }

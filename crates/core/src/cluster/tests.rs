@@ -242,6 +242,41 @@ fn a_report_gives_every_term_and_what_would_have_to_change() {
     assert_eq!(report.decision.node, None);
 }
 
+#[test]
+fn a_decision_says_what_it_rested_on_and_one_node_for_each_rule() {
+    let mut cluster = cluster(settings(0.65));
+    for name in ["n1", "n2", "n3", "n4"] {
+        cluster.set_node(&big(name).facts());
+    }
+    let mut cordoned = big("n5").facts();
+    cordoned.unschedulable = true;
+    cluster.set_node(&cordoned);
+    for (name, milli) in [("n1", 6000), ("n2", 2000), ("n3", 3000), ("n4", 6200)] {
+        cluster.sample(name, sample(0, milli));
+    }
+    let view = cluster.view(&pod("a").cpu("1").memory("1Gi").facts());
+    let mut decided = cluster.decide(&view);
+    let grounds = decided.grounds();
+    let report = decided.report();
+    let score = |name: &str| report.nodes.iter().find(|node| &*node.name == name).unwrap().score;
+    assert_eq!(grounds.score, Some(score("n2")));
+    assert_eq!(grounds.next, Some(("n3".into(), score("n3"))));
+    let cpu = grounds.lines.unwrap().cpu;
+    assert_eq!((cpu.line.measured, cpu.incoming), (Some(2_000_000_000), 1_000_000_000));
+    assert_eq!(cpu.line.limit(), Some(6_500_000_000), "0.65 of 10");
+    let told = grounds.refused.iter().map(|one| (one.rule, one.reason.as_ref().unwrap().to_string()));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told[0], (Filter::Cordon, "the node is cordoned".to_owned()));
+    assert_eq!(told[1].0, Filter::Line);
+    assert!(told[1].1.starts_with("cpu would pass the line: 6"), "{told:?}");
+    assert_eq!(told.len(), 2, "one of n1 and n4: {told:?}");
+    // Nothing of a pod that fits nowhere but why not.
+    let giant = cluster.view(&pod("b").cpu("9").memory("1Gi").facts());
+    let grounds = cluster.decide(&giant).grounds();
+    assert_eq!((grounds.score, grounds.next, grounds.lines), (None, None, None));
+    assert_eq!(grounds.refused.len(), 2);
+}
+
 // D10: evicting is planned only where it surely helps.
 #[test]
 fn a_pending_pod_may_be_pushed_off_the_line_a_measured_one_may_not() {

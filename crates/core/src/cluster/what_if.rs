@@ -6,6 +6,7 @@ use crate::load::Load;
 use crate::load::estimate::{Source, estimate};
 use crate::load::recommend::Recommendation;
 use crate::view::{Budget, NodeId, NodeView, PodView};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Cluster {
@@ -13,6 +14,12 @@ impl Cluster {
     #[must_use]
     pub fn figures(&self, node: NodeId) -> Figures {
         self.ledger.figures(node)
+    }
+
+    /// Which pods of a node are expected to use more than can be in its measurement yet.
+    #[must_use]
+    pub fn arriving(&self, node: NodeId) -> FxHashSet<Uid> {
+        self.ledger.pending(node).map(|(uid, _)| uid).collect()
     }
 
     /// How loaded a node has been.

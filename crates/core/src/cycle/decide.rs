@@ -2,7 +2,9 @@
 
 use super::memo::{Changes, Known, Look, Memo};
 use super::prepare::{Prepared, prepare};
+use super::report::by_itself;
 use super::{Filter, Parts, Weights, apart, local, score, spread};
+use crate::explain::Reason;
 use crate::load::board::Board;
 use crate::view::{Hold, NodeId, PodView, Snapshot};
 use std::sync::Arc;
@@ -35,17 +37,41 @@ pub struct Decision {
     /// The node; `None` if none will do.
     pub node: Option<NodeId>,
     pub score: i64,
+    /// The same as people read it: the weighted mean of the scores that say something, 0 to 100.
+    pub mean: i64,
+    /// The node that would have been taken without that one, and its mean.
+    pub next: Option<(NodeId, i64)>,
     /// How many nodes would do.
     pub feasible: u32,
     /// How many nodes fail which rule first, by [`Filter::index`].
     pub refused: [u32; Filter::ALL.len()],
+    /// One of those nodes, where there are any.
+    pub example: [NodeId; Filter::ALL.len()],
     /// Why no node was looked at at all.
     pub hold: Option<Hold>,
 }
 
+impl Default for Decision {
+    /// Nothing was looked at.
+    fn default() -> Self {
+        Self {
+            node: None,
+            score: 0,
+            mean: 0,
+            next: None,
+            feasible: 0,
+            refused: [0; Filter::ALL.len()],
+            example: [NodeId(0); Filter::ALL.len()],
+            hold: None,
+        }
+    }
+}
+
 impl Decision {
-    fn held(hold: Hold) -> Self {
-        Self { node: None, score: 0, feasible: 0, refused: [0; Filter::ALL.len()], hold: Some(hold) }
+    /// Which rules nodes failed first: how many, and one of them.
+    pub fn refusals(&self) -> impl Iterator<Item = (Filter, u32, NodeId)> {
+        let all = Filter::ALL.iter().zip(self.refused).zip(self.example);
+        all.map(|((rule, count), node)| (*rule, count, node)).filter(|(_, count, _)| *count > 0)
     }
 }
 
@@ -53,10 +79,11 @@ impl Decision {
 #[must_use]
 pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decision {
     if let Some(hold) = pod.wants.holds.first() {
-        return Decision::held(hold.clone());
+        return Decision { hold: Some(hold.clone()), ..Decision::default() };
     }
     let shape = answers(input, pod, memo);
-    let mut out = Decision { node: None, score: 0, feasible: 0, refused: [0; Filter::ALL.len()], hold: None };
+    memo.last = shape;
+    let mut out = Decision::default();
     let Memo { places, shapes, feasible, .. } = memo;
     let shape = &shapes[shape];
     let ready = &shape.ready;
@@ -69,7 +96,10 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
         let refused = shape.refused[node]
             .or_else(|| if plain { None } else { spread.check(node).or_else(|| apart.check(node)) });
         match refused {
-            Some(rule) => out.refused[rule.index()] += 1,
+            Some(rule) => {
+                out.refused[rule.index()] += 1;
+                out.example[rule.index()] = NodeId::at(node);
+            }
             // There are never more nodes than a u32 holds.
             None => feasible.push(u32::try_from(node).unwrap_or(u32::MAX)),
         }
@@ -78,7 +108,7 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
 
     let together = Together::new(input, pod, ready, places, feasible);
     let images = &shape.images;
-    let best = if together.is_none() && images.is_empty() {
+    let (best, next) = if together.is_none() && images.is_empty() {
         best(input.cluster, feasible, |at| shape.alone[at])
     } else {
         best(input.cluster, feasible, |at| {
@@ -86,11 +116,40 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
             shape.alone[at] + more + images.score(at).unwrap_or(0) * input.weights.images
         })
     };
-    if let Some((score, node)) = best {
-        out.node = Some(node);
-        out.score = score;
+    let mean = |found: Best| {
+        let at = found.node.index();
+        let says = Parts { images: images.score(at), ..alone(input, pod, at) };
+        let of = says.weight(&input.weights) + together.as_ref().map_or(0, |t| t.weight(&input.weights));
+        if of == 0 { 0 } else { found.total / of }
+    };
+    if let Some(best) = best {
+        out.node = Some(best.node);
+        out.score = best.total;
+        out.mean = mean(best);
+        out.next = next.map(|next| (next.node, mean(next)));
     }
     out
+}
+
+/// One reason why a node failed a rule in the decision just made with this memo; `None` where the rule says it all.
+pub(crate) fn reason(
+    input: &Input<'_>,
+    pod: &PodView,
+    memo: &Memo,
+    rule: Filter,
+    node: NodeId,
+) -> Option<Reason> {
+    match rule {
+        Filter::Affinity => Some(Reason::NotNear),
+        Filter::AntiAffinity => Some(Reason::TooNear),
+        Filter::ExistingAntiAffinity => Some(Reason::KeptAway),
+        // What nodes are counted against each other by would have to be counted again.
+        Filter::Spread | Filter::SpreadLabel => None,
+        _ => {
+            let ready = &memo.shapes.get(memo.last)?.ready;
+            by_itself(input, pod, ready, &input.cluster[node]).into_iter().next()
+        }
+    }
 }
 
 /// The nodes that would do for the decision just made with this memo, in no order that means anything.
@@ -98,20 +157,35 @@ pub fn candidates(memo: &Memo) -> impl Iterator<Item = NodeId> {
     memo.feasible.iter().map(|node| NodeId(*node))
 }
 
-/// The best of these nodes by their totals, among equals the first by name.
-fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> Option<(i64, NodeId)> {
-    let mut best: Option<(i64, u32, NodeId)> = None;
+/// A node and what it is compared by.
+#[derive(Clone, Copy)]
+struct Best {
+    total: i64,
+    rank: u32,
+    node: NodeId,
+}
+
+/// The best of these nodes by their totals, among equals the first by name; and the best of the others.
+fn best(at: &Snapshot, nodes: &[u32], total: impl Fn(usize) -> i64) -> (Option<Best>, Option<Best>) {
+    let (mut best, mut next): (Option<Best>, Option<Best>) = (None, None);
+    // What a node must have to be looked at closely: of many nodes few do.
+    let mut least = i64::MIN;
     for node in nodes {
         let total = total(*node as usize);
-        if best.as_ref().is_none_or(|(score, ..)| total >= *score) {
-            let id = NodeId(*node);
-            let rank = at.rank(id);
-            if best.as_ref().is_none_or(|(score, first, _)| total > *score || rank < *first) {
-                best = Some((total, rank, id));
-            }
+        if total < least {
+            continue;
         }
+        let node = NodeId(*node);
+        let found = Best { total, rank: at.rank(node), node };
+        let before = |than: &Best| total > than.total || (total == than.total && found.rank < than.rank);
+        if best.as_ref().is_none_or(before) {
+            next = best.replace(found);
+        } else if next.as_ref().is_none_or(before) {
+            next = Some(found);
+        }
+        least = next.map_or(i64::MIN, |next| next.total);
     }
-    best.map(|(score, _, node)| (score, node))
+    (best, next)
 }
 
 /// Brings the answers every node gives alone up to date; says where in the memo they are.
@@ -223,6 +297,19 @@ impl Together {
             spread: self.spread.as_ref().map(|s| spread::normal(s.soft.raw(node), s.least, s.most)),
             ..Parts::default()
         }
+    }
+
+    /// How much those weigh that say something.
+    fn weight(&self, weights: &Weights) -> i64 {
+        [
+            (self.discouraging.is_some(), weights.taints),
+            (self.liking.is_some(), weights.liking),
+            (self.affinity.is_some(), weights.affinity),
+            (self.spread.is_some(), weights.spread),
+        ]
+        .into_iter()
+        .filter_map(|(says, weight)| says.then_some(weight))
+        .sum()
     }
 
     /// The weighted sum of the same, of a node that passes. Asked of every one, so it is added up as it comes.

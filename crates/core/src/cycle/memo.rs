@@ -100,6 +100,8 @@ pub struct Memo {
     pub(super) places: Places,
     pub(super) shapes: Vec<Shape>,
     pub(super) feasible: Vec<u32>,
+    /// Which shape was decided on last.
+    pub(super) last: usize,
     clock: u64,
 }
 

@@ -71,7 +71,8 @@ pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
     input.cluster.nodes().map(look).collect()
 }
 
-fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: &NodeView) -> Vec<Reason> {
+/// Every reason against a node that other nodes have no part in, in the order of checking.
+pub(super) fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: &NodeView) -> Vec<Reason> {
     let mut out = Vec::new();
     let wants = &*pod.wants;
     if node.unschedulable && !ready.ignores_cordon {

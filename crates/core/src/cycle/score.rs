@@ -72,11 +72,16 @@ impl Parts {
         self.weighed(weights).iter().map(|(part, weight)| part.unwrap_or(0) * weight).sum()
     }
 
+    /// How much those scores weigh together that say something.
+    #[must_use]
+    pub fn weight(&self, weights: &Weights) -> i64 {
+        self.weighed(weights).iter().filter(|(part, _)| part.is_some()).map(|(_, weight)| weight).sum()
+    }
+
     /// The weighted mean of the scores that say something, 0 to 100: the total in a unit people can read.
     #[must_use]
     pub fn mean(&self, weights: &Weights) -> i64 {
-        let of: i64 =
-            self.weighed(weights).iter().filter(|(part, _)| part.is_some()).map(|(_, weight)| weight).sum();
+        let of = self.weight(weights);
         if of == 0 { 0 } else { self.total(weights) / of }
     }
 }

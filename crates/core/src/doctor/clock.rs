@@ -1,16 +1,18 @@
 //! Do clocks agree? Here, at the API server, and where stamps come from.
 
-use super::facts::Facts;
+use super::facts::{Facts, NEAR};
 use super::{Finding, count, few, span, verb};
 use crate::load::annotation;
 use crate::load::term::AHEAD;
 use jiff::{SignedDuration, Timestamp};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 const CHECK: &str = "clock";
 
-/// What the resolution of a `Date` header and the way of an answer account for, and a bit more.
-const NEAR: SignedDuration = SignedDuration::from_secs(5);
+/// A kubelet renews its lease every ten seconds, and one that stopped is not called ready for a minute after. What is older
+/// than this and of a node that is ready was renewed meanwhile, by a clock that is behind.
+const STOPPED: SignedDuration = SignedDuration::from_mins(2);
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut out = Vec::new();
@@ -22,7 +24,39 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         out.push(server(off));
     }
     out.extend(ahead(facts, now));
+    out.extend(behind(facts));
     out
+}
+
+/// Nodes that are ready and renew a lease that looks as if nobody did.
+fn behind(facts: &Facts) -> Option<Finding> {
+    let now = facts.by_server().unwrap_or(facts.now);
+    let leases = facts.leases.read()?.iter().filter(|lease| lease.is_of_node());
+    let renewed: FxHashMap<&str, Timestamp> =
+        leases.filter_map(|lease| Some((&*lease.key.name, lease.renewed?))).collect();
+    let ready = facts.nodes.read()?.iter().filter(|node| node.ready == Some(true));
+    let late = ready.filter_map(|node| {
+        let age = now.duration_since(*renewed.get(node.name())?);
+        (age > STOPPED).then_some((node.name(), age))
+    });
+    let (names, ages): (Vec<&str>, Vec<SignedDuration>) = late.unzip();
+    let (first, most) = (*names.first()?, ages.into_iter().max()?);
+    let number = names.len();
+    let what = format!(
+        "{} ready, and {} a lease that was last renewed up to {} ago by {} own clock: {}",
+        count(number, "node") + verb(number, " is", " are"),
+        verb(number, "has", "have"),
+        span(most),
+        verb(number, "its", "their"),
+        few(&names)
+    );
+    Some(
+        Finding::broken(CHECK, what)
+            .why("a clock that is behind makes what is measured there look old: it expires early or is never used")
+            .fix("synchronise the clocks of these nodes (chrony, systemd-timesyncd)")
+            .show(format!("kubectl -n kube-node-lease get lease {first} -o jsonpath='{{.spec.renewTime}}'; date -u"))
+            .about(names),
+    )
 }
 
 fn server(off: SignedDuration) -> Finding {

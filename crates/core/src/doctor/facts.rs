@@ -124,6 +124,9 @@ pub struct Node {
     pub interference: Option<bool>,
 }
 
+/// By how much clocks seem to differ by the resolution of a `Date` header and the way of an answer, and a bit more.
+pub(super) const NEAR: SignedDuration = SignedDuration::from_secs(5);
+
 /// How long a node may take until it is measured everywhere.
 const YOUNG: SignedDuration = SignedDuration::from_mins(5);
 
@@ -145,6 +148,15 @@ impl Facts {
         let now = self.now;
         let all_young = self.nodes.read().into_iter().flatten().all(|node| node.is_young(now));
         move |node| node.ready != Some(false) && (all_young || !node.is_young(now))
+    }
+}
+
+impl Facts {
+    /// What time it is by the API server's clock, if that is told and not nearly the one here.
+    pub(super) fn by_server(&self) -> Option<Timestamp> {
+        let (theirs, ours) = self.server.read()?.clock?;
+        let off = theirs.duration_since(ours);
+        if off.abs() <= NEAR { None } else { self.now.checked_add(off).ok() }
     }
 }
 

@@ -176,7 +176,7 @@ fn joined(facts: &Facts, nodes: &[Node], prometheus: &Prometheus) -> Vec<Finding
         nodes.iter().map(|node| (node.name().into(), &node.addresses[..])).collect();
     let names = Names::new(facts_of.iter().map(|(name, addresses)| (name, *addresses)));
     let expects = facts.expects();
-    let mut missing: BTreeSet<usize> = BTreeSet::new();
+    let mut missing: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     let mut out = Vec::new();
     let (mut asked_for, mut repeated, mut invalid) = (0, 0, 0);
     let mut old: BTreeMap<&str, (usize, SignedDuration)> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn joined(facts: &Facts, nodes: &[Node], prometheus: &Prometheus) -> Vec<Finding
         for (place, value) in found.values.iter().enumerate() {
             match value {
                 None if expects(&nodes[place]) => {
-                    missing.insert(place);
+                    missing.entry(place).or_default().insert(&asked.metric);
                 }
                 Some(value) => {
                     let age = facts.now.duration_since(value.at);
@@ -215,13 +215,21 @@ fn joined(facts: &Facts, nodes: &[Node], prometheus: &Prometheus) -> Vec<Finding
     let show = example.map(|asked| query(prometheus, &asked.query)).unwrap_or_default();
     let hints = Hints::new(nodes, &names, &prometheus.asked);
     let mut by_reason: BTreeMap<Miss, Vec<(usize, Option<String>)>> = BTreeMap::new();
-    for &place in &missing {
+    let mut partly: BTreeMap<&BTreeSet<&str>, Vec<&str>> = BTreeMap::new();
+    for (&place, metrics) in &missing {
+        if metrics.len() < asked_for {
+            partly.entry(metrics).or_default().push(nodes[place].name());
+            continue;
+        }
         let (miss, shown) = hints.of(place, &nodes[place]);
         by_reason.entry(miss).or_default().push((place, shown));
     }
     let all_missed = missing.len();
     for (miss, places) in by_reason {
         out.push(missed(&miss, &places, nodes, &hints).show(show.clone()));
+    }
+    for (metrics, names) in partly {
+        out.push(lacking(metrics, &names, prometheus));
     }
     for (metric, (number, age)) in old {
         let what = format!("{metric} of {} is old, up to {}", count(number, "node"), span(age));
@@ -258,6 +266,25 @@ fn joined(facts: &Facts, nodes: &[Node], prometheus: &Prometheus) -> Vec<Finding
         out.push(Finding::ok(CHECK, what, show));
     }
     out
+}
+
+/// What to say of nodes that have some metrics and not these.
+fn lacking(metrics: &BTreeSet<&str>, names: &[&str], prometheus: &Prometheus) -> Finding {
+    let metrics: Vec<&str> = metrics.iter().copied().collect();
+    let asked = prometheus.asked.iter().find(|asked| *asked.metric == *metrics[0]);
+    let number = names.len();
+    let what = format!(
+        "{} {} no series of {}, though of other metrics: {}",
+        count(number, "node"),
+        verb(number, "has", "have"),
+        few(&metrics),
+        few(names)
+    );
+    Finding::broken(CHECK, what)
+        .why("these metrics expire on such a node, and the rules go on without them")
+        .fix("look what these rules read, and whether the exporter of these nodes tells it: a collector may be off, or its label another")
+        .show(asked.map(|asked| query(prometheus, &asked.query)).unwrap_or_default())
+        .about(names.iter().copied())
 }
 
 fn series_count(number: usize) -> String {

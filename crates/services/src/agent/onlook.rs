@@ -6,8 +6,9 @@ use super::explain::Look;
 use super::host::{PodUsage, Usage};
 use super::state::{State, snapshot};
 use super::watched::{Actions, Message, NodeRules, Nodes, Pods, Scopes};
-use crate::cluster::Connection;
 use crate::cluster::watch::Watches;
+use crate::cluster::{Access, Connection};
+use crate::sources::metrics_api;
 use jiff::Timestamp;
 use loadline_core::load::Load;
 use loadline_core::object::Key;
@@ -16,10 +17,39 @@ use loadline_core::qos::{self, Level, Options, Series};
 use loadline_core::view::Labels;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 /// Billionths of a core in a thousandth.
 const NANO_IN_MILLI: i128 = 1_000_000;
+
+/// Reads a cluster and says what the agent of a node would know there; nothing if there is no such node, or no rule.
+///
+/// # Errors
+/// When the cluster cannot be read in time, and why.
+pub async fn once(cluster: &Access, node: &str, patience: Duration) -> Result<Option<Look>, String> {
+    let (client, _) = cluster.connect().await?;
+    let connection = Connection::new(client).named("loadline-explain");
+    let mut onlooker = Onlooker::new(&connection, node);
+    let read = async {
+        while !onlooker.state.is_ready(true) && onlooker.state.trouble().is_none() {
+            onlooker.follow().await;
+        }
+    };
+    let measured = metrics_api::once(&connection, metrics_api::Of::NodesAndPods);
+    let (read, measured) = tokio::join!(timeout(patience, read), measured);
+    if read.is_err() || !onlooker.state.is_ready(true) {
+        let why = onlooker.state.trouble().map(|why| format!(": {why}")).unwrap_or_default();
+        return Err(format!("the cluster could not be read within {} s{why}", patience.as_secs()));
+    }
+    // Without measurements there is something to say as well.
+    let measured = measured.unwrap_or_default();
+    let newest = measured.nodes.iter().find(|(name, _)| name == node);
+    let newest = newest.map(|(_, sample)| (sample.usage, sample.at));
+    let pods = measured.pods.into_iter().map(|(key, sample)| (key, sample.usage)).collect();
+    Ok(onlooker.look(newest, &pods, Timestamp::now()))
+}
 
 /// Somebody who looks on.
 pub struct Onlooker {

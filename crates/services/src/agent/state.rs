@@ -118,6 +118,18 @@ impl State {
         }
     }
 
+    /// Why something cannot be read, if it is so.
+    pub fn trouble(&self) -> Option<&str> {
+        let all = [
+            self.nodes.trouble(),
+            self.pods.trouble(),
+            self.rules.trouble(),
+            self.actions.trouble(),
+            self.scopes.trouble(),
+        ];
+        all.into_iter().flatten().next().map(|(why, _)| why.as_str())
+    }
+
     /// Is there any rule?
     pub fn has_rules(&self) -> bool {
         !self.rules.store().is_empty()

@@ -33,7 +33,8 @@ const KEPT: usize = 64;
 pub enum Access {
     /// By a client that is there already.
     Client(Client),
-    /// By a kubeconfig file, read when it is needed, and again when it has changed and something is wrong.
+    /// By a kubeconfig file, read when it is needed, and again when it has changed and something is wrong. Several are named as
+    /// in `$KUBECONFIG`: the first that says something wins.
     Kubeconfig(PathBuf),
     /// As the pod we run in.
     InCluster,
@@ -71,7 +72,7 @@ impl Access {
     /// Is the kubeconfig another than the one a client was made from? Not if it cannot be read at the moment.
     pub async fn is_other(&self, used: &str) -> bool {
         match self {
-            Self::Kubeconfig(path) => tokio::fs::read_to_string(path).await.is_ok_and(|text| text != used),
+            Self::Kubeconfig(path) => text(path).await.is_ok_and(|text| text != used),
             Self::Client(_) | Self::InCluster => false,
         }
     }
@@ -79,11 +80,32 @@ impl Access {
 
 async fn read(path: &Path) -> Result<(kube::Config, String), String> {
     let wrong = |error: &dyn std::error::Error| format!("kubeconfig {}: {}", path.display(), chain(error));
-    let text = tokio::fs::read_to_string(path).await.map_err(|error| wrong(&error))?;
-    // Read once more, for the files it names are looked for beside it.
-    let read = Kubeconfig::read_from(path).map_err(|error| wrong(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    let text = text(path).await.map_err(|error| wrong(&error))?;
+    let mut merged = Kubeconfig::default();
+    for file in files(path) {
+        // Read once more, for the files it names are looked for beside it.
+        let read = Kubeconfig::read_from(file).map_err(|error| wrong(&error))?;
+        merged = merged.merge(read).map_err(|error| wrong(&error))?;
+    }
+    let config = kube::Config::from_custom_kubeconfig(merged, &KubeConfigOptions::default()).await;
     Ok((config.map_err(|error| wrong(&error))?, text))
+}
+
+/// The files that are named: one, or several as in `$KUBECONFIG`.
+fn files(path: &Path) -> Vec<PathBuf> {
+    if path.exists() {
+        return vec![path.to_owned()];
+    }
+    std::env::split_paths(path).filter(|file| !file.as_os_str().is_empty()).collect()
+}
+
+/// What is written in all of them.
+async fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    for file in files(path) {
+        text += &tokio::fs::read_to_string(file).await?;
+    }
+    Ok(text)
 }
 
 /// A client that sends nothing twice.
@@ -131,4 +153,33 @@ pub fn client(mut config: kube::Config) -> Result<Client, kube::Error> {
         .map_err(BoxError::from)
         .service(send);
     Ok(Client::new(service, config.default_namespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_several_files_the_first_that_says_something_wins_and_the_others_say_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            file
+        };
+        let context = "contexts: [{name: shop, context: {cluster: one, user: me, namespace: shop}}]\ncurrent-context: shop\n";
+        let cluster = "clusters: [{name: one, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: me, user: {}}]\ncurrent-context: other\n";
+        let head = "apiVersion: v1\nkind: Config\n";
+        let files = [write("a", &format!("{head}{context}")), write("b", &format!("{head}{cluster}"))];
+        let both = PathBuf::from(std::env::join_paths(&files).unwrap());
+        let access = Access::Kubeconfig(both.clone());
+        let (client, text) = access.connect().await.unwrap();
+        assert_eq!(client.default_namespace(), "shop");
+        assert!(!access.is_other(&text).await);
+        write("b", head);
+        assert!(access.is_other(&text).await, "one of them changed");
+        assert!(access.connect().await.err().unwrap().contains("one"), "the cluster is nowhere now");
+        let missing = PathBuf::from(std::env::join_paths([&files[0], &folder.path().join("c")]).unwrap());
+        assert!(Access::Kubeconfig(missing).connect().await.is_err());
+    }
 }

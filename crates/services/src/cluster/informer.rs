@@ -54,7 +54,23 @@ pub struct Informer<T> {
     unreadable: BTreeSet<(Key, Arc<str>)>,
 }
 
+/// How current is what is known of a kind?
+#[derive(Clone, Copy, Debug)]
+pub struct Freshness<'a> {
+    pub name: &'static str,
+    /// When it was last known to be; `None` until everything was read once.
+    pub heard: Option<Timestamp>,
+    /// What is wrong since.
+    pub problem: Option<&'a str>,
+}
+
 impl<T> Informer<T> {
+    #[must_use]
+    pub fn freshness(&self) -> Freshness<'_> {
+        let problem = self.trouble.as_ref().map(|(problem, _)| problem.as_str());
+        Freshness { name: self.name, heard: self.heard, problem }
+    }
+
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self {

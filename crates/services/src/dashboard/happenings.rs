@@ -8,6 +8,7 @@ use loadline_api::json::{Skip, Tree};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How many are kept.
@@ -68,8 +69,14 @@ fn read(event: &Tree<'_>) -> Happening {
     let counts = [&series["count"], &event["deprecatedCount"]];
     let (reason, action) = (text(&event["reason"]), text(&event["action"]));
     let (kind, said) = (text(&regarding["kind"]), shortened(text(&event["note"])));
+    // Whoever writes an Event about a namespace writes it into that one.
+    let about = match kind.as_str() {
+        "Namespace" => name.clone(),
+        _ if namespace.is_empty() => name.clone(),
+        _ => format!("{namespace}/{name}"),
+    };
     let node = match kind.as_str() {
-        "Node" => Some(name.clone()),
+        "Node" => Some(name),
         _ => (reason == "Scheduled").then(|| assigned(&said)).flatten(),
     };
     let from = match event["reportingController"].as_str() {
@@ -82,7 +89,7 @@ fn read(event: &Tree<'_>) -> Happening {
         r#type: text(&event["type"]),
         group: topic(&reason, &action),
         kind,
-        about: if namespace.is_empty() || name == namespace { name } else { format!("{namespace}/{name}") },
+        about,
         node,
         from,
         reason,
@@ -125,6 +132,10 @@ struct Kept {
     next: u64,
     /// What a list has said so far, while there is one: at most twice as many as are kept, the newest of them.
     listed: Option<Vec<(Arc<str>, Happening)>>,
+    /// When they were last known to be all there are.
+    heard: Option<Timestamp>,
+    /// Why they are not read.
+    problem: Option<String>,
 }
 
 impl Kept {
@@ -149,14 +160,29 @@ impl Kept {
 }
 
 /// The newest; clones are the same.
-#[derive(Clone, Debug, Default)]
-pub struct Happenings(Arc<Mutex<Kept>>);
+#[derive(Clone, Debug)]
+pub struct Happenings {
+    kept: Arc<Mutex<Kept>>,
+    epoch: Arc<str>,
+}
+
+impl Default for Happenings {
+    fn default() -> Self {
+        // Keys of hashers are drawn anew for each.
+        let drawn = RandomState::new().build_hasher().finish();
+        Self { kept: Arc::default(), epoch: format!("{drawn:016x}").into() }
+    }
+}
 
 /// Some of them. Field names are a promise.
 #[derive(Debug, Serialize)]
 pub struct Page {
+    /// By whom they are numbered: another one begins anew.
+    pub epoch: String,
     /// From where to go on.
     pub next: u64,
+    /// Why what happens is not known, if it is not.
+    pub problem: Option<String>,
     /// Is something missing between what was asked for and the first of these?
     pub dropped: bool,
     /// The newest last.
@@ -164,8 +190,17 @@ pub struct Page {
 }
 
 impl Happenings {
-    pub(super) fn take(&self, event: Event<Happening>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn take(&self, event: Event<Happening>, now: Timestamp) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // A list says what there is only as a whole.
+        let is_current = match &event {
+            Event::Failed(_) | Event::Forbidden(_) | Event::ListStarted => false,
+            Event::Listed(_) => true,
+            Event::Applied(..) | Event::Deleted(_) | Event::Bookmark => kept.listed.is_none(),
+        };
+        if is_current {
+            (kept.heard, kept.problem) = (Some(now), None);
+        }
         match event {
             Event::ListStarted => kept.listed = Some(Vec::new()),
             Event::Applied(meta, Ok(happening)) => match &mut kept.listed {
@@ -193,6 +228,7 @@ impl Happenings {
             Event::Failed(problem) | Event::Forbidden(problem) => {
                 kept.listed = None;
                 tracing::debug!(problem, "events cannot be watched");
+                kept.problem = Some(problem);
             }
             Event::Applied(_, Err(_)) | Event::Bookmark => {}
         }
@@ -201,18 +237,24 @@ impl Happenings {
     /// What came after a number, at most so many, the newest of them; 0 asks for the newest.
     #[must_use]
     pub fn since(&self, seq: u64, limit: usize) -> Page {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let new = kept.newest.iter().rev().take_while(|one| one.seq > seq).take(limit);
         let mut items: Vec<_> = new.cloned().collect();
         items.reverse();
         let dropped = seq > 0 && items.first().is_some_and(|first| first.seq > seq + 1);
-        Page { next: kept.next, dropped, items }
+        Page { epoch: self.epoch.to_string(), next: kept.next, problem: kept.problem.clone(), dropped, items }
+    }
+
+    /// When they were last known to be all there are, and why they are not read now.
+    pub(super) fn freshness(&self) -> (Option<Timestamp>, Option<String>) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        (kept.heard, kept.problem.clone())
     }
 
     /// The newest of what speaks of a node, or is about one of the pods on it, at most so many, the newest first.
     #[must_use]
     pub fn about(&self, node: &str, pods: &HashSet<String>, limit: usize) -> Vec<Happening> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = kept.newest.iter().rev().filter(|one| match &one.node {
             Some(other) => other == node,
             // Who was evicted is not there any more; who is, is meant.
@@ -226,6 +268,8 @@ impl Happenings {
 mod tests {
     use super::*;
     use loadline_core::object::{Key, Meta};
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn happening(count: u64) -> Happening {
         let tree = r#"{"eventTime": "2026-01-01T12:00:00.000000Z", "type": "Normal", "reason": "Scheduled", "action": "Binding",
@@ -248,6 +292,41 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_is_called_as_its_namespace_keeps_both_names() {
+        let about = |kind: &str, namespace: &str| {
+            let tree = format!(
+                r#"{{"regarding": {{"kind": "{kind}", "namespace": "{namespace}", "name": "shop"}}}}"#
+            );
+            read(&Tree::parse(tree.as_bytes(), Skip::NOTHING).unwrap()).about
+        };
+        assert_eq!(about("Pod", "shop"), "shop/shop");
+        assert_eq!(about("Namespace", "shop"), "shop");
+        assert_eq!(about("Node", ""), "shop");
+    }
+
+    #[test]
+    fn who_may_not_read_events_is_told_so_until_they_are_read() {
+        let kept = Happenings::default();
+        let problem = || kept.since(0, 10).problem;
+        kept.take(Event::ListStarted, NOW);
+        kept.take(Event::Forbidden("may not list events".to_owned()), NOW);
+        assert_eq!(problem().as_deref(), Some("may not list events"));
+        assert_eq!(kept.freshness(), (None, Some("may not list events".to_owned())));
+        kept.take(Event::ListStarted, NOW);
+        kept.take(Event::Applied(meta("a"), Ok(happening(1))), NOW);
+        assert!(problem().is_some(), "half a list says nothing");
+        kept.take(Event::Listed(None), NOW);
+        assert_eq!((problem(), kept.freshness()), (None, (Some(NOW), None)));
+    }
+
+    #[test]
+    fn each_program_numbers_what_happens_by_itself() {
+        let [one, other] = [Happenings::default(), Happenings::default()];
+        assert_eq!(one.since(0, 1).epoch, one.clone().since(0, 1).epoch);
+        assert_ne!(one.since(0, 1).epoch, other.since(0, 1).epoch);
+    }
+
+    #[test]
     fn what_the_old_api_wrote_is_read_too() {
         let tree = r#"{"eventTime": null, "deprecatedLastTimestamp": "2026-01-01T12:00:05Z", "deprecatedCount": 3,
             "deprecatedSource": {"component": "kubelet"}, "reportingController": "", "type": "Warning", "reason": "BackOff",
@@ -261,10 +340,10 @@ mod tests {
     #[test]
     fn a_list_says_nothing_twice_and_a_series_says_it_again() {
         let kept = Happenings::default();
-        kept.take(Event::Applied(meta("a"), Ok(happening(1))));
-        kept.take(Event::Applied(meta("a"), Ok(happening(1))));
+        kept.take(Event::Applied(meta("a"), Ok(happening(1))), NOW);
+        kept.take(Event::Applied(meta("a"), Ok(happening(1))), NOW);
         assert_eq!(kept.since(0, 10).items.len(), 1);
-        kept.take(Event::Applied(meta("a"), Ok(happening(2))));
+        kept.take(Event::Applied(meta("a"), Ok(happening(2))), NOW);
         let page = kept.since(1, 10);
         assert_eq!(page.items.iter().map(|one| (one.seq, one.count)).collect::<Vec<_>>(), [(2, 2)]);
         assert_eq!((page.next, page.dropped), (2, false));
@@ -273,13 +352,13 @@ mod tests {
     #[test]
     fn a_list_is_told_in_the_order_in_which_it_happened() {
         let kept = Happenings::default();
-        kept.take(Event::ListStarted);
+        kept.take(Event::ListStarted, NOW);
         for (uid, second) in [("a", 3), ("b", 1), ("c", 2)] {
             let at = Timestamp::from_second(second).unwrap();
-            kept.take(Event::Applied(meta(uid), Ok(Happening { at, ..happening(1) })));
+            kept.take(Event::Applied(meta(uid), Ok(Happening { at, ..happening(1) })), NOW);
         }
         assert!(kept.since(0, 10).items.is_empty(), "not before it is complete");
-        kept.take(Event::Listed(None));
+        kept.take(Event::Listed(None), NOW);
         let told: Vec<_> = kept.since(0, 10).items.iter().map(|one| one.at.as_second()).collect();
         assert_eq!(told, [1, 2, 3]);
     }
@@ -298,7 +377,7 @@ mod tests {
             ("c", about("shop/web-1", Some("n2"))),
             ("d", about("n1", Some("n1"))),
         ] {
-            kept.take(Event::Applied(meta(uid), Ok(one)));
+            kept.take(Event::Applied(meta(uid), Ok(one)), NOW);
         }
         let told = kept.about("n1", &HashSet::from(["shop/web-1".to_owned()]), 10);
         let told: Vec<_> = told.iter().map(|one| (one.seq, one.about.as_str())).collect();
@@ -309,14 +388,14 @@ mod tests {
     fn no_more_are_kept_than_there_is_room_for_and_who_missed_some_is_told() {
         let kept = Happenings::default();
         for number in 0..3 * KEPT {
-            kept.take(Event::Applied(meta(&number.to_string()), Ok(happening(1))));
+            kept.take(Event::Applied(meta(&number.to_string()), Ok(happening(1))), NOW);
         }
         let all = kept.since(0, usize::MAX);
         assert_eq!(all.items.len(), KEPT);
         assert!(!all.dropped, "who asks for the newest misses nothing");
         assert!(kept.since(5, usize::MAX).dropped);
         assert!(!kept.since(all.next - 3, usize::MAX).dropped);
-        let seen = kept.0.lock().unwrap().seen.len();
+        let seen = kept.kept.lock().unwrap().seen.len();
         assert!(seen <= 2 * KEPT + 1, "{seen}");
     }
 
@@ -325,9 +404,9 @@ mod tests {
         let happenings = Happenings::default();
         for at in 0..100_000 {
             let uid = format!("u{at}");
-            happenings.take(Event::Applied(meta(&uid), Ok(happening(1))));
+            happenings.take(Event::Applied(meta(&uid), Ok(happening(1))), NOW);
         }
-        let kept = happenings.0.lock().unwrap();
+        let kept = happenings.kept.lock().unwrap();
         assert_eq!((kept.newest.len(), kept.newest.capacity() < 4 * KEPT), (KEPT, true));
         assert!(kept.seen.len() <= 2 * KEPT + 1, "{} known for seen", kept.seen.len());
         drop(kept);
@@ -336,25 +415,25 @@ mod tests {
         assert_eq!((page.items.len(), page.dropped, page.next), (2_000, true, 100_000));
         assert_eq!(page.items.last().map(|one| one.seq), Some(100_000));
         // A list that repeats what is known is no news.
-        happenings.take(Event::ListStarted);
-        happenings.take(Event::Applied(meta("u99999"), Ok(happening(1))));
-        happenings.take(Event::Listed(None));
+        happenings.take(Event::ListStarted, NOW);
+        happenings.take(Event::Applied(meta("u99999"), Ok(happening(1))), NOW);
+        happenings.take(Event::Listed(None), NOW);
         assert_eq!(happenings.since(100_000, 10).items, []);
     }
 
     #[test]
     fn of_a_list_of_a_hundred_thousand_the_newest_are_held_in_the_room_of_twenty_thousand() {
         let happenings = Happenings::default();
-        happenings.take(Event::ListStarted);
+        happenings.take(Event::ListStarted, NOW);
         // In no order of time, as a list is by name.
         for at in (0..100_000).map(|at| at * 7919 % 100_000) {
             let one = Happening { at: Timestamp::from_second(at).unwrap(), ..happening(1) };
-            happenings.take(Event::Applied(meta(&format!("u{at}")), Ok(one)));
-            let kept = happenings.0.lock().unwrap();
+            happenings.take(Event::Applied(meta(&format!("u{at}")), Ok(one)), NOW);
+            let kept = happenings.kept.lock().unwrap();
             let listed = kept.listed.as_ref().unwrap();
             assert!(listed.len() <= 2 * KEPT && listed.capacity() < 4 * KEPT, "{} listed", listed.len());
         }
-        happenings.take(Event::Listed(None));
+        happenings.take(Event::Listed(None), NOW);
         let page = happenings.since(0, usize::MAX);
         let told: Vec<_> = page.items.iter().map(|one| one.at.as_second()).collect();
         assert_eq!(

@@ -21,18 +21,22 @@ pub(super) struct Point {
     pub expected: Shares,
     /// Of the node that uses the largest share.
     pub worst: Shares,
-    pub over_line: u32,
-    pub hot: u32,
+    /// Nodes over their line for a resource.
+    pub over_line: [u32; 2],
+    /// Nodes that take no pods because of load.
+    pub closed: u32,
     pub waiting: u32,
 }
 
 /// One resource over time, oldest first. Field names are a promise.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Series {
     measured: Vec<Option<f64>>,
     requested: Vec<Option<f64>>,
     expected: Vec<Option<f64>>,
     worst: Vec<Option<f64>>,
+    over_line: Vec<u32>,
 }
 
 /// All of it. Field names are a promise.
@@ -41,8 +45,7 @@ pub(super) struct Series {
 pub(super) struct Whole {
     pub cpu: Series,
     pub memory: Series,
-    pub over_line: Vec<u32>,
-    pub hot: Vec<u32>,
+    pub closed: Vec<u32>,
     pub waiting: Vec<u32>,
 }
 
@@ -89,14 +92,14 @@ impl History {
                 requested: column(|p| p.requested),
                 expected: column(|p| p.expected),
                 worst: column(|p| p.worst),
+                over_line: self.whole.iter().map(|p| p.over_line[at]).collect(),
             }
         };
         let counts = |pick: fn(&Point) -> u32| self.whole.iter().map(pick).collect();
         Whole {
             cpu: of(Metered::Cpu),
             memory: of(Metered::Memory),
-            over_line: counts(|p| p.over_line),
-            hot: counts(|p| p.hot),
+            closed: counts(|p| p.closed),
             waiting: counts(|p| p.waiting),
         }
     }

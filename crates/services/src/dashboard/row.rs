@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use loadline_core::cluster::Cluster;
+use loadline_core::ledger::Uid;
 use loadline_core::load::admit::{Basis, Line};
 use loadline_core::load::board::Closed;
 use loadline_core::load::ratio::Ratio;
@@ -9,7 +10,7 @@ use loadline_core::load::score::Hot;
 use loadline_core::load::{Load, Metered};
 use loadline_core::object::Key;
 use loadline_core::resources::{Amounts, Resource};
-use loadline_core::view::{NodeId, NodeView, PodView};
+use loadline_core::view::{NodeId, PodView};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,10 +69,16 @@ impl Amount {
 
     /// Is more used, or about to be, than may be?
     pub fn is_over(&self) -> bool {
-        match (self.line, self.measured) {
-            (Some(line), Some(measured)) => measured + self.arriving - self.departing > line,
+        match (self.line, self.expected()) {
+            (Some(line), Some(expected)) => expected > line,
             _ => false,
         }
+    }
+
+    /// What will be used when everything assigned has arrived, measured or added up.
+    fn expected(&self) -> Option<f64> {
+        let known = self.measured.or(Some(0.0).filter(|_| self.basis == Basis::Estimates))?;
+        Some((known + self.arriving - self.departing).max(0.0))
     }
 }
 
@@ -145,7 +152,7 @@ pub(super) struct PodRow {
     priority: i32,
     /// `Kind/name` of who made it.
     workload: Option<String>,
-    /// Is it so new that what it uses cannot be in the measurement yet?
+    /// Is it so new that what it uses cannot be in the measurement of its node yet?
     arriving: bool,
     cpu: Used,
     memory: Used,
@@ -158,7 +165,9 @@ struct Used {
 }
 
 /// The pods of a node: the least important first, and of those alike the one that uses most.
-pub(super) fn pods(node: &NodeView, used: &HashMap<Key, Load>) -> Vec<PodRow> {
+pub(super) fn pods(cluster: &Cluster, id: NodeId, used: &HashMap<Key, Load>) -> Vec<PodRow> {
+    let node = cluster.node(id);
+    let arriving = cluster.arriving(id);
     let cpu = |pod: &PodView| used.get(&pod.key).map_or(0, |load| load.cpu_nano);
     let mut pods: Vec<_> = node.pods.iter().collect();
     pods.sort_by(|a, b| (a.priority, -cpu(a), &a.key).cmp(&(b.priority, -cpu(b), &b.key)));
@@ -172,7 +181,7 @@ pub(super) fn pods(node: &NodeView, used: &HashMap<Key, Load>) -> Vec<PodRow> {
             uid: pod.uid.to_string(),
             priority: pod.priority,
             workload: pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)),
-            arriving: !used.contains_key(&pod.key),
+            arriving: arriving.contains(&Uid::new(&pod.uid)),
             cpu: of(Metered::Cpu),
             memory: of(Metered::Memory),
         }

@@ -9,13 +9,17 @@ use crate::ask::Unanswered;
 use crate::fleet::binding;
 use crate::scheduler::explain;
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use loadline_core::object::Key;
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -31,6 +35,8 @@ const MOST_HAPPENINGS: usize = 2_000;
 const USUAL_NODES: usize = 20;
 /// And at most.
 const MOST_NODES: usize = 1_000;
+/// What is shorter is not worth packing, in bytes.
+const LONG: usize = 4096;
 /// The cookie that carries the token, so that a page opened with one stays open.
 const COOKIE: &str = "loadline-token";
 
@@ -39,6 +45,8 @@ const COOKIE: &str = "loadline-token";
 pub struct Guard {
     /// Without one, only requests that name a loopback host are answered.
     pub token: Option<Arc<str>>,
+    /// Is it served with TLS, so that the token is to be sent no other way?
+    pub tls: bool,
 }
 
 /// The page and its documents. Where there is a way to whoever decides, they are asked first: they remember what they decided.
@@ -100,7 +108,15 @@ pub fn router(asker: Asker, happenings: Happenings, guard: Guard, beside: Beside
         .route("/api/v1/happenings", happened)
         .merge(of_fleet(fleet, bindings))
         .route("/api/{*rest}", get(nothing))
+        .layer(middleware::from_fn(packed))
         .layer(middleware::from_fn_with_state(guard, guarded))
+}
+
+/// Other things to ask the same process. Who listens on loopback answers only by its names here, too: a page of somebody else
+/// could reach them under a name of its own. Elsewhere monitoring asks, by whatever name.
+pub fn beside(others: Router, is_loopback: bool) -> Router {
+    let named = Guard::default();
+    if is_loopback { others.layer(middleware::from_fn_with_state(named, guarded)) } else { others }
 }
 
 /// What there is to say about a fleet.
@@ -178,12 +194,22 @@ fn problem(status: StatusCode, what: &str) -> Response {
 
 /// Lets in who may look, and says to browsers that nobody else may use the answers.
 async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let mut response = match guard.verdict(request.headers(), request.uri().query()) {
+    // HTTP/2 names the host in the address itself.
+    let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    let path = request.uri().path().to_owned();
+    let mut response = match guard.verdict(request.headers(), named.as_deref(), request.uri().query()) {
         Verdict::Welcome => next.run(request).await,
         // The token goes out of the address, where it would be seen, into a cookie.
         Verdict::WithToken(token) => {
-            let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/");
-            let headers = [(header::LOCATION, "/".to_owned()), (header::SET_COOKIE, cookie)];
+            let secure = if guard.tls { "; Secure" } else { "" };
+            // No path is said of either: behind a prefix both are of that.
+            let cookie = format!("{COOKIE}={token}; HttpOnly; SameSite=Strict{secure}");
+            let here = path.rsplit('/').next().unwrap_or_default();
+            let headers = [
+                (header::LOCATION, format!("./{here}")),
+                (header::SET_COOKIE, cookie),
+                (header::CACHE_CONTROL, "no-store".to_owned()),
+            ];
             (StatusCode::SEE_OTHER, headers).into_response()
         }
         Verdict::Stranger => problem(
@@ -206,6 +232,43 @@ async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Re
     response
 }
 
+/// Long answers go packed to whoever takes that: of thousands of nodes they are megabytes, every two seconds.
+async fn packed(request: Request, next: Next) -> Response {
+    let takes = takes_gzip(request.headers());
+    let response = next.run(request).await;
+    if !takes {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return problem(StatusCode::INTERNAL_SERVER_ERROR, "the answer broke off");
+    };
+    if body.len() < LONG {
+        return Response::from_parts(parts, body.into());
+    }
+    // It may take some milliseconds, in which others are answered.
+    let text = body.clone();
+    let Ok(Ok(packed)) = tokio::task::spawn_blocking(move || gzip(&text)).await else {
+        return Response::from_parts(parts, body.into());
+    };
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    Response::from_parts(parts, packed.into())
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    let mut each = all.flat_map(|all| all.split(',')).map(|one| one.split_once(';').unwrap_or((one, "")));
+    each.any(|(name, how)| name.trim().eq_ignore_ascii_case("gzip") && !matches!(how.trim(), "q=0" | "q=0.0"))
+}
+
+fn gzip(text: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packed = GzEncoder::new(Vec::with_capacity(text.len() / 8), Compression::fast());
+    packed.write_all(text)?;
+    packed.finish()
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Welcome,
@@ -215,12 +278,13 @@ enum Verdict {
 }
 
 impl Guard {
-    fn verdict(&self, headers: &HeaderMap, query: Option<&str>) -> Verdict {
+    fn verdict(&self, headers: &HeaderMap, named: Option<&str>, query: Option<&str>) -> Verdict {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let Some(token) = &self.token else {
             // A page of somebody else whose name leads to loopback says that name here.
-            let host = text(header::HOST).unwrap_or_default();
-            return if is_loopback(host) { Verdict::Welcome } else { Verdict::OtherHost };
+            let hosts = [named, text(header::HOST)];
+            let is_here = hosts.iter().any(Option::is_some) && hosts.into_iter().flatten().all(is_loopback);
+            return if is_here { Verdict::Welcome } else { Verdict::OtherHost };
         };
         let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         let mut cookies = text(header::COOKIE).into_iter().flat_map(|all| all.split(';'));
@@ -275,15 +339,32 @@ mod tests {
             ("192.0.2.1:8100", false),
             ("", false),
         ] {
-            let verdict = guard.verdict(&headers(&[(header::HOST, host)]), None);
+            let verdict = guard.verdict(&headers(&[(header::HOST, host)]), None, None);
             assert_eq!(verdict == Verdict::Welcome, welcome, "{host:?}: {verdict:?}");
+            let verdict = guard.verdict(&HeaderMap::new(), Some(host), None);
+            assert_eq!(verdict == Verdict::Welcome, welcome, "HTTP/2 to {host:?}: {verdict:?}");
         }
-        assert_eq!(guard.verdict(&HeaderMap::new(), None), Verdict::OtherHost, "no host at all");
+        assert_eq!(guard.verdict(&HeaderMap::new(), None, None), Verdict::OtherHost, "no host at all");
+        let both = headers(&[(header::HOST, "evil.example")]);
+        assert_eq!(guard.verdict(&both, Some("localhost"), None), Verdict::OtherHost, "both must be");
+    }
+
+    #[test]
+    fn who_takes_packed_answers_says_so() {
+        for (said, takes) in [
+            ("gzip, deflate, br, zstd", true),
+            ("br;q=1.0, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(&headers(&[(header::ACCEPT_ENCODING, said)])), takes, "{said:?}");
+        }
     }
 
     #[test]
     fn with_a_token_who_has_it_is_answered_by_any_name() {
-        let guard = Guard { token: Some("s3cret".into()) };
+        let guard = Guard { token: Some("s3cret".into()), ..Guard::default() };
         for (why, given, query, verdict) in [
             ("nothing given", vec![], None, Verdict::Stranger),
             ("bearer", vec![(header::AUTHORIZATION, "Bearer s3cret")], None, Verdict::Welcome),
@@ -299,7 +380,7 @@ mod tests {
             ("wrong in the address", vec![], Some("token=s3crets"), Verdict::Stranger),
             ("localhost is not enough", vec![(header::HOST, "localhost")], None, Verdict::Stranger),
         ] {
-            assert_eq!(guard.verdict(&headers(&given), query), verdict, "{why}");
+            assert_eq!(guard.verdict(&headers(&given), None, query), verdict, "{why}");
         }
     }
 }

@@ -74,11 +74,10 @@ pub(super) struct State {
     scheduler: Scheduler,
     /// What pods used when they were last measured.
     used: HashMap<Key, Load>,
-    measured_at: Option<Timestamp>,
     /// Why there are no measurements.
     problem: Option<String>,
-    /// Since when nothing was heard.
-    heard: Option<Timestamp>,
+    /// Of when the newest sample of a node is, and that of a pod.
+    newest: [Option<Timestamp>; 2],
     history: History,
     remembered: Option<Timestamp>,
 }
@@ -90,9 +89,8 @@ impl State {
             step_seconds,
             scheduler: Scheduler::new(configuration, now),
             used: HashMap::new(),
-            measured_at: None,
             problem: None,
-            heard: None,
+            newest: [None; 2],
             history: History::default(),
             remembered: None,
         }
@@ -115,12 +113,13 @@ impl State {
         match &message {
             Message::Measured(Ok(measured)) => {
                 self.problem = None;
-                self.measured_at = Some(now.clock);
+                let nodes = measured.nodes.iter().map(|(_, sample)| sample.at).max();
+                let pods = measured.pods.iter().map(|(_, sample)| sample.at).max();
+                self.newest = [nodes.max(self.newest[0]), pods.max(self.newest[1])];
                 self.used = measured.pods.iter().map(|(key, sample)| (key.clone(), sample.usage)).collect();
             }
             Message::Measured(Err(problem)) => self.problem = Some(problem.clone()),
-            other if other.problem().is_some() => {}
-            _ => self.heard = Some(now.clock),
+            _ => {}
         }
         self.scheduler.take(message, now);
     }
@@ -155,7 +154,7 @@ impl State {
         agents: &mut Agents,
     ) -> Option<Value> {
         let document = match subject {
-            Subject::Cluster => serde_json::to_value(self.cluster(now.clock)),
+            Subject::Cluster => serde_json::to_value(self.cluster(now.clock, happenings)),
             Subject::History => serde_json::to_value(self.timed(self.history.whole())),
             Subject::Node(name) => return self.node(name, now.clock, happenings, agents),
             Subject::Pod { pod, most } => {
@@ -166,23 +165,9 @@ impl State {
         document.inspect_err(|error| tracing::error!(%error, "document cannot be written")).ok()
     }
 
-    fn cluster(&mut self, now: Timestamp) -> Shown<'_> {
+    fn cluster(&mut self, now: Timestamp, happenings: &Happenings) -> Shown<'_> {
         let nodes = self.rows(now);
-        let age = |at: Option<Timestamp>| at.map(|at| now.duration_since(at).as_secs().max(0));
-        let mut sources = vec![
-            Source {
-                name: "measurements",
-                age_seconds: age(self.measured_at),
-                problem: self.problem.clone(),
-            },
-            Source { name: "watches", age_seconds: age(self.heard), problem: None },
-        ];
-        let unread = |(name, problem): (_, &str)| Source {
-            name,
-            age_seconds: None,
-            problem: Some(problem.to_owned()),
-        };
-        sources.extend(self.scheduler.troubles().into_iter().map(unread));
+        let sources = self.sources(now, happenings);
         let targets = self.scheduler.rules().map_or_else(Targets::default, |rules| {
             // What holds for a node that says nothing about itself.
             let nothing = BTreeMap::<String, String>::new();
@@ -200,6 +185,27 @@ impl State {
         }
     }
 
+    /// How old each thing is that figures come from: what was measured, what was written on nodes, what was watched.
+    fn sources(&mut self, now: Timestamp, happenings: &Happenings) -> Vec<Source> {
+        let age = |at: Option<Timestamp>| at.map(|at| now.duration_since(at).as_secs().max(0));
+        let source = |name, at, problem| Source { name, age_seconds: age(at), problem };
+        let [nodes, pods] = self.newest;
+        let mut all = vec![source("measurements", nodes, self.problem.clone())];
+        // One answer brings both: why there is none is said once.
+        if pods.is_some() {
+            all.push(source("measurements of pods", pods, None));
+        }
+        // Where nobody writes them there is nothing to be old.
+        if let Some(written) = self.scheduler.annotated() {
+            all.push(source("annotations", Some(written), None));
+        }
+        let watched = self.scheduler.freshness().into_iter();
+        all.extend(watched.map(|of| source(of.name, of.heard, of.problem.map(str::to_owned))));
+        let (heard, problem) = happenings.freshness();
+        all.push(source("events", heard, problem));
+        all
+    }
+
     fn node(
         &mut self,
         name: &str,
@@ -213,7 +219,7 @@ impl State {
         let row = Row::of(cluster, id, now);
         let measured = cluster.figures(id).newest.map(|newest| (newest.usage, newest.at));
         let protection = agents.protection(name, measured, &self.used, now);
-        let pods = pods(cluster.node(id), &self.used);
+        let pods = pods(cluster, id, &self.used);
         let there = cluster.node(id).pods.iter().map(|pod| pod.key.to_string()).collect();
         let by_load = cluster.is_load_aware();
         let load = cluster.load(id).filter(|_| by_load);
@@ -262,15 +268,16 @@ fn point(rows: &[Row], waiting: usize) -> Point {
         sum
     });
     let of = |pick: fn(&Sum) -> Option<f64>| [pick(&sums[0]), pick(&sums[1])];
-    let count =
-        |is: fn(&Row) -> bool| u32::try_from(rows.iter().filter(|row| is(row)).count()).unwrap_or(u32::MAX);
+    let count = |is: &dyn Fn(&Row) -> bool| {
+        u32::try_from(rows.iter().filter(|row| is(row)).count()).unwrap_or(u32::MAX)
+    };
     Point {
         measured: of(|sum| share_of(sum.measured, sum.measured_of)),
         requested: of(|sum| share_of(sum.requested, sum.all)),
         expected: of(|sum| share_of(sum.expected, sum.measured_of)),
         worst: of(|sum| sum.worst),
-        over_line: count(|row| row.cpu.is_over() || row.memory.is_over()),
-        hot: count(|row| row.closed == Some("threshold")),
+        over_line: Metered::ALL.map(|resource| count(&|row| row.amount(resource).is_over())),
+        closed: count(&|row| row.closed.is_some()),
         waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
     }
 }

@@ -23,7 +23,7 @@ mod write;
 
 pub use deschedule::Deschedule;
 pub use metrics::Metrics;
-pub use onlook::{Onlooker, Seen};
+pub use onlook::{Onlooker, Seen, once};
 
 use super::estimators::{self, Estimators, Said};
 use crate::cluster::connection::{Cause, Failure};

@@ -5,7 +5,7 @@
 //! spread by who made them. A kind that is not there is asked for again, so one that comes later is noticed.
 
 use super::watched::AdviceMessage;
-use crate::cluster::{Change, Event, Informer};
+use crate::cluster::{Change, Event, Freshness, Informer};
 use jiff::Timestamp;
 use loadline_api::owners::Workload;
 use loadline_core::cluster::Cluster;
@@ -41,6 +41,19 @@ impl Advice {
             jobs: Informer::new("jobs"),
             told: Vec::new(),
         }
+    }
+
+    /// How current is what is known of each kind? Whoever has no recommendations need not hear of them.
+    pub fn freshness(&self) -> Vec<Freshness<'_>> {
+        let advice = Some(self.recommendations.freshness()).filter(|of| of.heard.is_some());
+        let makers = [
+            self.controllers.freshness(),
+            self.replica_sets.freshness(),
+            self.deployments.freshness(),
+            self.stateful_sets.freshness(),
+            self.jobs.freshness(),
+        ];
+        advice.into_iter().chain(makers).collect()
     }
 
     /// Is everything known that pods are spread by, or not to be known?

@@ -5,7 +5,7 @@
 //! rule, an action, a node or the configuration changes, never for a pod.
 
 use super::watched::LinesMessage;
-use crate::cluster::{Event, Informer};
+use crate::cluster::{Event, Freshness, Informer};
 use jiff::Timestamp;
 use loadline_core::load::Metered;
 use loadline_core::load::policy::Rules;
@@ -54,6 +54,12 @@ impl Agreement {
             nodes: BTreeMap::new(),
             said: BTreeMap::new(),
         }
+    }
+
+    /// How current is what is known of each kind? Where there are no such kinds there is nothing to say.
+    pub fn freshness(&self) -> Vec<Freshness<'_>> {
+        let all = [self.rules.freshness(), self.actions.freshness()];
+        all.into_iter().filter(|of| of.heard.is_some()).collect()
     }
 
     /// On how many nodes they disagree.

@@ -1,7 +1,8 @@
 //! Why is a pod where it is, or nowhere? What was decided of late is remembered; what every rule says of every node is
 //! worked out when somebody asks, as things are then.
 //!
-//! Of a decision only what it comes to is kept: nothing is worked out for it that would not have been otherwise.
+//! Of a decision what it came to is kept and what that rested on, in a few hundred bytes: how good the node was and which
+//! came next, what stood against its lines, and one node that each rule refused. How every other node stood is not.
 
 use super::state::State;
 use super::{Error, Options, WAITING, watches};
@@ -9,8 +10,8 @@ use crate::ask;
 use crate::cluster::Connection;
 use crate::ctx::Now;
 use jiff::Timestamp;
-use loadline_api::explain::{NodeResult, RecommendationResult, node};
-use loadline_core::cluster::NodeReport;
+use loadline_api::explain::{LinesResult, NodeResult, RecommendationResult, lines, node};
+use loadline_core::cluster::{Grounds, NodeReport, Refusal};
 use loadline_core::cycle::{Decision, Filter};
 use loadline_core::load::estimate::Estimate;
 use loadline_core::object::Key;
@@ -38,8 +39,32 @@ pub(super) struct Remembered {
     message: Option<String>,
     /// How many nodes would have done.
     feasible_nodes: u32,
+    /// How good its node was, 0 to 100; `null` if it had to wait, or went where it hurt least.
+    score: Option<i64>,
+    /// Where it would have gone without that one; `null` if no other would have done.
+    next: Option<Next>,
+    /// What its node came to with it; `null` where no lines are drawn.
+    load: Option<LinesResult>,
     /// How many nodes failed which rule first.
     refused_nodes: BTreeMap<String, u32>,
+    /// One of those nodes for each rule.
+    refusals: Vec<RefusalResult>,
+}
+
+/// The second best.
+#[derive(Clone, Debug, Serialize)]
+struct Next {
+    node: String,
+    score: i64,
+}
+
+/// Why a node was refused.
+#[derive(Clone, Debug, Serialize)]
+struct RefusalResult {
+    rule: String,
+    node: String,
+    /// In a sentence; `null` where there is no more to say than the rule.
+    reason: Option<String>,
 }
 
 /// The newest decisions.
@@ -55,6 +80,7 @@ struct Kept {
     message: Option<String>,
     feasible: u32,
     refused: [u32; Filter::ALL.len()],
+    grounds: Grounds,
 }
 
 impl Decisions {
@@ -62,7 +88,7 @@ impl Decisions {
         &mut self,
         pod: &Key,
         scheduler: &str,
-        decision: &Decision,
+        (decision, grounds): (&Decision, Grounds),
         end: Result<Arc<str>, String>,
         at: Timestamp,
     ) {
@@ -77,7 +103,7 @@ impl Decisions {
             self.0.pop_front();
         }
         let (feasible, refused) = (decision.feasible, decision.refused);
-        self.0.push_back((pod.clone(), Kept { at, scheduler, node, message, feasible, refused }));
+        self.0.push_back((pod.clone(), Kept { at, scheduler, node, message, feasible, refused, grounds }));
     }
 
     /// What was decided about a pod, the newest first.
@@ -112,7 +138,22 @@ impl Kept {
             message: self.message.clone(),
             feasible_nodes: self.feasible,
             refused_nodes: refused.map(|(rule, count)| (name(*rule), count)).collect(),
+            score: self.grounds.score,
+            next: self
+                .grounds
+                .next
+                .as_ref()
+                .map(|(node, score)| Next { node: node.to_string(), score: *score }),
+            load: self.grounds.lines.as_ref().map(lines),
+            refusals: self.grounds.refused.iter().map(RefusalResult::of).collect(),
         }
+    }
+}
+
+impl RefusalResult {
+    fn of(one: &Refusal) -> Self {
+        let reason = one.reason.as_ref().map(ToString::to_string);
+        Self { rule: name(one.rule), node: one.node.to_string(), reason }
     }
 }
 
@@ -169,7 +210,7 @@ pub(crate) fn goes(to: &str) -> String {
     format!("goes to {to}")
 }
 
-/// What there is to say about a pod that was moved and is not there any more.
+/// What there is to say about a pod that is not there any more, or is over.
 pub(super) fn gone(pod: &Key, decisions: Vec<Remembered>, moves: &[Moved]) -> Value {
     let explanation = Explanation {
         api_version: "loadline.dev/v1alpha1",
@@ -274,7 +315,7 @@ pub async fn once(
         _ => return Err(Error("expected a configuration that does not change".to_owned())),
     };
     let mut state = State::new(&loaded, Now::read());
-    let (mut measured, mut trouble, mut batch) = (false, None, Vec::new());
+    let (mut measured, mut batch) = (false, Vec::new());
     let read = async {
         while !(state.is_ready() && measured) {
             if messages.recv_many(&mut batch, WAITING).await == 0 {
@@ -283,15 +324,12 @@ pub async fn once(
             for message in batch.drain(..) {
                 // Without measurements there is something to say as well.
                 measured |= matches!(message, super::Message::Measured(_));
-                if let Some(problem) = message.problem() {
-                    trouble = Some(problem.to_owned());
-                }
                 state.take(message, Now::read());
             }
         }
     };
     if timeout(patience, read).await.is_err() {
-        let why = trouble.map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        let why = state.troubles().first().map(|(_, why)| format!(": {why}")).unwrap_or_default();
         return Err(Error(format!("the cluster could not be read within {} s{why}", patience.as_secs())));
     }
     let now = Now::read();
@@ -304,7 +342,11 @@ mod tests {
     use super::*;
 
     fn decision(feasible: u32) -> Decision {
-        Decision { node: None, score: 0, feasible, refused: [0; Filter::ALL.len()], hold: None }
+        Decision { feasible, ..Decision::default() }
+    }
+
+    fn kept(decision: &Decision) -> (&Decision, Grounds) {
+        (decision, Grounds::default())
     }
 
     #[test]
@@ -313,7 +355,7 @@ mod tests {
         let pod = |number: usize| Key::new("default", format!("web-{number}"));
         let (extra, at) = (10, Timestamp::UNIX_EPOCH);
         for number in 0..REMEMBERED + extra {
-            decisions.keep(&pod(number), "loadline", &decision(3), Ok("n1".into()), at);
+            decisions.keep(&pod(number), "loadline", kept(&decision(3)), Ok("n1".into()), at);
         }
         assert_eq!(decisions.0.len(), REMEMBERED);
         assert!(decisions.of(&pod(extra - 1)).is_empty(), "the oldest had to go");
@@ -321,7 +363,7 @@ mod tests {
             assert_eq!(decisions.of(&pod(number)).len(), 1, "{number}");
         }
         let capacity = decisions.0.capacity();
-        decisions.keep(&pod(0), "loadline", &decision(3), Err("no room".to_owned()), at);
+        decisions.keep(&pod(0), "loadline", kept(&decision(3)), Err("no room".to_owned()), at);
         assert_eq!(decisions.0.capacity(), capacity, "it takes no more memory");
         // What is the same for all of them is there once.
         let names: Vec<&Arc<str>> = decisions.0.iter().map(|(_, kept)| &kept.scheduler).collect();
@@ -332,9 +374,15 @@ mod tests {
     fn of_a_pod_that_was_decided_on_twice_the_newest_comes_first() {
         let (mut decisions, pod) = (Decisions::default(), Key::new("default", "web"));
         let second = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(5);
-        decisions.keep(&pod, "loadline", &decision(0), Err("no room".to_owned()), Timestamp::UNIX_EPOCH);
-        decisions.keep(&Key::new("default", "other"), "batch", &decision(1), Ok("n2".into()), second);
-        decisions.keep(&pod, "loadline", &decision(2), Ok("n1".into()), second);
+        decisions.keep(
+            &pod,
+            "loadline",
+            kept(&decision(0)),
+            Err("no room".to_owned()),
+            Timestamp::UNIX_EPOCH,
+        );
+        decisions.keep(&Key::new("default", "other"), "batch", kept(&decision(1)), Ok("n2".into()), second);
+        decisions.keep(&pod, "loadline", kept(&decision(2)), Ok("n1".into()), second);
         let told = decisions.of(&pod);
         let nodes: Vec<Option<&str>> = told.iter().map(|one| one.node.as_deref()).collect();
         assert_eq!(nodes, [Some("n1"), None]);

@@ -21,6 +21,7 @@ use super::metrics::Attempt;
 use super::profiles::Profiles;
 use super::queue::{Helps, Pending, Queue};
 use super::retell::Retellings;
+use crate::cluster::Freshness;
 use crate::ctx::Now;
 use jiff::Timestamp;
 use loadline_api::Context;
@@ -30,6 +31,7 @@ use loadline_api::scheduler::Configuration;
 use loadline_core::cluster::{Cluster, Options};
 use loadline_core::load::estimate::Estimate;
 use loadline_core::load::policy::Rules;
+use loadline_core::load::term::Read;
 use loadline_core::object::{Key, Meta};
 use loadline_core::qos::agree::About as LinesOf;
 use loadline_core::rebalance::workload;
@@ -216,7 +218,9 @@ impl State {
             }
             (None, None) => {
                 let moves = self.moves_of(|one| one.pod == *key);
-                return (!moves.is_empty()).then(|| gone(key, self.decisions.of(key), &moves));
+                let decisions = self.decisions.of(key);
+                let is_known = !moves.is_empty() || !decisions.is_empty();
+                return is_known.then(|| gone(key, decisions, &moves));
             }
         };
         let workload = workload(&view);
@@ -284,6 +288,29 @@ impl State {
     /// Which kinds cannot be read, and why. What pods are learned to use, and who made them, may be missing without harm.
     pub fn troubles(&self) -> Vec<(&'static str, &str)> {
         self.informers.troubles()
+    }
+
+    /// Of when the newest metric is that an annotator wrote on a node; `None` where nobody wrote one.
+    pub fn annotated(&mut self) -> Option<Timestamp> {
+        let ids: Vec<_> =
+            self.cluster.snapshot().nodes().filter(|node| node.present).map(|node| node.id).collect();
+        let written = |read: &Read| match read {
+            Read::At(at, Ok(_)) => Some(*at),
+            _ => None,
+        };
+        let newest = ids.into_iter().filter_map(|id| {
+            let load = self.cluster.load(id)?;
+            load.seen.readings.iter().filter_map(written).max()
+        });
+        newest.max()
+    }
+
+    /// How current is what is known of every kind that is watched?
+    pub fn freshness(&self) -> Vec<Freshness<'_>> {
+        let mut all = self.informers.freshness();
+        all.extend(self.advice.freshness());
+        all.extend(self.agreement.freshness());
+        all
     }
 
     /// Time has come this far.

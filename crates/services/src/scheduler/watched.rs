@@ -37,24 +37,6 @@ pub(crate) enum Message {
     Configuration(Result<String, String>),
 }
 
-impl Message {
-    /// What is wrong with a watch, if that is what it says.
-    pub fn problem(&self) -> Option<&str> {
-        fn of<T>(event: &Event<T>) -> Option<&str> {
-            match event {
-                Event::Failed(problem) | Event::Forbidden(problem) => Some(problem),
-                _ => None,
-            }
-        }
-        match self {
-            Self::Node(event) => of(event),
-            Self::Pod(event) => of(event),
-            Self::Namespace(event) => of(event),
-            _ => None,
-        }
-    }
-}
-
 /// What comes in about volumes.
 #[derive(Debug)]
 pub(crate) enum StorageMessage {

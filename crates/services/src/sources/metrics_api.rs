@@ -75,6 +75,14 @@ pub async fn poll<M: Send + 'static>(
     }
 }
 
+/// Asks once.
+///
+/// # Errors
+/// Why there are no measurements.
+pub async fn once(connection: &Connection, of: Of) -> Measurements {
+    measure(connection, Options { of, ..Options::default() }).await
+}
+
 async fn measure(connection: &Connection, options: Options) -> Measurements {
     let timeout = options.every.max(TIMEOUT);
     if options.of == Of::Containers {

@@ -2,6 +2,9 @@
 
 use crate::world::{PATIENCE, World, aggregated, decided, deployment, duplicated, weighted};
 use kube::api::{DeleteParams, Patch, PatchParams};
+use loadline_core::object::Key;
+use loadline_services::cluster::Access;
+use loadline_services::fleet::binding;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::time::timeout;
@@ -260,4 +263,29 @@ async fn five_hundred_at_once_are_all_decided_about_and_no_room_is_given_twice()
     timeout(PATIENCE, deciding).await.expect("all are decided about");
     assert_eq!(placed, 112, "80 and 32 fit, and no more");
     running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_cannot_ask_a_controller_reads_the_hub_and_is_told_what_would_be_decided() {
+    let world = World::new().await;
+    world.cluster("a", 80).await;
+    world.cluster("b", 32).await;
+    let made = world.create(&world.bindings(), &deployment("web", 12, "3", &weighted())).await;
+    let namespace = made.metadata.namespace.unwrap();
+    let hub = Access::Client(world.client.clone());
+    let about = Key::new(namespace.as_str(), "web");
+    let told = binding::once(&hub, &about, PATIENCE).await.unwrap().unwrap();
+    let targets = &told["now"]["targets"];
+    assert_eq!(
+        [&targets[0]["name"], &targets[0]["replicas"], &targets[1]["name"], &targets[1]["replicas"]],
+        [&json!("a"), &json!(9), &json!("b"), &json!(3)],
+        "as a controller would: {told}"
+    );
+    assert_eq!(told["decision"], Value::Null, "nobody remembers one");
+    let nobody = binding::once(&hub, &Key::new(namespace.as_str(), "none"), PATIENCE).await;
+    assert_eq!(nobody.unwrap(), None);
+    // Not a hub at all: said, and not waited for for ever.
+    let plain = Access::Client(kube::Client::new(loadline_apiserver::ApiServer::default(), "default"));
+    let told = binding::once(&plain, &about, PATIENCE).await.unwrap_err();
+    assert!(told.starts_with("the hub could not be read"), "{told}");
 }

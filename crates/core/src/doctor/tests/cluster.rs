@@ -126,6 +126,52 @@ fn clocks_that_differ() {
     assert!(!found.iter().any(|one| one.what.contains("future")), "{found:#?}");
 }
 
+#[test]
+fn ages_go_by_the_clock_of_the_server_and_not_by_that_of_a_laptop() {
+    for off in [-600, 600] {
+        let mut facts = healthy();
+        // What is there was stamped by clocks that agree with the server's.
+        server(&mut facts, Some((1, 34)), off);
+        let shift = SignedDuration::from_secs(off);
+        read(&mut facts.metrics).iter_mut().for_each(|(_, sample)| sample.at += shift);
+        read(&mut facts.leases)
+            .iter_mut()
+            .for_each(|lease| lease.renewed = lease.renewed.map(|at| at + shift));
+        let found = bad(&facts);
+        let [one] = &found[..] else { panic!("{off}: {found:#?}") };
+        assert!(one.check == "clock" && one.what.contains("10 min"), "{off}: {one:#?}");
+    }
+    // What is old is not young because the clock here is behind.
+    let mut facts = healthy();
+    server(&mut facts, Some((1, 34)), 600);
+    let found = bad(&facts);
+    assert!(found.iter().any(|one| one.what.contains("2 of 2 nodes have old measurements")), "{found:#?}");
+}
+
+#[test]
+fn a_node_whose_clock_is_behind_is_ready_with_a_lease_that_looks_dead() {
+    table([
+        (
+            "ready: it renews",
+            &|f| read(&mut f.leases)[0].renewed = Some(ago(300)),
+            Some((
+                Severity::Broken,
+                "clock",
+                "1 node is ready, and has a lease that was last renewed up to 5 min ago by its own clock: n1",
+            )),
+        ),
+        ("it may have stopped just now", &|f| read(&mut f.leases)[0].renewed = Some(ago(110)), None),
+        (
+            "it is down, and renews nothing",
+            &|f| {
+                read(&mut f.leases)[0].renewed = Some(ago(300));
+                read(&mut f.nodes)[0].ready = Some(false);
+            },
+            None,
+        ),
+    ]);
+}
+
 fn workload(image: &str, words: &[&str], replicas: i64) -> Workload {
     Workload {
         kind: "Deployment".to_owned(),

@@ -26,6 +26,26 @@ fn answers(answer: Result<Vec<Series>, String>) -> Known<Prometheus> {
 }
 
 #[test]
+fn a_node_that_lacks_one_metric_is_not_said_to_match_none() {
+    let mut facts = healthy();
+    facts.prometheus = with(&["n1", "n2"]);
+    let memory = Asked {
+        metric: "mem_usage_avg_5m".into(),
+        query: "mem_usage_avg_5m".to_owned(),
+        is_series: true,
+        answer: Ok(vec![series("n1", ago(60))]),
+        unlabelled: 0,
+    };
+    let Known::Read(prometheus) = &mut facts.prometheus else { panic!("it was read") };
+    prometheus.asked.push(memory);
+    let found = bad(&facts);
+    let [one] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!(one.what, "1 node has no series of mem_usage_avg_5m, though of other metrics: n2");
+    assert!(one.command.contains("query=mem_usage_avg_5m"), "{}", one.command);
+    assert_eq!(one.about, ["n2"]);
+}
+
+#[test]
 fn nodes_that_match_no_series_and_why() {
     table([
         ("all match, by name or address", &|f| f.prometheus = with(&["n1:9100", "10.0.0.2"]), None),

@@ -11,7 +11,34 @@ use loadline_api::karmada::Scheduling;
 use loadline_core::divide::Member;
 use loadline_core::object::Key;
 use serde_json::Value;
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Reads a hub and says of a binding what would be decided now, by what clusters say of themselves; nothing if there is none.
+///
+/// # Errors
+/// When the hub cannot be read in time, and why.
+pub async fn once(hub: &Access, key: &Key, patience: Duration) -> Result<Option<Value>, String> {
+    let (client, _) = hub.connect().await?;
+    let connection = Connection::new(client).named("loadline-explain");
+    let mut onlooker = Onlooker::new(&connection, hub.clone());
+    let read = async {
+        while !onlooker.is_settled() {
+            onlooker.follow().await;
+        }
+    };
+    let is_late = timeout(patience, read).await.is_err();
+    if is_late || !onlooker.state.is_ready() {
+        let why = onlooker.kinds().into_iter().find_map(|(kind, _, why)| Some(format!(": {kind}: {}", why?)));
+        return Err(format!(
+            "the hub could not be read within {} s{}",
+            patience.as_secs(),
+            why.unwrap_or_default()
+        ));
+    }
+    Ok(onlooker.explain(key, Now::read()))
+}
 
 /// Somebody who looks on.
 pub struct Onlooker {

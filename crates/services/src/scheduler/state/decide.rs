@@ -6,7 +6,7 @@ use crate::scheduler::execute::{Action, Outcome};
 use crate::scheduler::queue::{Helps, Pending};
 use jiff::SignedDuration;
 use loadline_api::scheduler::WhenOverloaded;
-use loadline_core::cluster::{Decided, LeastBad};
+use loadline_core::cluster::{Decided, Grounds, LeastBad};
 use loadline_core::cycle::{Decision, Filter, Parts, Weights};
 use loadline_core::object::Meta;
 use loadline_core::resources::is_extended;
@@ -49,6 +49,7 @@ impl State {
             self.tell_budgets();
         }
         let mut decided = self.cluster.decide_by(profile, &view);
+        let grounds = decided.grounds();
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let helps = helps(decided.decision());
             if let WhenOverloaded::LeastBad { after } = self.profiles.when_overloaded(profile)
@@ -60,13 +61,14 @@ impl State {
                     && let Some(found) = decided.least_bad()
                 {
                     let decision = decided.decision().clone();
+                    let grounds = Grounds { lines: decided.lines_on(found.node), ..grounds };
                     let planned = decided.volumes_on(found.node);
                     decided.reserve_anyway(found);
                     let node = self.cluster.snapshot()[found.node].name.clone();
                     self.decisions.keep(
                         &pod.meta.key,
                         &pod.pod.scheduler,
-                        &decision,
+                        (&decision, grounds),
                         Ok(node.clone()),
                         now.clock,
                     );
@@ -83,7 +85,8 @@ impl State {
                 Some(why) => format!("{text} {why}"),
                 None => text,
             };
-            self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Err(text.clone()), now.clock);
+            let kept = (&decision, grounds);
+            self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, kept, Err(text.clone()), now.clock);
             let plan = if may_preempt { decided.preempt() } else { None };
             let why = self.retellings.why(&pod, text, now);
             let Some(plan) = plan else { return Some(Action::Refuse { pod, why, helps }) };
@@ -96,7 +99,8 @@ impl State {
         let avoided = avoided(&mut decided, &mut self.quiet_until, now);
         let planned = decided.volumes();
         let decision = decided.reserve();
-        self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, &decision, Ok(node.clone()), now.clock);
+        let kept = (&decision, grounds);
+        self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, kept, Ok(node.clone()), now.clock);
         if let Some(words) = words(&pod, &node, avoided, now) {
             self.notices.push(("scheduler", pod.meta.key.to_string(), words));
         }

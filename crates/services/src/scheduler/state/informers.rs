@@ -1,6 +1,6 @@
 //! Which objects are there, and what is remembered of each? The kinds that are watched.
 
-use crate::cluster::Informer;
+use crate::cluster::{Freshness, Informer};
 use crate::scheduler::advice::answered;
 use jiff::Timestamp;
 use loadline_core::view::NodeFacts;
@@ -100,6 +100,17 @@ impl Informers {
             &self.budgets,
             &self.services,
         ]
+    }
+
+    /// How current is what is known of each kind?
+    pub(super) fn freshness(&self) -> Vec<Freshness<'_>> {
+        let first = [
+            self.nodes.freshness(),
+            self.pods.freshness(),
+            self.claims.freshness(),
+            self.volumes.freshness(),
+        ];
+        first.into_iter().chain(self.others().map(Informer::freshness)).collect()
     }
 
     /// Which kinds cannot be read, and why.

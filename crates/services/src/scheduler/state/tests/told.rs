@@ -122,6 +122,39 @@ async fn what_was_decided_is_remembered_and_what_would_be_now_is_worked_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_decision_rested_on_is_told_as_it_was_then_also_of_a_pod_that_is_gone() {
+    let mut state = half_used(vec![SchedulerProfile::new("strict", Some(line(0.8)))], &[]);
+    let mut closed = node("n0", "10");
+    merge(&mut closed, json!({"spec": {"unschedulable": true}}));
+    for other in [&node("n2", "10"), &closed] {
+        state.take(set_node(other), now(0));
+    }
+    state.take(measured(0, &[("n2", "6")]), now(0));
+    let pod = asking("a", "strict");
+    state.take(set_pod(&pod), now(0));
+    assert_eq!(words(&mut state), ["a to n1"]);
+    let key = Key::new("default", "a");
+    let decision = |said: &Value| said["decisions"][0].clone();
+    let then = decision(&state.explain(&key, 10, now(1)).expect("it is there"));
+    assert_eq!((&then["node"], &then["next"]["node"]), (&json!("n1"), &json!("n2")), "{then}");
+    let (score, next) = (then["score"].as_i64(), then["next"]["score"].as_i64());
+    assert!(score > next && next > Some(0), "{then}");
+    let cpu = &then["load"]["cpu"];
+    assert_eq!(
+        [&cpu["measured"], &cpu["pending"], &cpu["incoming"], &cpu["limit"], &cpu["basis"]],
+        [&json!("5"), &json!("0"), &json!("2"), &json!("8"), &json!("measured")]
+    );
+    assert_eq!(then["refusals"], json!([{"rule": "cordon", "node": "n0", "reason": "the node is cordoned"}]));
+    // Whatever is measured later, it stays what it was.
+    state.take(measured(5, &[("n1", "9"), ("n2", "1")]), now(5));
+    assert_eq!(decision(&state.explain(&key, 10, now(6)).expect("it is there")), then);
+    state.take(delete_pod(&pod), now(7));
+    let gone = state.explain(&key, 10, now(8)).expect("what was decided is remembered");
+    assert_eq!((&gone["node"], &gone["now"]), (&json!(null), &json!(null)));
+    assert_eq!(decision(&gone), then);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_needs_what_is_not_done_here_is_told_so_and_who_does_it() {
     let device = json!({"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}});
     let mut state = state(&[node("n1", "8")], &[pod("a", 1, device)]);
