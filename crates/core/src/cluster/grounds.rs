@@ -40,6 +40,10 @@ impl Decided<'_> {
     #[must_use]
     pub fn grounds(&mut self) -> Grounds {
         let decision = &self.decision;
+        // What holds still holds, but how old it is has changed.
+        if let Some((.., node)) = decision.refusals().find(|(rule, ..)| *rule == Filter::Threshold) {
+            self.cluster.judge(node);
+        }
         let Asked { input, memo, .. } = self.cluster.ask(self.profile, self.pod);
         let name = |node: NodeId| input.cluster[node].name.clone();
         let refused = decision.refusals().map(|(rule, _, node)| {
@@ -49,9 +53,11 @@ impl Decided<'_> {
         let refused: Vec<_> = refused.collect();
         let next = decision.next.map(|(node, score)| (name(node), score));
         let judge = &self.cluster.judges[self.profile];
-        let by_load = |(node, refusal): (NodeId, Refusal)| match is_load(refusal.rule) {
-            true => Refusal { reason: judge.load_reason(refusal.rule, node, self.pod), ..refusal },
-            false => refusal,
+        let by_load = |(node, refusal): (NodeId, Refusal)| {
+            if !is_load(refusal.rule) {
+                return refusal;
+            }
+            Refusal { reason: judge.load_reason(refusal.rule, node, self.pod), ..refusal }
         };
         Grounds {
             score: decision.node.map(|_| decision.mean),

@@ -112,7 +112,8 @@ impl Cluster {
         }
     }
 
-    fn judge(&mut self, id: NodeId) {
+    /// Works out anew what is said of one node.
+    pub(super) fn judge(&mut self, id: NodeId) {
         let Self { judges, live, ledger, bindings, ahead, due, tentative, .. } = self;
         let node = &live.snapshot()[id];
         let (mut figures, mut history) = (None, None);

@@ -43,9 +43,10 @@ impl Advice {
         }
     }
 
-    /// How current is what is known of each kind? Whoever has no recommendations need not hear of them.
+    /// How current is what is known of each kind? Where there is no such kind as recommendations there is nothing to say.
     pub fn freshness(&self) -> Vec<Freshness<'_>> {
-        let advice = Some(self.recommendations.freshness()).filter(|of| of.heard.is_some());
+        let advice = Some(self.recommendations.freshness());
+        let advice = advice.filter(|of| of.heard.is_some() || self.recommendations.is_denied());
         let makers = [
             self.controllers.freshness(),
             self.replica_sets.freshness(),

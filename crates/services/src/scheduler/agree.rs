@@ -58,8 +58,11 @@ impl Agreement {
 
     /// How current is what is known of each kind? Where there are no such kinds there is nothing to say.
     pub fn freshness(&self) -> Vec<Freshness<'_>> {
-        let all = [self.rules.freshness(), self.actions.freshness()];
-        all.into_iter().filter(|of| of.heard.is_some()).collect()
+        let all = [
+            (self.rules.freshness(), self.rules.is_denied()),
+            (self.actions.freshness(), self.actions.is_denied()),
+        ];
+        all.into_iter().filter(|(of, denied)| of.heard.is_some() || *denied).map(|(of, _)| of).collect()
     }
 
     /// On how many nodes they disagree.
