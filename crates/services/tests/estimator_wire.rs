@@ -22,6 +22,7 @@ use serving::{Serving, cluster, members, publish};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Request};
 use tonic_health::pb::health_check_response::ServingStatus;
