@@ -2,14 +2,16 @@
 
 pub mod args;
 
-use crate::up::load_rules;
+use crate::up::{load_rules, rules};
 use crate::{component, explain};
 use anyhow::{Context, Result, bail};
 use args::{Actuator, Agent};
+use loadline_core::load::policy::Rules;
 use loadline_services::agent::{self, Nodes, Options};
 use loadline_services::cluster::lease;
 use loadline_services::node::cri::Runtime;
 use loadline_services::node::local::{self, Local};
+use loadline_services::reload::Source;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,7 @@ pub async fn run(args: &Agent) -> Result<()> {
         longest: args.interval.saturating_mul(3),
         actuator,
     });
-    let targets = args.policy.as_deref().map(load_rules).transpose()?;
+    let targets = args.policy.as_deref().map(targets).transpose()?;
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
     if !args.act {
         tracing::warn!("preview: plans are told and nothing is changed; --act makes it act");
@@ -55,6 +57,13 @@ pub async fn run(args: &Agent) -> Result<()> {
     let start = |ctx| agent::run(ctx, options);
     let questions = explain::node::router(looked);
     component::run_with(&identity, args.http_bind_address, move || status.readiness(), questions, start).await
+}
+
+/// What the scheduler goes by. What is wrong at the start ends it; later the last good one stays. What comes through a pipe is there
+/// once.
+fn targets(path: &Path) -> Result<Source<Rules>> {
+    let read = load_rules(path)?;
+    Ok(if path.is_file() { Source::file(path, rules) } else { Source::Fixed(Box::new(read)) })
 }
 
 /// The container runtime that was named, or the first that is where one usually is.

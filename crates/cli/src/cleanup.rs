@@ -14,7 +14,7 @@ Examples:
 What its account must be allowed:
   list, patch    nodes
   patch          nodes/status
-  list           pods, in the namespace
+  list           pods
   list, delete   configmaps, leases.coordination.k8s.io, in the namespace
 
 Exit status: 0 when nothing is left, 2 for bad input, or when components are still there or the cluster refuses.";
@@ -37,7 +37,13 @@ pub async fn run(args: &Cleanup) -> Result<()> {
     let cluster = component::access(args.kubeconfig.as_deref()).await?;
     let options = Options { cluster, namespace: args.namespace.clone(), patience: args.wait };
     let removed = cleanup::run(&options).await?;
-    let cleanup::Removed { nodes, leases, config_maps } = removed;
+    let cleanup::Removed { nodes, leases, config_maps, left_to } = removed;
+    if !left_to.is_empty() {
+        tracing::warn!(
+            pods = left_to.join(", "),
+            "marks on nodes are left: components in other namespaces are at work, which may have made them"
+        );
+    }
     out::line(&format!("removed: marks on {nodes} nodes, {leases} leases, {config_maps} ConfigMaps"));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What do all components need of the command line? A way to their cluster, and somewhere to say how they are.
 
-use crate::{debug, signal};
+use crate::debug;
+use crate::signal::{self, End};
 use anyhow::{Result, anyhow};
 use axum::Router;
 use loadline_services::Ctx;
@@ -10,6 +11,7 @@ use loadline_services::serve::probes::{self, Readiness};
 use loadline_services::serve::process::Figures;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How the cluster is reached.
@@ -63,13 +65,34 @@ where
     E: std::error::Error + Send + Sync + 'static,
     F: Future<Output = Result<(), E>>,
 {
+    run_for(identity, address, readiness, more, Duration::ZERO, component).await
+}
+
+/// The same for what others ask: it goes on for so long after it was told to end, not ready any more.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_for<E, F>(
+    identity: &str,
+    address: Option<SocketAddr>,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+    more: Router,
+    delay: Duration,
+    component: impl FnOnce(Ctx) -> F,
+) -> Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>>,
+{
     let (ended, stop) = (signal::ended(), CancellationToken::new());
     let ctx = ctx(identity, &stop);
     if let Some(address) = address {
         let http = serve::listen(address, None, true).await?;
         tracing::info!(http = %http.address(), "listening");
+        let readiness = probes::until(ctx.leaving.clone(), readiness);
         let router = probes::router(readiness, ctx.metrics.clone()).merge(more).merge(debug::router());
         tokio::spawn(serve::run(http, router, ctx.stop.clone()));
     }
-    signal::until_ended(Box::pin(component(ctx)), &stop, ended).await
+    let end = End { delay, ..End::of(&ctx) };
+    signal::until_ended(Box::pin(component(ctx)), &end, ended).await
 }

@@ -3,7 +3,8 @@
 pub mod args;
 
 use crate::scheduler::configuration;
-use crate::{component, debug, signal};
+use crate::signal::{self, End};
+use crate::{component, debug};
 use anyhow::{Context, Result, anyhow, bail};
 use args::Dashboard;
 use loadline_services::dashboard::{self, Beside, Guard, Options};
@@ -47,14 +48,16 @@ pub async fn run(args: &Dashboard) -> Result<()> {
         scheduler: args.scheduler.clone().map(crate::explain::remote),
         ..Beside::default()
     };
-    let others = probes::router(move || status.readiness(), ctx.metrics.clone()).merge(debug::router());
+    let readiness = probes::until(ctx.leaving.clone(), move || status.readiness());
+    let others = probes::router(readiness, ctx.metrics.clone()).merge(debug::router());
     let others = dashboard::beside(others, args.listen.ip().is_loopback());
     let shown = dashboard::router(asker, options.happenings.clone(), guard, beside);
     let router = others.merge(shown);
     let scheme = if args.cert.is_some() { "https" } else { "http" };
     tracing::info!(url = format!("{scheme}://{}", listening.address()), "listening");
     tokio::spawn(serve::run(listening, router, stop.clone()));
-    signal::until_ended(Box::pin(dashboard::run(ctx, options, questions)), &stop, ended).await
+    let end = End { delay: args.shutdown.shutdown_delay_duration, ..End::of(&ctx) };
+    signal::until_ended(Box::pin(dashboard::run(ctx, options, questions)), &end, ended).await
 }
 
 /// Who may look: whoever is on this machine, or whoever has the token.

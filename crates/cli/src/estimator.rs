@@ -2,12 +2,14 @@
 
 pub mod args;
 
-use crate::up::load_rules;
-use crate::{component, debug, signal};
+use crate::signal::{self, End};
+use crate::up::{load_rules, rules};
+use crate::{component, debug};
 use anyhow::{Context, Result, bail};
 use args::{Estimator, Place};
 use loadline_services::cluster::Access;
 use loadline_services::estimator::{self, Options, load, server};
+use loadline_services::reload::Source;
 use loadline_services::serve::{self, Clients, Listening, Tls};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -37,7 +39,16 @@ pub async fn run(args: &Estimator) -> Result<()> {
     let load = match (args.load, &args.policy) {
         (false, _) => None,
         (true, None) => Some(load::Options::default()),
-        (true, Some(path)) => Some(load::Options { rules: load_rules(path)?, ..load::Options::default() }),
+        (true, Some(path)) => {
+            // What is wrong at the start ends it; later the last good one stays. What comes through a pipe is there once.
+            let read = load_rules(path)?;
+            let policy = if path.is_file() {
+                Source::file(path, rules)
+            } else {
+                Source::Fixed(Box::new(read.clone()))
+            };
+            Some(load::Options { rules: read, policy, ..load::Options::default() })
+        }
     };
     let grpc = listen(args).await?;
     let http = listen_beside(args, grpc.address().ip()).await?;
@@ -49,8 +60,9 @@ pub async fn run(args: &Estimator) -> Result<()> {
         ..Options::new(clusters, grpc)
     };
     let stop = CancellationToken::new();
-    let running = estimator::run(component::ctx("", &stop), options);
-    signal::until_ended(running, &stop, ended).await
+    let ctx = component::ctx("", &stop);
+    let end = End { delay: args.shutdown.shutdown_delay_duration, ..End::of(&ctx) };
+    signal::until_ended(estimator::run(ctx, options), &end, ended).await
 }
 
 /// Which clusters, and how each is reached. A kubeconfig that stands for the whole command must be good; one of many

@@ -36,7 +36,9 @@ pub async fn run(args: &Scheduler) -> Result<()> {
     let (asker, questions) = ask::channel();
     let start = |ctx| scheduler::run_asked(ctx, options, questions);
     let more = crate::explain::router(asker.clone()).merge(crate::explain::decisions(asker));
-    component::run_with(&identity, args.http_bind_address, move || readiness(&status), more, start).await
+    let delay = args.shutdown.shutdown_delay_duration;
+    component::run_for(&identity, args.http_bind_address, move || readiness(&status), more, delay, start)
+        .await
 }
 
 /// By what is decided: a configuration, a policy for all names, or neither. What is wrong with a file at the start ends it; later

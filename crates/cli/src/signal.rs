@@ -1,6 +1,17 @@
 //! When does somebody want us to end?
 
+use clap::Args;
+use loadline_services::Ctx;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// The flag of what others ask.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Shutdown {
+    /// How long to go on answering once told to end, not ready any more: until nobody is sent here
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::args::duration)]
+    pub shutdown_delay_duration: Duration,
+}
 
 /// Resolves on Ctrl-C, and on a request to terminate. Both are noticed from this call on, not from when it is awaited: whoever
 /// is told that we run may end us at once.
@@ -28,13 +39,33 @@ pub fn ended() -> impl Future<Output = &'static str> {
     }
 }
 
-/// Runs a component until it ends or somebody ends it; then it is told to stop and waited for.
+/// How a component ends.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Tells that it is not ready any more.
+    pub leaving: CancellationToken,
+    /// Tells it to end.
+    pub stop: CancellationToken,
+    /// From the one to the other: whoever sends others here has to hear of it first.
+    pub delay: Duration,
+}
+
+impl End {
+    /// That of a component, without waiting for anybody.
+    #[must_use]
+    pub fn of(ctx: &Ctx) -> Self {
+        Self { leaving: ctx.leaving.clone(), stop: ctx.stop.clone(), delay: Duration::ZERO }
+    }
+}
+
+/// Runs a component until it ends or somebody ends it; then it is told so and waited for. Who asks for that again waits for nobody
+/// else.
 ///
 /// # Errors
 /// What the component ended with.
 pub async fn until_ended<E>(
     running: impl Future<Output = Result<(), E>>,
-    stop: &CancellationToken,
+    end: &End,
     ended: impl Future<Output = &'static str>,
 ) -> anyhow::Result<()>
 where
@@ -45,6 +76,15 @@ where
         result = &mut running => return Ok(result?),
         why = ended => tracing::info!(why, "ending"),
     }
-    stop.cancel();
+    let again = self::ended();
+    end.leaving.cancel();
+    if !end.delay.is_zero() {
+        tokio::select! {
+            result = &mut running => return Ok(result?),
+            why = again => tracing::info!(why, "ending at once"),
+            () = tokio::time::sleep(end.delay) => {}
+        }
+    }
+    end.stop.cancel();
     Ok(running.await?)
 }

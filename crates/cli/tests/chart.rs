@@ -36,10 +36,12 @@ const ALL: &[&str] = &[
     "dashboard.enabled=true",
     "dashboard.secretName=tls",
     "dashboard.tokenSecret=token",
-    "policy=x",
-    "scheduler.config=x",
-    "rebalance.settings=x",
+    POLICY,
+    "scheduler.config=apiVersion: loadline.dev/v1alpha1\nkind: SchedulerConfiguration",
+    "rebalance.settings=apiVersion: loadline.dev/v1alpha1\nkind: RebalanceSettings",
 ];
+
+const POLICY: &str = "policy=apiVersion: loadline.dev/v1alpha1\nkind: LoadSettings";
 
 /// The other ways of what has several.
 const OTHERS: &[&str] = &[
@@ -51,7 +53,7 @@ const OTHERS: &[&str] = &[
     "estimator.kubeconfigsSecret=clusters",
     "estimator.allowPlaintext=true",
     "rebalance.enabled=true",
-    "policy=x",
+    POLICY,
     "kubernetes.host=10.0.0.1",
     "kubernetes.port=6443",
     "log.verbosity=2",
@@ -219,6 +221,35 @@ fn wrong_values_are_refused_with_their_path() {
             "certManager.issuerRef.name",
             "whose certificates",
         ),
+        ("hooks.activeDeadlineSeconds=0", "/hooks/activeDeadlineSeconds", "a time"),
+        ("policy=x", "policy: document 1: ", "a document"),
+        ("policy=# none", "policy: expected a document, found none", "a document"),
+        (
+            "policy=---\n# mine\n--- # first\napiVersion: v1\nkind: ConfigMap",
+            "policy: document 1: kind: expected DynamicSchedulerPolicy or LoadSettings, found ConfigMap",
+            "of a kind that says something about load",
+        ),
+        (
+            "policy=apiVersion: loadline.dev/v1alpha1\nkind: LoadSettings\n---\nkind: DynamicSchedulerPolicy",
+            "policy: document 2: apiVersion: expected scheduler.policy.crane.io/v1alpha1, found none",
+            "in a version that is known",
+        ),
+        (
+            "policy=apiVersion: loadline.dev/v1alpha1\nkind: LoadSettings\nspec: none",
+            "policy: document 1: spec: expected a mapping, found string",
+            "that says something",
+        ),
+        (
+            "policy=apiVersion: loadline.dev/v1alpha1\nkind: LoadSettings\n---\napiVersion: loadline.dev/v1alpha1\nkind: LoadSettings",
+            "policy: document 2: kind: expected one LoadSettings, found another",
+            "once",
+        ),
+        (
+            "scheduler.config=apiVersion: loadline.dev/v1alpha1\nkind: LoadSettings",
+            "scheduler.config: document 1: kind: expected SchedulerConfiguration, found LoadSettings",
+            "a configuration",
+        ),
+        ("rebalance.enabled=true,rebalance.settings=a: [", "rebalance.settings: document 1: ", "YAML"),
     ] {
         let output = template(&helm, &["--set", value]);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -348,6 +379,147 @@ fn no_pod_has_more_of_its_node_than_it_needs() {
         paths.into_iter().collect::<Vec<_>>(),
         ["/proc", "/run/containerd", "/sys", "/var/lib/loadline/agent"]
     );
+}
+
+/// What the account of a component may do in the cluster, and where else.
+fn roles(all: &[Value], component: &str) -> (bool, Option<String>) {
+    let name = format!("loadline-{component}");
+    assert!(named(all, "ServiceAccount", &name).is_some(), "{component}");
+    let (role, binding) = (named(all, "Role", &name), named(all, "RoleBinding", &name));
+    let namespace =
+        |object: Option<&Value>| Some(object?["metadata"]["namespace"].as_str().unwrap().to_owned());
+    assert_eq!(namespace(role), namespace(binding), "{component}");
+    let (anywhere, bound) = (named(all, "ClusterRole", &name), named(all, "ClusterRoleBinding", &name));
+    assert_eq!(anywhere.is_some(), bound.is_some(), "{component}");
+    (anywhere.is_some(), namespace(role))
+}
+
+#[test]
+fn an_account_may_write_its_lease_where_that_is_and_nothing_where_a_kubeconfig_is_used() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let home = "loadline-system";
+    let publish = "fleet.api=publish,fleet.clusterName=m1,fleet.kubeconfigSecret=hub";
+    let grpc = "estimator.enabled=true,estimator.allowPlaintext=true";
+    for (values, component, lease, rights, why) in [
+        ("fleet.enabled=true", "fleet", Some(home), (true, Some(home)), "this cluster is the hub"),
+        (
+            "fleet.enabled=true,fleet.lease.namespace=hub",
+            "fleet",
+            Some("hub"),
+            (true, Some("hub")),
+            "the lease of what is replaced",
+        ),
+        (
+            "fleet.enabled=true,fleet.api=karmada,fleet.kubeconfigSecret=karmada",
+            "fleet",
+            Some(home),
+            (false, None),
+            "everything is done in Karmada's control plane",
+        ),
+        (
+            &*format!("fleet.enabled=true,{publish}"),
+            "fleet",
+            Some("m1"),
+            (true, None),
+            "in the hub a member may write in the namespace of its name alone; here it reads",
+        ),
+        (
+            &*format!("fleet.enabled=true,{publish},fleet.lease.namespace=other"),
+            "fleet",
+            Some("other"),
+            (true, None),
+            "whoever says so",
+        ),
+        (
+            &*format!("{grpc},estimator.clusterName=m1"),
+            "estimator",
+            None,
+            (true, None),
+            "it reads this cluster",
+        ),
+        (
+            &*format!("{grpc},estimator.kubeconfigsSecret=all"),
+            "estimator",
+            None,
+            (false, None),
+            "it reads others",
+        ),
+    ] {
+        let all = objects(&helm, &["--set", values]);
+        let (anywhere, namespace) = roles(&all, component);
+        assert_eq!((anywhere, namespace.as_deref()), rights, "{why}");
+        let pods = named(&all, "Deployment", &format!("loadline-{component}")).unwrap();
+        let args = pods["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+        let said =
+            args.iter().filter_map(|arg| arg.as_str()?.strip_prefix("--leader-elect-resource-namespace="));
+        assert_eq!(said.collect::<Vec<_>>(), Vec::from_iter(lease), "{why}");
+    }
+}
+
+#[test]
+fn pods_run_on_linux_and_jobs_where_they_are_told_and_not_for_ever() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    for (name, args) in cases() {
+        let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
+        args.extend(set(&["hooks.nodeSelector.pool=system", "annotator.nodeSelector.disk=fast"]));
+        let all = objects(&helm, &args);
+        for (object, pod) in pods(&all) {
+            let who = object["metadata"]["name"].as_str().unwrap();
+            let mut expected = json!({"kubernetes.io/os": "linux"});
+            match (object["kind"].as_str().unwrap(), who) {
+                ("Job", _) => {
+                    expected["pool"] = json!("system");
+                    assert!(object["spec"]["activeDeadlineSeconds"].as_i64().unwrap() > 0, "{name}: {who}");
+                }
+                (_, "loadline-annotator") => expected["disk"] = json!("fast"),
+                _ => {}
+            }
+            assert_eq!(pod["nodeSelector"], expected, "{name}: {who}");
+        }
+    }
+}
+
+#[test]
+fn another_policy_starts_nothing_anew() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let run = |policy: &str| {
+        let all = objects(&helm, &[set(ALL), vec!["--set", policy]].concat());
+        let map = named(&all, "ConfigMap", "loadline-policy").unwrap()["data"].clone();
+        let runs = pods(&all).into_iter().map(|(object, _)| object.clone()).collect::<Vec<_>>();
+        (map, runs)
+    };
+    let (one, other) = (run(POLICY), run(&format!("{POLICY}\nspec: {{targets: {{cpu: 0.5}}}}")));
+    assert_ne!(one.0, other.0);
+    assert_eq!(one.1, other.1, "components read the file again");
+}
+
+#[test]
+fn two_releases_in_one_cluster_have_nothing_in_common() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let key = |object: &Value| {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        (object["kind"].to_string(), namespace.to_owned(), object["metadata"]["name"].to_string())
+    };
+    let own: BTreeSet<_> = objects(&helm, &[]).iter().map(key).collect();
+    for file in migrations().iter().filter(|file| !file.ends_with("crane.yaml")) {
+        let path = file.display().to_string();
+        let others: BTreeSet<_> =
+            objects(&helm, &["--values", &path, "-n", "karmada-system"]).iter().map(key).collect();
+        let both: Vec<_> = own.intersection(&others).collect();
+        assert!(both.is_empty(), "{path}: {both:?}");
+    }
+}
+
+#[test]
+fn who_is_asked_goes_on_answering_until_others_have_heard_that_it_ends() {
+    let Some(helm) = parts::find_or_skip("helm") else { return };
+    let all = objects(&helm, &set(CERTIFIED));
+    let delays = pods(&all).into_iter().filter_map(|(object, pod)| {
+        let args = pod["containers"][0]["args"].as_array()?;
+        args.contains(&json!("--shutdown-delay-duration=5s")).then_some(object["metadata"]["name"].as_str()?)
+    });
+    let delays: BTreeSet<&str> = delays.collect();
+    assert_eq!(Vec::from_iter(delays), ["loadline-dashboard", "loadline-estimator", "loadline-scheduler"]);
 }
 
 #[test]
@@ -591,7 +763,20 @@ fn an_upgrade_brings_changed_kinds_and_objects_of_them_stay() {
         definition["spec"]
     );
     fs::write(&file, json).unwrap();
-    run(&["upgrade", "loadline", "--reuse-values"], &next.path().join("chart"));
+    // And with a value more, which a template needs.
+    let file = next.path().join("chart/values.yaml");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + "\nlater: {is: true}\n").unwrap();
+    let file = next.path().join("chart/values.schema.json");
+    let mut schema: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    schema["properties"]["later"] = json!({"type": "object"});
+    fs::write(&file, schema.to_string()).unwrap();
+    let file = next.path().join("chart/templates/later.yaml");
+    fs::write(&file, "{{- if not .Values.later.is }}{{ fail \"not later\" }}{{ end }}\n").unwrap();
+    let said = refused(&plane, &["upgrade", "loadline", "--reuse-values"], &next.path().join("chart"));
+    assert!(said.contains("nil pointer"), "the values of before lack it: {said}");
+    run(&["upgrade", "loadline", "--reset-then-reuse-values"], &next.path().join("chart"));
+    let deployments = plane.get("/apis/apps/v1/deployments").unwrap();
+    assert_eq!(deployments["items"].as_array().unwrap().len(), 0, "what was said before holds");
     let there = || plane.get(&format!("{KINDS}/nodeqoss.ensurance.crane.io")).unwrap();
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/later";
     assert!(there().pointer(path).is_some(), "the kind has the new field");
@@ -606,4 +791,60 @@ fn an_upgrade_brings_changed_kinds_and_objects_of_them_stay() {
     assert_eq!(plane.get(&format!("{rules}/mine")).unwrap()["spec"]["later"], "x");
     run(&install, &chart());
     assert!(there().pointer(path).is_none(), "the kind is the one of this version again");
+
+    // By another name the kinds that stayed are another release's, until somebody says what is meant.
+    run(&["uninstall", "loadline"], &chart());
+    let off: Vec<&str> = off.iter().flat_map(|value| ["--set", value]).collect();
+    let other = [&["install", "other"][..], &off].concat();
+    let said = refused(&plane, &other, &chart());
+    assert!(said.contains("invalid ownership metadata"), "{said}");
+    run(&[&other[..], &["--set", "crds.install=false"]].concat(), &chart());
+    run(&["uninstall", "other"], &chart());
+    run(&[&other[..], &["--take-ownership"]].concat(), &chart());
+    assert_eq!(there()["metadata"]["annotations"]["meta.helm.sh/release-name"], "other");
+    assert_eq!(plane.get(&format!("{rules}/mine")).unwrap()["metadata"]["name"], "mine");
+}
+
+/// What Helm says that does not do it.
+fn refused(plane: &ControlPlane, words: &[&str], chart: &Path) -> String {
+    let mut helm = install::helm(plane).unwrap();
+    let output = helm.args(words).args(["-n", "loadline-system"]).arg(chart).output().unwrap();
+    assert!(!output.status.success(), "{words:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_namespace_that_lets_no_agent_in_is_told_before_anything_is_made() {
+    if parts::find_or_skip("helm").is_none() {
+        return;
+    }
+    let Some(plane) = ControlPlane::start_or_skip() else { return };
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let namespace = json!({"metadata": {"name": "loadline-system", "labels": labels}});
+    plane.create("/api/v1/namespaces", &namespace).unwrap();
+    let off = ["--set", "preflight.enabled=false"];
+    let said = refused(&plane, &[&["install", "loadline"][..], &off].concat(), &chart());
+    assert!(said.contains("loadline-system enforces the Pod Security level restricted"), "{said}");
+    assert!(said.contains("agent.enabled=false"), "{said}");
+    assert!(plane.get(KINDS).unwrap()["items"].as_array().unwrap().is_empty());
+    // The others are taken, all of them.
+    let others =
+        template(&parts::find("helm").unwrap(), &set(&["agent.enabled=false", "scheduler.mode=active"]));
+    for text in String::from_utf8(others.stdout)
+        .unwrap()
+        .split("\n---")
+        .filter(|text| text.contains("kind: Deployment"))
+    {
+        let deployment: Value = serde_saphyr::from_str(text).unwrap();
+        let mut pod = deployment["spec"]["template"].clone();
+        (pod["apiVersion"], pod["kind"]) = (json!("v1"), json!("Pod"));
+        pod["metadata"]["name"] = deployment["metadata"]["name"].clone();
+        // Made by the controller of accounts and classes, where there is one.
+        for made in ["serviceAccountName", "priorityClassName"] {
+            pod["spec"].as_object_mut().unwrap().remove(made);
+        }
+        let pods = "/api/v1/namespaces/loadline-system/pods?dryRun=All";
+        let reply = plane.request("POST", pods, Some(&pod)).unwrap();
+        assert_eq!(reply.status, 201, "{}", String::from_utf8_lossy(&reply.body));
+    }
 }

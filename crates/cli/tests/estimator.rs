@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod common;
+#[path = "common/service.rs"]
+mod service;
 
 use common::Up;
+use service::until;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -44,11 +47,17 @@ impl Estimator {
         }
     }
 
-    /// Asks it to end, as a service manager would; says whether it did so well.
+    /// Asks it to end, as a service manager would.
     #[cfg(unix)]
-    fn ends(mut self) -> bool {
+    fn terminate(&self) {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Asks it to end; says whether it did so well.
+    #[cfg(unix)]
+    fn ends(mut self) -> bool {
+        self.terminate();
         self.says("a request to terminate");
         self.child.wait().unwrap().success()
     }
@@ -83,15 +92,46 @@ fn path(path: &Path) -> &str {
 #[test]
 fn one_cluster_is_read_and_the_end_is_orderly() {
     let up = Up::start(&["--nodes", "3", "--for", "10m"]);
+    let kubeconfig = up.kubeconfig();
+    let one = ["--cluster-name", "m1", "--kubeconfig", path(&kubeconfig)];
     let mut estimator =
-        Estimator::start(&["--cluster-name", "m1", "--kubeconfig", path(&up.kubeconfig()), "--load"]);
+        Estimator::start(&[&one[..], &["--load", "--shutdown-delay-duration", "1h"]].concat());
     let listening = fields(&estimator.says("\"listening\""));
     assert!(listening["grpc"].as_str().unwrap().starts_with("127.0.0.1:"), "{listening}");
     assert_eq!(listening["tls"], false);
     let ready = fields(&estimator.says("\"ready\""));
     assert_eq!((&ready["clusters"], &ready["nodes"]), (&1.into(), &3.into()), "{ready}");
-    let answer = get(listening["http"].as_str().unwrap(), "/readyz");
+    let (grpc, http) = (listening["grpc"].as_str().unwrap(), listening["http"].as_str().unwrap());
+    let answer = get(http, "/readyz");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("m1: ready, nodes 3, "), "{answer}");
+    // Told to end, it is not ready any more, and still answers whoever has not heard of it. Told again, it waits for nobody.
+    estimator.terminate();
+    estimator.says("a request to terminate");
+    let answer = get(http, "/readyz");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("m1: ready, nodes 3, "), "{answer}");
+    TcpStream::connect(grpc).unwrap();
+    assert!(estimator.ends());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_a_policy_is_read_again_when_it_changes() {
+    let up = Up::start(&["--nodes", "2", "--for", "10m"]);
+    let (kubeconfig, file) = (up.kubeconfig(), up.folder().join("policy.yaml"));
+    let short = include_str!("../../../scenarios/doctor/short.yaml");
+    std::fs::write(&file, short).unwrap();
+    let one = ["--cluster-name", "m1", "--kubeconfig", path(&kubeconfig), "--load", "--policy", path(&file)];
+    let mut estimator = Estimator::start(&one);
+    let listening = fields(&estimator.says("\"listening\""));
+    estimator.says("\"ready\"");
+    std::fs::write(&file, short.replace("0.65", "many")).unwrap();
+    estimator.says("settings cannot be used");
+    let ask = || get(listening["http"].as_str().unwrap(), "/readyz");
+    let told = until("the problem", || Some(ask()).filter(|told| told.contains(", policy: ")));
+    assert!(told.starts_with("HTTP/1.1 200") && told.contains("maxLimitPecent"), "{told}");
+    std::fs::write(&file, short.replace("0.65", "0.5")).unwrap();
+    estimator.says("settings loaded");
+    until("the problem to be over", || (!ask().contains("policy")).then_some(()));
     assert!(estimator.ends());
 }
 

@@ -383,6 +383,33 @@ fn the_rights_of_the_guide_suffice_and_are_those_of_one_member() {
     let m2 = plane.get(&format!("{}/m2", path("managedclusters", None))).unwrap();
     assert!(m2["metadata"]["annotations"].is_null(), "{m2}");
     assert!(publisher.ends());
+
+    // As the chart runs it, in the member, it gets its lease by the same rights.
+    plane.delete(&format!("{}/loadline", path("addonplacementscores", Some("m1")))).unwrap();
+    let mut shipped = shipped();
+    for word in &mut shipped {
+        *word = word.replace("/etc/loadline/hub/kubeconfig", &file.to_string()).replace("member1", "m1");
+    }
+    // A pod would be in the member.
+    shipped.push(format!("--member-kubeconfig={file}"));
+    let publisher = Service::start(&shipped);
+    publisher.until("scores: told");
+    let lease = plane.get("/apis/coordination.k8s.io/v1/namespaces/m1/leases/loadline-publish-m1").unwrap();
+    assert!(lease["spec"]["holderIdentity"].is_string(), "{lease}");
+    assert!(publisher.ends());
+}
+
+/// What the file that is made from the chart says, but for where it listens and how it logs.
+fn shipped() -> Vec<String> {
+    let text = include_str!("../../../deploy/fleet/publish.yaml");
+    let objects = text.split("\n---\n").map(|text| serde_saphyr::from_str(text).unwrap());
+    let args = objects.filter_map(|object: Value| {
+        object.pointer("/spec/template/spec/containers/0/args")?.as_array().cloned()
+    });
+    let words = args.flatten().map(|word| word.as_str().unwrap().to_owned());
+    words
+        .filter(|word| !word.starts_with("--http-bind-address") && !word.starts_with("--log-format"))
+        .collect()
 }
 
 /// Ends by itself, with what it says.

@@ -85,7 +85,7 @@ impl Stage<'_> {
     fn upgrade(&self, set: &str) {
         let chart = install::chart();
         self.helm(&format!(
-            "upgrade loadline {} --reuse-values --set {set} --wait --timeout 4m",
+            "upgrade loadline {} --reset-then-reuse-values --set {set} --wait --timeout 4m",
             chart.display()
         ));
     }

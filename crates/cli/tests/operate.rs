@@ -76,6 +76,42 @@ async fn how_much_is_logged_can_be_changed_while_it_runs() {
     service.says("default/loud");
 }
 
+#[test]
+fn whoever_is_asked_goes_on_answering_for_a_while_after_it_was_told_to_end() {
+    let up = Up::start(&["--nodes", "2", "--without", "scheduler"]);
+    let kubeconfig = up.kubeconfig();
+    // Longer than this test: it ends because it is told so again.
+    let service = Service::start(&[
+        "scheduler",
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+        "--extender",
+        "127.0.0.1:0",
+        "--shutdown-delay-duration",
+        "1h",
+    ]);
+    service.until("active");
+    let asked: Value = serde_json::from_str(&service.says("extender listening")).unwrap();
+    let address = asked["fields"]["address"].as_str().unwrap().to_owned();
+    service.signal("TERM");
+    until("it is not ready", || service.get("/readyz").starts_with("HTTP/1.1 503").then_some(()));
+    let told = service.get("/readyz");
+    assert!(told.contains("\r\n\r\nending\n"), "{told}");
+    assert!(service.get("/healthz").starts_with("HTTP/1.1 200"), "nobody is to start it again");
+    // Over a new connection, as somebody asks who has not heard of it yet.
+    let pod = json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let question = json!({"Pod": pod, "NodeNames": ["node-1"]}).to_string();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let length = question.len();
+    let head = format!("POST /filter HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}");
+    stream.write_all(format!("{head}\r\n\r\n{question}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(service.ends(), "at once, when told again");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_decided_is_told_as_lines_of_json_the_newest_first() {
     let (up, service) = scheduler();

@@ -33,6 +33,7 @@ use crate::cluster::watch::Watches;
 use crate::cluster::{Access, Calls, Connection, Recorder, Writer};
 use crate::ctx::Ctx;
 use crate::jumps::Jumps;
+use crate::reload::{Source, reread};
 use crate::serve::probes::{Readiness, Status};
 use act::Agent;
 use agree::Agreement;
@@ -52,6 +53,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tell::Teller;
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use watched::{Actions, Message, NodeRules, Pods, Scopes};
 
@@ -94,7 +96,7 @@ pub struct Options {
     /// Is what is taken beyond the gap adapted to what acts released?
     pub tune: bool,
     /// What the scheduler goes by: where it fills nodes above a line of ours, that is told.
-    pub targets: Option<Rules>,
+    pub targets: Option<Source<Rules>>,
     /// What is counted; whoever has a clone can read it.
     pub metrics: Metrics,
     /// Is it at work, and what is in its way? Whoever has a clone can ask.
@@ -252,16 +254,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     let connection = Connection::new(client).named(component).spread(ctx.seed());
     options.metrics.register(&ctx);
 
-    let (mut watches, mut messages) = Watches::new(connection.clone(), WAITING);
-    match &options.nodes {
-        Nodes::All => watches.add::<watched::Nodes>(Message::Node),
-        Nodes::One(name) => {
-            watches.add_where::<watched::Nodes>(format!("metadata.name={name}"), Message::Node);
-        }
-    }
-    watches.add::<NodeRules>(Message::NodeRules);
-    watches.add::<Actions>(Message::Action);
-    watches.add::<Scopes>(Message::Scope);
+    let (mut watches, mut messages) = follow(connection.clone(), &options);
 
     // A cycle that waits for a server that is away would hold up the next one, and throttling with it.
     let patience = options.every.clamp(Duration::from_secs(1), LONGEST_CALL);
@@ -315,15 +308,15 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             state.clock_set(by);
         }
         for message in batch.drain(..) {
-            state.take(message, now);
+            match message {
+                Message::Targets(read) => agent.agreement.reread(read),
+                message => state.take(message, now),
+            }
         }
         // What was taken before is given back to pods, too, though no rule may be left.
         if (state.has_rules() || state.remembers() || agent.adopting > 0) && !watching_pods {
             watching_pods = true;
-            match &options.nodes {
-                Nodes::All => watches.add::<Pods>(Message::Pod),
-                Nodes::One(name) => watches.add_where::<Pods>(format!("spec.nodeName={name}"), Message::Pod),
-            }
+            follow_pods(&mut watches, &options.nodes);
         }
         if due.is_some() && !options.planning.dry_run {
             claim(&options, &mut claimed);
@@ -346,13 +339,38 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             }
         }
         options.metrics.held.set(i64::try_from(state.throttled()).unwrap_or(i64::MAX));
-        options.status.set(readiness(&options, is_ready, &state, agent.failure.as_deref()));
+        options.status.set(readiness(&options, is_ready, &state, &agent));
     }
     if options.restore_on_exit && claimed == Some(true) {
         agent.restore(&mut state, ctx.clock.now()).await;
     }
     let _ = recording.await;
     Ok(())
+}
+
+fn follow_pods(watches: &mut Watches<Message>, nodes: &Nodes) {
+    match nodes {
+        Nodes::All => watches.add::<Pods>(Message::Pod),
+        Nodes::One(name) => watches.add_where::<Pods>(format!("spec.nodeName={name}"), Message::Pod),
+    }
+}
+
+/// Everything that is followed from the beginning; pods are not before there is a rule.
+fn follow(connection: Connection, options: &Options) -> (Watches<Message>, mpsc::Receiver<Message>) {
+    let (mut watches, messages) = Watches::new(connection, WAITING);
+    match &options.nodes {
+        Nodes::All => watches.add::<watched::Nodes>(Message::Node),
+        Nodes::One(name) => {
+            watches.add_where::<watched::Nodes>(format!("metadata.name={name}"), Message::Node);
+        }
+    }
+    if let Some(Source::File(path, _)) = &options.targets {
+        watches.spawn(|_, events| reread(path.clone(), events, Message::Targets));
+    }
+    watches.add::<NodeRules>(Message::NodeRules);
+    watches.add::<Actions>(Message::Action);
+    watches.add::<Scopes>(Message::Scope);
+    (watches, messages)
 }
 
 /// Asks for the node, and tells when it begins to be another's.
@@ -402,7 +420,7 @@ fn standby() -> Readiness {
     Readiness { ready: false, progress: "standby: another agent is at work on this node\n".to_owned() }
 }
 
-fn readiness(options: &Options, is_ready: bool, state: &State, failure: Option<&str>) -> Readiness {
+fn readiness(options: &Options, is_ready: bool, state: &State, agent: &Agent) -> Readiness {
     let mut lines = vec![if is_ready { "active" } else { "reading" }.to_owned()];
     if options.planning.dry_run {
         lines.push("preview: plans are told, and nothing is changed".to_owned());
@@ -410,6 +428,8 @@ fn readiness(options: &Options, is_ready: bool, state: &State, failure: Option<&
     let rules = if state.has_rules() { "there are" } else { "there are none" };
     lines.push(format!("rules: {rules}"));
     lines.push(format!("throttled containers: {}", state.throttled()));
+    // Only what is said of it depends on it.
+    lines.extend(agent.agreement.problem().map(|problem| format!("policy: {problem}")));
     let problem = options.host.problem();
     if options.metrics.journal_broken.get() > 0 {
         lines.push("journal: cannot be written, so nothing is done".to_owned());
@@ -421,7 +441,7 @@ fn readiness(options: &Options, is_ready: bool, state: &State, failure: Option<&
     if in_error > 0 {
         lines.push(format!("rules in error: {in_error}"));
     }
-    if let Some(failure) = failure {
+    if let Some(failure) = &agent.failure {
         lines.push(format!("quotas: the last could not be written: {failure}"));
     }
     if let Some(problem) = &problem {

@@ -132,6 +132,8 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         watches.spawn(|connection, events| history::read(connection, history, events));
     }
 
+    // Of several, another goes on from the taints that are there: taken away, they would all be missing until it had put them back.
+    let is_last = options.lease.is_none();
     let lead = Leading::start(&ctx, &connection, COMPONENT, options.lease.clone());
     let teller = Teller {
         events: lead.events.clone(),
@@ -182,7 +184,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
     drop(asking);
     let goodbye = async {
         let last = |state: &mut State| {
-            if options.taints.is_some() { state.withdraw(ctx.now()) } else { Vec::new() }
+            if is_last && options.taints.is_some() { state.withdraw(ctx.now()) } else { Vec::new() }
         };
         patches.finish(&mut state, last, |patched| teller.patched(patched, ctx.now().clock)).await;
         keeper.finish(&lead.writer, state.history()).await;

@@ -2,7 +2,8 @@
 //!
 //! Marks on nodes that nobody would ever take away again: annotations, taints, a condition; and in our namespace the leases and
 //! the past of nodes. An annotation is ours if one of our components wrote it, which the server remembers; what people wrote to
-//! tell us something stays, and so do the objects of our kinds.
+//! tell us something stays, and so do the objects of our kinds. Where components of ours that mark nodes run in another namespace, the
+//! marks are theirs as well, and stay.
 
 use crate::cluster::connection::{Ask, Verb};
 use crate::cluster::resource::{CONFIG_MAPS, LEASES, NODES, PODS};
@@ -19,6 +20,9 @@ use tokio::time::{Instant, sleep};
 const OURS: &str = "loadline-";
 /// What the pods of all components bear.
 const LABEL: &str = "app.kubernetes.io/name=loadline,app.kubernetes.io/component!=cleanup";
+/// What the pods of those bear that leave marks on nodes.
+const MARKING: &str =
+    "app.kubernetes.io/name=loadline,app.kubernetes.io/component in (annotator,agent,rebalance)";
 /// The taints of ours.
 const TAINTS: [&str; 3] = [taint::KEY, taints::KEY, crate::rebalance::KEY];
 /// How often a node is read again because somebody else wrote it meanwhile.
@@ -33,11 +37,13 @@ pub struct Options {
 }
 
 /// What was taken away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     pub nodes: usize,
     pub leases: usize,
     pub config_maps: usize,
+    /// Pods elsewhere whose marks on nodes these may be, which is why all were left; none usually.
+    pub left_to: Vec<String>,
 }
 
 /// Why something may be left.
@@ -62,9 +68,11 @@ pub async fn run(options: &Options) -> Result<Removed, Error> {
     let connection = Connection::new(client).named("loadline-cleanup");
     let writer = Writer::new(connection.clone(), "loadline-cleanup");
     wait(&connection, options).await?;
-    let mut removed = Removed::default();
-    for node in list(&connection, NODES, "", "").await? {
-        removed.nodes += usize::from(open(&connection, &writer, node).await?);
+    let mut removed = Removed { left_to: others(&connection, options).await?, ..Removed::default() };
+    if removed.left_to.is_empty() {
+        for node in list(&connection, NODES, "", "").await? {
+            removed.nodes += usize::from(open(&connection, &writer, node).await?);
+        }
     }
     for lease in list(&connection, LEASES, &options.namespace, "").await? {
         removed.leases += usize::from(drop_one(&writer, LEASES, &lease).await?);
@@ -78,7 +86,7 @@ pub async fn run(options: &Options) -> Result<Removed, Error> {
 
 async fn wait(connection: &Connection, options: &Options) -> Result<(), Error> {
     let until = Instant::now() + options.patience;
-    let query = format!("?labelSelector={}", LABEL.replace('!', "%21").replace('=', "%3D"));
+    let query = chosen(LABEL);
     loop {
         let pods = list(connection, PODS, &options.namespace, &query).await?;
         if pods.is_empty() {
@@ -89,6 +97,18 @@ async fn wait(connection: &Connection, options: &Options) -> Result<(), Error> {
         }
         sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// Pods in other namespaces that mark nodes, too.
+async fn others(connection: &Connection, options: &Options) -> Result<Vec<String>, Error> {
+    let pods = list(connection, PODS, "", &chosen(MARKING)).await?;
+    let keys = pods.iter().map(|pod| meta(pod).key).filter(|key| *key.namespace != *options.namespace);
+    Ok(keys.map(|key| key.to_string()).collect())
+}
+
+/// The query for what bears these labels.
+fn chosen(labels: &str) -> String {
+    format!("?labelSelector={}", labels.replace('!', "%21").replace('=', "%3D").replace(' ', "%20"))
 }
 
 async fn list(
@@ -210,6 +230,50 @@ mod tests {
             }))
         );
         assert_eq!(unmark(&json!({"metadata": {"name": "n2", "annotations": {"other": "x"}}})), None);
+    }
+
+    #[tokio::test]
+    async fn marks_stay_while_components_elsewhere_may_have_made_them() {
+        let server = loadline_apiserver::ApiServer::default();
+        let client = kube::Client::new(server, "default");
+        let create = async |path: &str, object: Value| {
+            let request = http::Request::post(path).header("content-type", "application/json");
+            let request = request.body(object.to_string().into_bytes()).expect("well-formed");
+            client.request::<Value>(request).await.expect("created")
+        };
+        let hot = json!({"key": taints::KEY, "value": "over", "effect": "NoSchedule"});
+        create("/api/v1/nodes", json!({"metadata": {"name": "n1"}, "spec": {"taints": [hot]}})).await;
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
+        for namespace in ["karmada-system", "loadline-system"] {
+            create("/api/v1/namespaces", json!({"metadata": {"name": namespace}})).await;
+        }
+        let pod = |component: &str| {
+            let labels =
+                json!({"app.kubernetes.io/name": "loadline", "app.kubernetes.io/component": component});
+            json!({"metadata": {"name": component, "labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+        };
+        let there = "/api/v1/namespaces/loadline-system/pods";
+        create(there, pod("annotator")).await;
+        create(there, pod("estimator")).await;
+        let clean = async || {
+            create(leases, json!({"metadata": {"name": "loadline-fleet"}})).await;
+            let options = Options {
+                cluster: Access::Client(client.clone()),
+                namespace: "karmada-system".to_owned(),
+                patience: Duration::ZERO,
+            };
+            run(&options).await.expect("it can")
+        };
+        let left_to = vec!["loadline-system/annotator".to_owned()];
+        assert_eq!(clean().await, Removed { leases: 1, left_to, ..Removed::default() });
+
+        let gone = http::Request::delete(format!("{there}/annotator?gracePeriodSeconds=0"));
+        client.request::<Value>(gone.body(Vec::new()).expect("well-formed")).await.expect("deleted");
+        assert_eq!(
+            clean().await,
+            Removed { nodes: 1, leases: 1, ..Removed::default() },
+            "an estimator marks none"
+        );
     }
 
     #[test]

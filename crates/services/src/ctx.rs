@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Ctx {
     /// Who this process is among others like it.
     pub identity: Arc<str>,
+    /// Told when the end is near: from then on it is not ready, so that nobody new is sent here, and works on.
+    pub leaving: CancellationToken,
     /// Told when it is time to end.
     pub stop: CancellationToken,
     /// Where metrics are registered.
@@ -29,7 +31,9 @@ impl Ctx {
     /// A process of that name, ended by that token.
     #[must_use]
     pub fn new(identity: &str, stop: CancellationToken) -> Self {
-        Self { identity: identity.into(), stop, ..Self::default() }
+        // Whoever is to end is leaving.
+        let leaving = stop.child_token();
+        Self { identity: identity.into(), leaving, stop, ..Self::default() }
     }
 
     /// Spreads the pauses of many processes.

@@ -23,8 +23,8 @@ pub use member::{Known, Member, Members, Status};
 
 use crate::cluster::{Access, Calls};
 use crate::ctx::Ctx;
-use crate::serve::{self, Listening};
-use axum::Router;
+use crate::serve::{self, Leaving, Listening};
+use axum::{Extension, Router};
 use metrics::Metrics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,9 +100,12 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         follows.spawn(follow::run(name, member, access, followed.clone(), ctx.stop.clone()));
     }
     let mut servers = JoinSet::new();
-    servers.spawn(serve::run(grpc, server::routes(members.clone(), counting, metrics), ctx.stop.clone()));
+    let answers = server::routes(members.clone(), counting, metrics);
+    let answers = answers.layer(Extension(Leaving(ctx.leaving.clone())));
+    servers.spawn(serve::run(grpc, answers, ctx.stop.clone()));
     for listening in http {
-        let router = health::router(members.clone(), ctx.metrics.clone()).merge(more.clone());
+        let health = health::router(members.clone(), ctx.metrics.clone(), ctx.leaving.clone());
+        let router = health.merge(more.clone());
         servers.spawn(serve::run(listening, router, ctx.stop.clone()));
     }
     let ended = tokio::select! {

@@ -100,6 +100,11 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Stopping(pub CancellationToken);
 
+/// Among the extensions of a request where somebody says so: the end is near, and others are to be asked. It comes before
+/// [`Stopping`].
+#[derive(Clone, Debug)]
+pub struct Leaving(pub CancellationToken);
+
 /// A bound address, not yet served. It is known, so that it can be told to others first.
 #[derive(Debug)]
 pub struct Listening {

@@ -23,7 +23,7 @@ use loadline_core::object::{Key, Meta};
 use loadline_services::Ctx;
 use loadline_services::annotator::history;
 use loadline_services::annotator::{self, Metrics, Monitoring, Options};
-use loadline_services::cluster::{Access, Connection, Writer};
+use loadline_services::cluster::{Access, Connection, Writer, lease};
 use loadline_services::reload::Source;
 use loadline_services::serve::probes::Status;
 use loadline_services::sources::metrics_api;
@@ -503,6 +503,31 @@ async fn hot_nodes_are_tainted_beside_what_others_wrote_and_all_is_taken_back_at
         let seen = taint(&nodes.get(node).await.unwrap()).filter(|text| !text.is_empty());
         assert_eq!(seen.as_deref(), left, "{node}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_ends_leaves_taints_to_the_next_one() {
+    let stands = |name: &str| {
+        let lease = lease::Options::new("kube-system", "loadline-annotator");
+        let checked = lease.check(&lease.lock(name)).unwrap();
+        move |options: &mut Options| (options.taints, options.lease) = (Some(quick()), Some(checked))
+    };
+    let nodes: [(&str, &[&str]); 2] = [("calm", &[]), ("over", &[])];
+    let world = World::start(&nodes, stands("first")).await;
+    let now = Timestamp::now();
+    world.measured("calm", "2", "1Gi", now);
+    world.measured("over", "3200m", "1Gi", now);
+    world.tainted("over", Some(OVER)).await;
+    let before = world.nodes.get("over").await.unwrap();
+    let world = world.restarted(stands("second")).await;
+    world.says("taints: 0 high, 1 over, 0 spared").await;
+    let after = world.nodes.get("over").await.unwrap();
+    let since = |node: &Node| node.spec.as_ref().unwrap().taints.clone();
+    assert_eq!(since(&after), since(&before), "it was there all the time");
+    let told: Api<Event> = Api::all(world.client.clone());
+    let told = told.list(&ListParams::default()).await.unwrap().items;
+    assert!(told.iter().all(|event| event.reason.as_deref() != Some("LoadTaintRemoved")), "{told:?}");
+    world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,10 +10,15 @@ use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_apiserver::metrics::Sample;
 use loadline_apiserver::{ApiServer, Config};
 use loadline_core::estimate::{Ask, Given};
+use loadline_core::load::Both;
+use loadline_core::load::policy::{Policy, Rules};
+use loadline_core::load::ratio::Ratio;
+use loadline_core::load::settings::Settings;
 use loadline_core::object::Key;
 use loadline_services::cluster::Access;
 use loadline_services::estimator::follow::{self, Options};
 use loadline_services::estimator::{Known, Member, Status, load};
+use loadline_services::reload::Source;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -459,6 +464,35 @@ async fn load_counts_where_it_is_measured_and_is_assumed_where_it_is_not() {
     }
     let known = stage.until("measurements", |known, _| by_load(known) == Some(0)).await;
     assert_eq!(replicas(&known, "default", false).0, 20, "by requests there is room");
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn the_file_of_the_load_policy_counts_as_it_is_now() {
+    let parse = |text: &str| -> Result<Rules, String> {
+        let share: f64 = text.parse().map_err(|_| "no share".to_owned())?;
+        let settings =
+            Settings { targets: Both { cpu: Ratio::from_f64(share), memory: None }, ..Settings::default() };
+        Rules::new(Policy::default(), settings).map(|(rules, _)| rules).map_err(|_| "refused".to_owned())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy");
+    std::fs::write(&file, "0.5").unwrap();
+    let load = load::Options {
+        rules: parse("0.5").unwrap(),
+        policy: Source::file(&file, parse),
+        ..load::Options::default()
+    };
+    let options = Options { load: Some(load), ..Options::default() };
+    let stage = Stage::start(&[node("a", 10), node("b", 10)], Faults::seeded(1), options).await;
+    let by_load = |known: &Known| replicas(known, "default", true).1;
+    stage.until("half of both", |known, _| by_load(known) == Some(10)).await;
+    std::fs::write(&file, "much").unwrap();
+    let told = stage.until("a problem", |_, status| status.progress.ends_with(", policy: no share")).await;
+    assert_eq!(by_load(&told), Some(10), "the last good one stays");
+    std::fs::write(&file, "0.2").unwrap();
+    stage.until("a fifth of both", |known, _| by_load(known) == Some(4)).await;
+    stage.until("no problem", |_, status| !status.progress.contains("policy")).await;
     stage.stop().await;
 }
 

@@ -280,8 +280,9 @@ async fn plaintext_is_for_loopback_unless_allowed() {
 /// The one place there is, taken by somebody who says only that, once there is a handshake if there is one; whether it
 /// is closed, and the next is answered.
 async fn says_only(said: &[u8], tls: Option<(&Files, &Authority)>) {
-    // Whether a head is waited for, an answer to a ping, or the next request: all of it ends.
-    let brief = Duration::from_millis(50);
+    // Whether a head is waited for, an answer to a ping, or the next request: all of it ends. Whoever does speak has to be faster, also
+    // on a busy machine.
+    let brief = Duration::from_millis(500);
     let limits = Limits { connections: 1, handshake: brief, idle: brief, ..Limits::default() };
     let with = tls.map(|(files, _)| files.tls(|_| Clients::Anyone));
     let serving = Serving::with(&one_cluster(), Options::default(), with, limits).await;
@@ -323,7 +324,7 @@ async fn who_says_nothing_gives_up_the_place() {
         says_only(said, Some((&files, &ours))).await;
     }
     // Before the handshake.
-    let limits = Limits { connections: 1, handshake: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits { connections: 1, handshake: Duration::from_millis(500), ..Limits::default() };
     let tls = Some(files.tls(|_| Clients::Anyone));
     let serving = Serving::with(&one_cluster(), Options::default(), tls, limits).await;
     let mut silent = TcpStream::connect(serving.address).await.unwrap();
@@ -347,6 +348,61 @@ async fn who_answers_pings_and_asks_nothing_more_gives_up_the_place() {
     let again = first.max_available_replicas(replicas_request("a", None, &[])).await;
     assert_eq!(again.unwrap().into_inner().max_replicas, 110, "over a new connection, as it was told");
     serving.end().await;
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_no_answer_and_answers_pings_gives_up_the_place() {
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const ACK: u8 = 1;
+    let brief = Duration::from_millis(500);
+    let limits = Limits { connections: 1, handshake: brief, idle: brief, ..Limits::default() };
+    let listening = serve::listen(([127, 0, 0, 1], 0).into(), None, false).await.unwrap().limited(limits);
+    let (address, stop) = (listening.address(), CancellationToken::new());
+    let router = axum::Router::new().route("/healthz", axum::routing::get(|| async { "ok\n" }));
+    let serving = tokio::spawn(serve::run(listening, router, stop.clone()));
+
+    // No room for a body: SETTINGS_INITIAL_WINDOW_SIZE is 0. Then `GET http /healthz`, without an end of its own.
+    let no_room = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let path = b"/healthz";
+    let head = [&[0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()], &path[..]].concat();
+    let request = frame(1, 0b101, 1, &head);
+    let (mut from, mut to) = TcpStream::connect(address).await.unwrap().into_split();
+    to.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &no_room[..], &request].concat()).await.unwrap();
+    let mut got_head = false;
+    loop {
+        let mut start = [0; 9];
+        if from.read_exact(&mut start).await.is_err() {
+            break;
+        }
+        let length = usize::from(start[1]) << 8 | usize::from(start[2]);
+        let mut body = vec![0; length];
+        if from.read_exact(&mut body).await.is_err() {
+            break;
+        }
+        got_head |= start[3] == 1;
+        let answer = match (start[3], start[4] & ACK) {
+            (SETTINGS, 0) => frame(SETTINGS, ACK, 0, &[]),
+            (PING, 0) => frame(PING, ACK, 0, &body),
+            _ => continue,
+        };
+        let _ = to.write_all(&answer).await;
+    }
+    assert!(got_head, "it was answered, as far as it took the answer");
+
+    let mut next = TcpStream::connect(address).await.unwrap();
+    next.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut told = String::new();
+    next.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
+    stop.cancel();
+    serving.await.unwrap();
 }
 
 #[tokio::test]

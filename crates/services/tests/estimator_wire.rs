@@ -22,6 +22,7 @@ use serving::{Serving, cluster, members, publish};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Request};
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -612,7 +613,7 @@ async fn get(router: &axum::Router, path: &str) -> (u16, String) {
 #[tokio::test]
 async fn readiness_says_how_far_each_cluster_is() {
     let members = members(&["a", "b"]);
-    let router = health::router(members.clone(), ctx::Metrics::default());
+    let router = health::router(members.clone(), ctx::Metrics::default(), CancellationToken::new());
     assert_eq!(get(&router, "/healthz").await, (200, "ok\n".to_owned()), "alive from the start");
     members["a"].tell(Status { progress: "nodes 3, pods 0 (still reading)".into(), ..Status::default() });
     let (status, body) = get(&router, "/readyz").await;
@@ -683,7 +684,7 @@ async fn metrics_have_their_names() {
     client.max_available_component_sets(sets).await.unwrap();
     raw(&serving, "MaxAvailableReplicas", vec![0xff]).await.unwrap_err();
     raw(&serving, "MaxAvailableWishes", vec![]).await.unwrap_err();
-    let router = health::router(members.clone(), serving.metrics.clone());
+    let router = health::router(members.clone(), serving.metrics.clone(), CancellationToken::new());
     let (status, text) = get(&router, "/metrics").await;
     assert_eq!(status, 200);
     let theirs = "karmada_scheduler_estimator_estimating";

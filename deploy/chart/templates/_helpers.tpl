@@ -44,7 +44,48 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 - --leader-elect-resource-namespace={{ .Release.Namespace }}
 {{- end }}
 
-{{/* A component's account and what it may do: dict root component cluster (rules) namespaced (rules). */}}
+{{/* Fails, with its path and number, for a document that no component would take: dict path text kinds (of kind to apiVersion). What is in it is
+     judged by the component, and by `loadline policy check` and `loadline config print`. */}}
+{{- define "loadline.documents" -}}
+{{- $path := .path }}
+{{- $kinds := .kinds }}
+{{- $found := list }}
+{{- range $at, $text := regexSplit "(?m)^---(?:[ \t].*)?$" .text -1 }}
+{{- $document := fromYaml $text }}
+{{- $where := printf "%s: document %d" $path (len $found | add1) }}
+{{- if hasKey $document "Error" }}
+{{- fail (printf "%s: %s" $where $document.Error) }}
+{{- end }}
+{{- if $document }}
+{{- $expected := keys $kinds | sortAlpha | join " or " }}
+{{- if not (hasKey $kinds (toString $document.kind)) }}
+{{- fail (printf "%s: kind: expected %s, found %v" $where $expected ($document.kind | default "none")) }}
+{{- end }}
+{{- $version := get $kinds $document.kind }}
+{{- if ne (toString $document.apiVersion) $version }}
+{{- fail (printf "%s: apiVersion: expected %s, found %v" $where $version ($document.apiVersion | default "none")) }}
+{{- end }}
+{{- if has $document.kind $found }}
+{{- fail (printf "%s: kind: expected one %s, found another" $where $document.kind) }}
+{{- end }}
+{{- if and (hasKey $document "spec") (not (kindIs "map" $document.spec)) }}
+{{- fail (printf "%s: spec: expected a mapping, found %s" $where (kindOf $document.spec)) }}
+{{- end }}
+{{- $found = append $found $document.kind }}
+{{- end }}
+{{- end }}
+{{- if not $found }}
+{{- fail (printf "%s: expected a document, found none" $path) }}
+{{- end }}
+{{- end }}
+
+{{/* What others ask goes on answering until they have heard that it is not ready any more. */}}
+{{- define "loadline.drain" -}}
+- --shutdown-delay-duration=5s
+{{- end }}
+
+{{/* A component's account and what it may do: dict root component cluster (rules) namespaced (rules) in (where those are, if not here).
+     Without rules it may do nothing: what it does, it does elsewhere, by a kubeconfig. */}}
 {{- define "loadline.account" -}}
 apiVersion: v1
 kind: ServiceAccount
@@ -52,29 +93,31 @@ metadata:
   name: loadline-{{ .component }}
   namespace: {{ .root.Release.Namespace }}
   labels: {{- include "loadline.labels" . | nindent 4 }}
+{{- with .cluster }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: loadline-{{ .component }}
-  labels: {{- include "loadline.labels" . | nindent 4 }}
+  name: loadline-{{ $.component }}
+  labels: {{- include "loadline.labels" $ | nindent 4 }}
 rules:
-{{ .cluster | trim | indent 2 }}
+{{ . | trim | indent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  name: loadline-{{ .component }}
-  labels: {{- include "loadline.labels" . | nindent 4 }}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: loadline-{{ .component }}}
-subjects: [{kind: ServiceAccount, name: loadline-{{ .component }}, namespace: {{ .root.Release.Namespace }}}]
+  name: loadline-{{ $.component }}
+  labels: {{- include "loadline.labels" $ | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: loadline-{{ $.component }}}
+subjects: [{kind: ServiceAccount, name: loadline-{{ $.component }}, namespace: {{ $.root.Release.Namespace }}}]
+{{- end }}
 {{- with .namespaced }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: loadline-{{ $.component }}
-  namespace: {{ $.root.Release.Namespace }}
+  namespace: {{ $.in | default $.root.Release.Namespace }}
   labels: {{- include "loadline.labels" $ | nindent 4 }}
 rules:
 {{ . | trim | indent 2 }}
@@ -83,20 +126,17 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
   name: loadline-{{ $.component }}
-  namespace: {{ $.root.Release.Namespace }}
+  namespace: {{ $.in | default $.root.Release.Namespace }}
   labels: {{- include "loadline.labels" $ | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: loadline-{{ $.component }}}
 subjects: [{kind: ServiceAccount, name: loadline-{{ $.component }}, namespace: {{ $.root.Release.Namespace }}}]
 {{- end }}
 {{- end }}
 
-{{/* The pod of a component: dict root component values args ports probes volumes mounts env security. */}}
+{{/* The pod of a component. Files it reads from ConfigMaps are read again as they change, and start nothing anew: dict root component values args ports probes volumes mounts env security. */}}
 {{- define "loadline.pod" -}}
 metadata:
   labels: {{- include "loadline.labels" . | nindent 4 }}
-  {{- with .checksum }}
-  annotations: {checksum/config: {{ sha256sum . | quote }}}
-  {{- end }}
 spec:
   serviceAccountName: loadline-{{ .component }}
   {{- with .values.priorityClassName | default (ternary .root.Values.priorityClass.name "" .root.Values.priorityClass.create) }}
@@ -105,9 +145,7 @@ spec:
   {{- with .root.Values.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with .values.nodeSelector }}
-  nodeSelector: {{- toYaml . | nindent 4 }}
-  {{- end }}
+  nodeSelector: {{- merge dict .values.nodeSelector (dict "kubernetes.io/os" "linux") | toYaml | nindent 4 }}
   {{- with .values.tolerations }}
   tolerations: {{- toYaml . | nindent 4 }}
   {{- end }}
@@ -269,13 +307,15 @@ metadata:
   labels: {{- include "loadline.labels" . | nindent 4 }}
 spec:
   backoffLimit: {{ .retries }}
+  activeDeadlineSeconds: {{ .root.Values.hooks.activeDeadlineSeconds }}
   template:
     metadata:
       labels: {{- include "loadline.labels" . | nindent 8 }}
     spec:
       serviceAccountName: loadline-{{ .component }}
       restartPolicy: Never
-      tolerations: [{operator: Exists}]
+      nodeSelector: {{- merge dict .root.Values.hooks.nodeSelector (dict "kubernetes.io/os" "linux") | toYaml | nindent 8 }}
+      tolerations: {{- toYaml .root.Values.hooks.tolerations | nindent 8 }}
       {{- with .root.Values.imagePullSecrets }}
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}

@@ -240,19 +240,20 @@
 {{- end }}
 {{- end }}
 
+{{/* Pods everywhere: marks on nodes are left where components in another namespace may have made them. */}}
 {{- define "loadline.rules.cleanup" -}}
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
 - apiGroups: [""]
   resources: [nodes/status]
   verbs: [patch]
 {{- end }}
 
 {{- define "loadline.rules.cleanup.namespaced" -}}
-- apiGroups: [""]
-  resources: [pods]
-  verbs: [list]
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, delete]

@@ -81,7 +81,8 @@ pub struct Agent {
     /// Count waiting for disks as busy, as crane's agent does; throttling never shortens it
     #[arg(long)]
     pub count_iowait: bool,
-    /// The load policy the scheduler goes by, in its file: where that fills the node above a line of a rule, it is told
+    /// The load policy the scheduler goes by, in its file: where that fills the node above a line of a rule, it is told;
+    /// read again when it changes
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// How much more than the gap is taken, so that it does not open again at once

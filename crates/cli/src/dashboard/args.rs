@@ -1,6 +1,7 @@
 //! What can be said to `loadline dashboard`.
 
 use crate::scheduler::args::RuleFlags;
+use crate::signal::Shutdown;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ pub struct Dashboard {
     /// How often measurements are asked for; more often than the metrics server measures is useless
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = crate::args::duration)]
     pub metrics_interval: Duration,
+
+    #[command(flatten)]
+    pub shutdown: Shutdown,
 
     #[command(flatten)]
     pub rules: RuleFlags,

@@ -1,5 +1,6 @@
 //! What can be said to `loadline estimator`. Flags of Karmada's estimator keep their names where they mean the same.
 
+use crate::signal::Shutdown;
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -71,10 +72,14 @@ pub struct Estimator {
     #[arg(long, value_name = "ADDRESS", help_heading = "Serving")]
     pub metrics_bind_address: Option<Place>,
 
+    #[command(flatten, next_help_heading = "Serving")]
+    pub shutdown: Shutdown,
+
     /// Count no further than the load line of each node, by what the metrics API measures
     #[arg(long, help_heading = "Counting")]
     pub load: bool,
-    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`)
+    /// A file with a load policy (`DynamicSchedulerPolicy`) and, if wanted, settings (`LoadSettings`); read again when it
+    /// changes
     #[arg(long, value_name = "FILE", requires = "load", help_heading = "Counting")]
     pub policy: Option<PathBuf>,
     /// Keep room for pods that have no node yet

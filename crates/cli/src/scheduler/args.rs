@@ -2,6 +2,7 @@
 
 use super::extender::Extender;
 use crate::leader_election::LeaderElection;
+use crate::signal::Shutdown;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,6 +63,9 @@ pub struct Scheduler {
     /// Address of /healthz, /readyz and /metrics, such as 127.0.0.1:10259; none without
     #[arg(long, value_name = "ADDRESS")]
     pub http_bind_address: Option<SocketAddr>,
+
+    #[command(flatten)]
+    pub shutdown: Shutdown,
 
     #[command(flatten)]
     pub extender: Extender,

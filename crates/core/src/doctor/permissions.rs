@@ -413,7 +413,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
             Component::Placement => "kubectl apply -f deploy/fleet/ocm.yaml",
             Component::Annotator => "kubectl apply -f deploy/annotator/annotator.yaml",
             Component::Recommender => "kubectl apply -f deploy/recommender/recommender.yaml",
-            Component::Binding => "kubectl apply -f deploy/fleet/karmada.yaml",
+            Component::Binding => "grant it what docs/guide/fleet-karmada.md lists",
             Component::Publish => "kubectl apply -f deploy/fleet/publish.yaml",
             Component::Dashboard => "kubectl apply -f deploy/dashboard/dashboard.yaml",
             Component::Estimator => "kubectl apply -f deploy/estimator/estimator.yaml",

@@ -105,6 +105,8 @@ impl State {
                 set(&mut self.scopes, event, now, |_, scope| scope);
                 self.policy = None;
             }
+            // The agent's own: nothing is decided by them.
+            Message::Targets(_) => {}
         }
     }
 

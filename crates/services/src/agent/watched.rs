@@ -26,6 +26,8 @@ pub(super) enum Message {
     NodeRules(Event<NodeQos>),
     Action(Event<Action>),
     Scope(Event<Scope>),
+    /// What the file of the scheduler's load policy says.
+    Targets(Result<String, String>),
 }
 
 /// A node, as far as its agent looks at it.

@@ -17,6 +17,7 @@ use super::watched::{Deployments, Nodes, Pods, Quotas, ReplicaSets};
 use super::{Member, load};
 use crate::cluster::watch::{News, Watches};
 use crate::cluster::{Access, Calls, Connection, Event, Watched};
+use crate::reload::{Source, reread};
 use crate::sources::metrics_api::{self, Measurements, Of};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(super) enum Message {
     Deployment(Event<<Deployments as Watched>::Facts>),
     Quota(Event<<Quotas as Watched>::Facts>),
     Measured(Measurements),
+    /// What the file of the load policy says.
+    Policy(Result<String, String>),
 }
 
 /// Follows a member until told to stop. Never fails: what is wrong is in the member's status, and tried again.
@@ -105,6 +108,9 @@ async fn gather(
     if let Some(load) = &options.load {
         let nodes = metrics_api::Options { every: load.every, of: Of::Nodes };
         watches.spawn(|connection, events| metrics_api::poll(connection, nodes, events, Message::Measured));
+        if let Source::File(path, _) = &load.policy {
+            watches.spawn(|_, events| reread(path.clone(), events, Message::Policy));
+        }
     }
     let mut batch = Vec::with_capacity(WAITING);
     loop {

@@ -5,8 +5,8 @@
 
 use super::{Member, Members};
 use crate::ctx::Metrics;
-use crate::serve::Stopping;
 use crate::serve::probes::{self, Readiness};
+use crate::serve::{Leaving, Stopping};
 use axum::Router;
 use futures::future::select_all;
 use futures::stream::{BoxStream, StreamExt as _, unfold};
@@ -29,8 +29,9 @@ pub fn ready(members: &Members) -> bool {
 }
 
 /// The HTTP side: `/healthz`, `/readyz` and `/metrics`.
-pub fn router(members: Arc<Members>, metrics: Metrics) -> Router {
-    probes::router(move || Readiness { ready: ready(&members), progress: progress(&members) }, metrics)
+pub fn router(members: Arc<Members>, metrics: Metrics, leaving: CancellationToken) -> Router {
+    let readiness = move || Readiness { ready: ready(&members), progress: progress(&members) };
+    probes::router(probes::until(leaving, readiness), metrics)
 }
 
 /// One line per cluster.
@@ -87,8 +88,11 @@ fn response(status: ServingStatus) -> HealthCheckResponse {
     HealthCheckResponse { status: status.into() }
 }
 
+/// What tells that nobody is to ask here any more, as early as that is known.
 fn stopping<T>(request: &Request<T>) -> CancellationToken {
-    request.extensions().get::<Stopping>().map(|stopping| stopping.0.clone()).unwrap_or_default()
+    let leaving = request.extensions().get::<Leaving>().map(|leaving| &leaving.0);
+    let stopping = request.extensions().get::<Stopping>().map(|stopping| &stopping.0);
+    leaving.or(stopping).cloned().unwrap_or_default()
 }
 
 #[tonic::async_trait]

@@ -4,9 +4,10 @@
 //! by the load rules; measurements come from the metrics API of the member, those of nodes only: figures of pods would
 //! be many and change little. Where there are none the rules say what to assume, and that is never nothing.
 
+use crate::reload::{Reloaded, Source};
 use crate::sources::metrics_api::Measurements;
 use jiff::Timestamp;
-use loadline_core::cluster::{self, Cluster, Mark};
+use loadline_core::cluster::{self, Cluster, Mark, Profile};
 use loadline_core::estimate::Index;
 use loadline_core::load::policy::Rules;
 use std::time::Duration;
@@ -17,7 +18,10 @@ const LEAST: Duration = Duration::from_secs(1);
 /// How load is followed.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// By which it begins.
     pub rules: Rules,
+    /// Where others may stand later.
+    pub policy: Source<Rules>,
     /// How often measurements are asked for.
     pub every: Duration,
 }
@@ -25,7 +29,11 @@ pub struct Options {
 impl Default for Options {
     /// As often as the metrics server measures, by its defaults.
     fn default() -> Self {
-        Self { rules: Rules::default(), every: Duration::from_secs(15) }
+        Self {
+            rules: Rules::default(),
+            policy: Source::Fixed(Box::default()),
+            every: Duration::from_secs(15),
+        }
     }
 }
 
@@ -34,6 +42,7 @@ impl Default for Options {
 pub(super) struct Load {
     /// Knows nodes and pods.
     pub cluster: Cluster,
+    pub policy: Reloaded<Rules>,
     seen: Mark,
     /// Did the last measurements fail?
     missing: bool,
@@ -41,9 +50,18 @@ pub(super) struct Load {
 
 impl Load {
     pub fn new(options: &Options, now: Timestamp) -> Self {
+        let policy = Reloaded::new("policy", options.policy.clone());
         let rules = Some(options.rules.clone());
         let options = cluster::Options { rules, ..cluster::Options::default() };
-        Self { cluster: Cluster::new(options, now), seen: Mark::default(), missing: false }
+        Self { cluster: Cluster::new(options, now), policy, seen: Mark::default(), missing: false }
+    }
+
+    /// Takes in what the file of the policy says now.
+    pub fn reread(&mut self, read: Result<String, String>) {
+        if self.policy.take_text(read) {
+            let rules = Rules::clone(self.policy.current());
+            self.cluster.set_profiles(vec![Profile::by(Some(rules))]);
+        }
     }
 
     /// Takes measurements in.

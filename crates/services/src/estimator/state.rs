@@ -116,6 +116,12 @@ impl State {
                 }
                 News::Change
             }
+            Message::Policy(read) => {
+                if let Some(load) = &mut self.load {
+                    load.reread(read);
+                }
+                News::Change
+            }
         }
     }
 
@@ -248,8 +254,10 @@ impl State {
         if more > 0 {
             problem = format!("{problem}; and {more} more");
         }
+        let policy = self.load.as_ref().and_then(|load| load.policy.problem());
+        let policy = policy.map(|problem| format!(", policy: {problem}")).unwrap_or_default();
         Status {
-            progress: format!("nodes {nodes}, pods {pods}{reading}"),
+            progress: format!("nodes {nodes}, pods {pods}{reading}{policy}"),
             heard: self.informers().filter(|i| !is_spared(i)).map(Informer::heard).min().flatten(),
             problem: (!troubles.is_empty()).then_some(problem),
             since: troubles.iter().map(|(_, since)| *since).min(),

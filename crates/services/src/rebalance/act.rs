@@ -306,10 +306,10 @@ impl Actor {
                 self.metrics.failures.inc();
                 match length {
                     Length::Anew => {
-                        tracing::warn!(%node, %error, "node not marked, so nothing is moved from it")
+                        tracing::warn!(%node, %error, "node not marked, so nothing is moved from it");
                     }
                     Length::Same => {
-                        tracing::warn!(%node, %error, "what the node says was moved is not corrected")
+                        tracing::warn!(%node, %error, "what the node says was moved is not corrected");
                     }
                 }
                 false

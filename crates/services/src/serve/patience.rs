@@ -2,7 +2,7 @@
 //! while the body of one arrives, there is an end to waiting.
 //!
 //! Reading heads and finding out which HTTP is spoken need no clock of their own: until there is a request, nothing is
-//! [under way](UnderWay).
+//! [under way](UnderWay). Nor is an answer nobody takes: what was handed over and not asked for again is the peer's to fetch.
 
 use axum::BoxError;
 use axum::body::{Body, Bytes};
@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How many requests of a connection are being answered, and when the last answer ended. Looked at when patience may be over:
-/// a request wakes nobody.
+/// How many requests of a connection wait for us, and when one last stopped doing so: with all of its answer, or with as much of it as
+/// the peer takes for now. Looked at when patience may be over: a request wakes nobody.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnderWay(Arc<Mutex<Requests>>);
 
@@ -27,12 +27,16 @@ struct Requests {
 
 /// A request that is being answered, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Answering(UnderWay);
+pub(super) struct Answering {
+    under_way: UnderWay,
+    /// Is it for us to go on?
+    is_ours: bool,
+}
 
 impl UnderWay {
     pub(super) fn begin(&self) -> Answering {
         self.requests().now += 1;
-        Answering(self.clone())
+        Answering { under_way: self.clone(), is_ours: true }
     }
 
     /// Ends when there is no request until then, or none for that long after one.
@@ -54,23 +58,39 @@ impl UnderWay {
     }
 }
 
-impl Drop for Answering {
-    fn drop(&mut self) {
-        let mut requests = self.0.requests();
-        requests.now -= 1;
+impl Answering {
+    /// Something was handed over: whatever comes next, the peer has to make room for it first.
+    fn handed_over(&mut self) {
+        let mut requests = self.under_way.requests();
+        requests.now -= usize::from(self.is_ours);
         requests.ended = Some(Instant::now());
+        self.is_ours = false;
+    }
+
+    /// The peer would take more than there is.
+    fn asked(&mut self) {
+        self.under_way.requests().now += usize::from(!self.is_ours);
+        self.is_ours = true;
     }
 }
 
-/// An answer on its way: the request is under way until the last of it is handed over.
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.handed_over();
+    }
+}
+
+/// An answer on its way: the request is under way until the last of it is handed over, and not while the peer takes nothing.
 pub(super) struct Answer {
     body: Body,
-    _answering: Answering,
+    answering: Answering,
 }
 
 impl Answer {
-    pub(super) fn new(body: Body, answering: Answering) -> Self {
-        Self { body, _answering: answering }
+    pub(super) fn new(body: Body, mut answering: Answering) -> Self {
+        // Without room at the peer, the body is never asked for its first frame.
+        answering.handed_over();
+        Self { body, answering }
     }
 }
 
@@ -82,7 +102,13 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if frame.is_ready() {
+            self.answering.handed_over();
+        } else {
+            self.answering.asked();
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -163,6 +189,35 @@ mod tests {
             begin.elapsed().as_secs()
         };
         futures::future::join(over, futures::future::join_all(all)).await.0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_nobody_takes_is_not_under_way_and_one_we_owe_is() {
+        use futures::{StreamExt as _, poll};
+        use http_body_util::BodyExt as _;
+
+        let (begin, under_way) = (Instant::now(), UnderWay::default());
+        let over = || under_way.none(Instant::now(), IDLE);
+        let (tell, told) = futures::channel::mpsc::unbounded::<Bytes>();
+        let body = Body::from_stream(told.map(Ok::<_, std::io::Error>));
+        let mut answer = Answer::new(body, under_way.begin());
+        over().await;
+        assert_eq!(begin.elapsed(), IDLE, "nobody asked for the first of it");
+
+        assert!(poll!(answer.frame()).is_pending());
+        let waiting = tokio::time::timeout(IDLE * 100, over()).await;
+        waiting.expect_err("who waits for us is waited for");
+
+        tell.unbounded_send("some".into()).unwrap();
+        assert!(poll!(answer.frame()).is_ready());
+        let handed_over = Instant::now();
+        over().await;
+        assert_eq!(handed_over.elapsed(), IDLE, "it was handed over, and nobody asked for more");
+        assert!(poll!(answer.frame()).is_pending(), "then somebody did");
+        drop(answer);
+        let ended = Instant::now();
+        over().await;
+        assert_eq!(ended.elapsed(), IDLE);
     }
 
     #[tokio::test(start_paused = true)]

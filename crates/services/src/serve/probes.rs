@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use http::{StatusCode, header};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Is it ready, and how far is it?
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,20 @@ impl Status {
 
     pub(crate) fn set(&self, readiness: Readiness) {
         self.0.store(Arc::new(readiness));
+    }
+}
+
+/// The same, and not ready once the end is near.
+pub fn until(
+    leaving: CancellationToken,
+    readiness: impl Fn() -> Readiness + Send + Sync + 'static,
+) -> impl Fn() -> Readiness + Send + Sync + 'static {
+    move || {
+        let Readiness { ready, progress } = readiness();
+        if leaving.is_cancelled() {
+            return Readiness { ready: false, progress: format!("ending\n{progress}") };
+        }
+        Readiness { ready, progress }
     }
 }
 

@@ -39,7 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("  export KUBECONFIG={}", plane.kubeconfig().display());
     println!("  kubectl -n {NAMESPACE} get pods");
     println!("  kubectl get node {} -o yaml | grep usage", node.name());
-    println!("  helm -n {NAMESPACE} upgrade loadline deploy/chart --reuse-values --set agent.act=true");
+    println!(
+        "  helm -n {NAMESPACE} upgrade loadline deploy/chart --reset-then-reuse-values --set agent.act=true"
+    );
     println!(
         "(kubectl and helm are in $(cargo xtask control-plane --node --dir).) Ctrl-C ends it, and nothing stays."
     );

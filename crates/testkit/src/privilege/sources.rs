@@ -59,6 +59,7 @@ const ROWS: &[Row] = &[
     ("loadline-placement", Source::Chart(&["fleet.enabled=true", "fleet.api=ocm"]), FLEET),
     ("loadline-placement", Source::File("deploy/fleet/ocm.yaml"), FLEET),
     ("loadline-fleet", Source::Chart(&["fleet.enabled=true", "fleet.api=karmada"]), FLEET),
+    ("loadline-fleet", Source::File("docs/guide/fleet-karmada.md"), FLEET),
     ("loadline-publish", Source::File("docs/guide/fleet-publish.md"), &["loadline-publish-m1"]),
     (
         "loadline-publish-member",

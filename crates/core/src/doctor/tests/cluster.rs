@@ -133,10 +133,12 @@ fn ages_go_by_the_clock_of_the_server_and_not_by_that_of_a_laptop() {
         // What is there was stamped by clocks that agree with the server's.
         server(&mut facts, Some((1, 34)), off);
         let shift = SignedDuration::from_secs(off);
-        read(&mut facts.metrics).iter_mut().for_each(|(_, sample)| sample.at += shift);
-        read(&mut facts.leases)
-            .iter_mut()
-            .for_each(|lease| lease.renewed = lease.renewed.map(|at| at + shift));
+        for (_, sample) in read(&mut facts.metrics) {
+            sample.at += shift;
+        }
+        for lease in read(&mut facts.leases) {
+            lease.renewed = lease.renewed.map(|at| at + shift);
+        }
         let found = bad(&facts);
         let [one] = &found[..] else { panic!("{off}: {found:#?}") };
         assert!(one.check == "clock" && one.what.contains("10 min"), "{off}: {one:#?}");
