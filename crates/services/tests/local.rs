@@ -303,7 +303,8 @@ async fn a_folder_another_driver_left_behind_does_not_hide_the_pods() {
             copy(&from, &group);
         } else {
             let group = top.join("kubepods/burstable/pod11111111-0000-4000-8000-000000000001");
-            copy(&machine.quota_file("aa01").parent().unwrap().parent().unwrap().to_owned(), &group);
+            let quota = machine.quota_file("aa01");
+            copy(quota.parent().unwrap().parent().unwrap(), &group);
         }
         assert!(top.join(other).exists(), "{kernel}");
         fs::remove_dir_all(top.join(empty)).unwrap();

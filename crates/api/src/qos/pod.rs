@@ -131,9 +131,10 @@ fn served(spec: &At<'_, '_>) -> Class {
     let (mut any, mut all) = (false, false);
     let whole = spec.get("resources");
     let is_whole = ["requests", "limits"].iter().any(|list| whole.get(list).entries().next().is_some());
-    let of_containers = main.items().chain(init.items()).map(|at| at.get("resources"));
-    let all: Vec<At<'_, '_>> = if is_whole { vec![whole] } else { of_containers.collect() };
-    for (i, resources) in all.iter().enumerate() {
+    let containers: Vec<At<'_, '_>> = main.items().chain(init.items()).collect();
+    let asked: Vec<At<'_, '_>> =
+        if is_whole { vec![whole] } else { containers.iter().map(|at| at.get("resources")).collect() };
+    for (i, resources) in asked.iter().enumerate() {
         let (requests, limits) = (resources.get("requests"), resources.get("limits"));
         let held = |name: &str| {
             let limit = cores(&limits.get(name)).filter(|amount| *amount > Level::ZERO);

@@ -20,7 +20,7 @@ use loadline_core::qos::metric::Catalogue;
 use loadline_core::qos::metric::cpu::{CPU, QUOTA};
 use loadline_core::qos::policy::Policy;
 use loadline_core::qos::taint::{CONDITION, Closed, KEY};
-use loadline_core::qos::{self, CpuQuota, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
+use loadline_core::qos::{self, NodeSnapshot, Options, Plan, Reply, Results, Throttled, Victim};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

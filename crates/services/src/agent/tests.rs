@@ -3,6 +3,7 @@
 
 mod evicting;
 mod faults;
+mod gone;
 mod leaving;
 mod lines;
 mod metric;

@@ -194,6 +194,12 @@ async fn what_is_taken_beyond_the_gap_follows_what_acts_released_if_asked_for() 
             stage.cycle().await;
         }
         assert_eq!(stage.agent.planning.excess > before, tune, "nothing was released of what was expected");
+        let of = Release { act: "throttled", resource: "cpu" };
+        let figure = |family: &Family<Release, Gauge<f64, AtomicU64>>| family.get_or_create(&of).get();
+        let metrics = &stage.agent.metrics;
+        let (predicted, released) = (figure(&metrics.predicted), figure(&metrics.released));
+        assert!(predicted > 0.0 && released == 0.0, "{predicted}, {released}");
+        assert_eq!(figure(&metrics.off), predicted, "all of it was off");
     }
 }
 
@@ -248,7 +254,8 @@ async fn files_that_lie_make_nobody_act_and_honest_ones_do() {
         assert_eq!((stage.leaving().await, stage.says().await.0), (vec![], false), "{lie:?}");
     }
     assert_eq!(stage.agent.metrics.evicted.get(), 0);
-    let in_error = "rule overload/full is in error: no sample of cpu_total_utilization";
+    let in_error =
+        "rule overload/full is in error: cpu_total_utilization is no number that could be measured";
     assert!(doubts[0].ends_with(in_error), "why is told: {doubts:?}");
     let times = doubts.iter().filter(|line| line.ends_with(in_error)).count();
     assert!(times <= 8, "when it begins, and not at every one of 32 looks: {doubts:?}");
