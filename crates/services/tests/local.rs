@@ -316,6 +316,10 @@ async fn a_folder_another_driver_left_behind_does_not_hide_the_pods() {
         assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}");
         assert_eq!(local.problem(), None, "{kernel}");
         look(&local, &[&free]).await;
+        assert_eq!(local.problem(), None, "{kernel}: one that has just gone");
+        drop(local);
+        let local = machine.local();
+        look(&local, &[&free]).await;
         let problem = local.problem().unwrap();
         assert!(problem.contains("none of the pods that run here has a cgroup"), "{kernel}: {problem}");
         let waits = Pod { containers: Vec::new(), ..free };
