@@ -287,7 +287,7 @@ fn figures_that_pages_quote_are_those_of_the_tables_they_are_from() {
         .collect();
     assert!(densities.len() == 3 && densities.iter().all(|used| *used < 40), "{densities:?}");
     // Of requests only, not served, p99, moves.
-    let [of_requests, _, _, moves] = row(bursty, &["line+rebalance"])[4..] else {
+    let [of_requests, _, _, a_day] = row(bursty, &["line+rebalance"])[4..] else {
         panic!("other columns: {bursty}")
     };
     let (extender, limits) = (page("docs/guide/extender.md"), page("docs/understand/limits.md"));
@@ -314,7 +314,7 @@ fn figures_that_pages_quote_are_those_of_the_tables_they_are_from() {
         (
             &readme,
             format!(
-                "bursty real machines that are used by less than 40 %, placing by load and then moving few pods leaves nodes over 100 % for {of_requests} of\nthe time that requests alone do, with {moves} moves per pod and day"
+                "bursty real machines that are used by less than 40 %, placing by load and then moving few pods leaves nodes over 100 % for {of_requests} of\nthe time that requests alone do, with {a_day} moves per pod and day"
             ),
         ),
     ];

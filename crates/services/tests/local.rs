@@ -316,6 +316,10 @@ async fn a_folder_another_driver_left_behind_does_not_hide_the_pods() {
         assert_eq!(used.pods[&held.uid].containers["main"].quota, CpuQuota::Us(20_000), "{kernel}");
         assert_eq!(local.problem(), None, "{kernel}");
         look(&local, &[&free]).await;
+        assert_eq!(local.problem(), None, "{kernel}: one that has just gone");
+        drop(local);
+        let local = machine.local();
+        look(&local, &[&free]).await;
         let problem = local.problem().unwrap();
         assert!(problem.contains("none of the pods that run here has a cgroup"), "{kernel}: {problem}");
         let waits = Pod { containers: Vec::new(), ..free };
@@ -330,8 +334,8 @@ async fn cpus_that_come_while_it_runs_count() {
     let local = machine.local();
     let metrics = metrics(&["cpu_core_numbers"]);
     let cores = async |all: usize| {
-        let lines: String = (0..all).map(|core| format!("cpu{core} 1 0 0 1 0 0 0 0 0 0\n")).collect();
-        let text = format!("cpu  1 0 0 1 0 0 0 0 0 0\n{lines}intr 1\n");
+        let lines: Vec<String> = (0..all).map(|core| format!("cpu{core} 1 0 0 1 0 0 0 0 0 0\n")).collect();
+        let text = format!("cpu  1 0 0 1 0 0 0 0 0 0\n{}intr 1\n", lines.concat());
         fs::write(machine.folder.path().join("proc/stat"), text).unwrap();
         let used = local.measure(&Ask { now: Timestamp::UNIX_EPOCH, metrics: &metrics, pods: &[] }).await;
         value(&used, "cpu_core_numbers")

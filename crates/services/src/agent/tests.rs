@@ -499,25 +499,6 @@ async fn a_quota_that_could_not_be_written_is_not_remembered_and_is_tried_again(
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_as_asked_is_told_when_it_begins() {
-    let mut stage = Stage::new().await;
-    stage.ask_for(rules()).await;
-    stage.run("shop", 72, false).await;
-    stage.run("a", 10, true).await;
-    for _ in 0..2 {
-        stage.cycle().await;
-    }
-    let uid = stage.uid("a");
-    stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(77_000);
-    stage.wants("shop", 20);
-    let (mut times, words) = (0, "somebody else has changed it, it stays");
-    for _ in 0..4 {
-        times += stage.cycle().await.iter().filter(|line| line.contains(words)).count();
-    }
-    assert_eq!((times, stage.quotas().await["a"]), (1, Some(7)));
-}
-
-#[tokio::test]
 async fn a_budget_keeps_its_pod_and_the_next_one_goes() {
     let mut stage = Stage::new().await;
     stage.ask_for(only_evict()).await;

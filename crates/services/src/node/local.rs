@@ -75,6 +75,8 @@ struct Seen {
     began: Instant,
     machine: Machine,
     layout: Option<Layout>,
+    /// Was any pod found there?
+    has_pods: bool,
     /// What the files of metrics said.
     texts: HashMap<&'static str, (String, Duration)>,
     /// The files of cgroups that are read in every look.
@@ -110,6 +112,7 @@ impl Local {
             began: Instant::now(),
             machine,
             layout: None,
+            has_pods: false,
             texts: HashMap::new(),
             kept: Kept::new(),
             counters: HashMap::new(),
@@ -137,18 +140,19 @@ impl Local {
         let found = self.candidates().into_iter().find(is_there);
         if found.is_some() && seen.layout != found {
             tracing::info!(layout = ?found, "cgroups found");
+            seen.has_pods = false;
         }
         seen.layout.clone_from(&found);
         found
     }
 
     /// The same for who knows which pods run here: one who changed the driver may have left the folder of the other behind, which is empty.
-    /// Says whether any of those that run is found.
+    /// Says whether any of those that run is found, or ever was.
     fn layout_of(&self, seen: &mut Seen, pods: &[&qos::Pod]) -> Option<(Layout, bool)> {
         let layout = self.layout(seen)?;
         let runs = |pod: &&&qos::Pod| !pod.ended && pod.containers.iter().any(|one| one.id.is_some());
         let mut running = pods.iter().filter(runs).peekable();
-        if running.peek().is_none() {
+        if seen.has_pods || running.peek().is_none() {
             return Some((layout, true));
         }
         let running: Vec<&qos::Pod> = running.copied().collect();
@@ -157,11 +161,12 @@ impl Local {
             running.iter().filter_map(group).any(|group| self.is_there(layout, &group))
         };
         if has_one(&layout) {
+            seen.has_pods = true;
             return Some((layout, true));
         }
         let Some(other) = self.candidates().into_iter().find(has_one) else { return Some((layout, false)) };
         tracing::info!(layout = ?other, "cgroups of pods found");
-        seen.layout = Some(other.clone());
+        (seen.layout, seen.has_pods) = (Some(other.clone()), true);
         seen.folders.clear();
         Some((other, true))
     }

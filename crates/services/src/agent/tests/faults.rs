@@ -300,3 +300,22 @@ async fn what_is_wrong_with_rules_is_told_on_the_node() {
     assert_eq!((on.kind.as_deref(), on.name.as_deref()), (Some("Node"), Some(NODE)));
     assert!(stage.cycle().await.is_empty(), "told once");
 }
+
+#[tokio::test]
+async fn what_cannot_be_done_as_asked_is_told_when_it_begins() {
+    let mut stage = Stage::new().await;
+    stage.ask_for(rules()).await;
+    stage.run("shop", 72, false).await;
+    stage.run("a", 10, true).await;
+    for _ in 0..2 {
+        stage.cycle().await;
+    }
+    let uid = stage.uid("a");
+    stage.host.lock().get_mut(&uid).expect("it runs").quota = CpuQuota::Us(77_000);
+    stage.wants("shop", 20);
+    let (mut times, words) = (0, "somebody else has changed it, it stays");
+    for _ in 0..4 {
+        times += stage.cycle().await.iter().filter(|line| line.contains(words)).count();
+    }
+    assert_eq!((times, stage.quotas().await["a"]), (1, Some(7)));
+}
