@@ -82,8 +82,10 @@ struct Entry {
     added: Instant,
     /// Left alone until then.
     backoff: Option<Instant>,
-    /// Was it ever found to fit nowhere, and since when?
-    unschedulable_since: Option<Instant>,
+    /// Was it ever found to fit nowhere?
+    unschedulable: bool,
+    /// Since when it has been refused for load each time it was looked at; none if it was not, the last time.
+    overloaded_since: Option<Instant>,
 }
 
 /// How many wait for what. News come with every pod that is bound, and most help nobody.
@@ -139,7 +141,8 @@ impl Queue {
                     tries: 0,
                     added: Instant::now(),
                     backoff: None,
-                    unschedulable_since: None,
+                    unschedulable: false,
+                    overloaded_since: None,
                 },
             );
             return;
@@ -171,7 +174,7 @@ impl Queue {
             Place::Waiting { until, .. } => drop(self.waiting.remove(&(until, key.clone()))),
             Place::InFlight { .. } => {}
         }
-        self.unschedulable_count -= usize::from(entry.unschedulable_since.is_some());
+        self.unschedulable_count -= usize::from(entry.unschedulable);
         self.waiters.count(entry.place, |count, one| count - one);
         Some(entry.pod)
     }
@@ -193,9 +196,11 @@ impl Queue {
         Some(entry.pod.clone())
     }
 
-    /// How long ago a pod was first found to fit nowhere.
-    pub fn waited(&self, key: &Key, now: Instant) -> Option<Duration> {
-        Some(now.duration_since(self.pods.get(key)?.unschedulable_since?))
+    /// A pod was looked at: is load what keeps it from a node, and for how long has that been so?
+    pub fn overloaded(&mut self, key: &Key, by_load: bool, now: Instant) -> Option<Duration> {
+        let entry = self.pods.get_mut(key)?;
+        entry.overloaded_since = by_load.then(|| entry.overloaded_since.unwrap_or(now));
+        Some(now.duration_since(entry.overloaded_since?))
     }
 
     pub fn get(&self, key: &Key) -> Option<Arc<Pending>> {
@@ -220,16 +225,16 @@ impl Queue {
         [self.active.len(), paused, self.waiting.len() - paused]
     }
 
-    /// The pod that is held fits nowhere; it is looked at again when it has waited for so long since it first did not.
+    /// The pod that is held fits nowhere; it is looked at again when load has kept it from nodes for so long.
     pub fn unschedulable(&mut self, key: &Key, helps: Helps, patience: Option<Duration>, now: Instant) {
         let Some(entry) = self.pods.get_mut(key) else { return };
         let Place::InFlight { since } = entry.place else { return };
         let helped = since != Some(self.news);
-        self.unschedulable_count += usize::from(entry.unschedulable_since.is_none());
-        let since = *entry.unschedulable_since.get_or_insert(now);
+        self.unschedulable_count += usize::from(!std::mem::replace(&mut entry.unschedulable, true));
         let backoff = now + entry.next_backoff();
         let mut until = if helped { backoff } else { now + FLUSH };
-        if let Some(end) = patience.map(|patience| since + patience).filter(|end| *end > now) {
+        let end = entry.overloaded_since.zip(patience).map(|(since, patience)| since + patience);
+        if let Some(end) = end.filter(|end| *end > now) {
             until = until.min(end.max(backoff));
         }
         entry.backoff = Some(backoff);

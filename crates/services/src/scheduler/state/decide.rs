@@ -51,11 +51,11 @@ impl State {
         let mut decided = self.cluster.decide_by(profile, &view);
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let helps = helps(decided.decision());
+            let waited = self.queue.overloaded(&pod.meta.key, helps.load, now.at);
             if let WhenOverloaded::LeastBad { after } = self.profiles.when_overloaded(profile)
                 && helps.load
             {
                 // Preemption would be of no use: what is measured does not go with a pod at once.
-                let waited = self.queue.waited(&pod.meta.key, now.at);
                 if waited.is_some_and(|waited| SignedDuration::try_from(waited).is_ok_and(|w| w >= after))
                     && let Some(found) = decided.least_bad()
                 {
@@ -93,6 +93,7 @@ impl State {
             let victims = victims.map(|v| Meta { key: v.key.clone(), uid: v.uid.clone(), revision: None });
             return Some(Action::Preempt { pod, node, victims: victims.collect(), why, helps });
         };
+        self.queue.overloaded(&pod.meta.key, false, now.at);
         let avoided = avoided(&mut decided, &mut self.quiet_until, now);
         let planned = decided.volumes();
         let decision = decided.reserve();
