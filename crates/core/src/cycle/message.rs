@@ -44,7 +44,7 @@ pub(crate) fn message_with(
     let ready = prepare(input, pod);
     let mut places = super::memo::Places::default();
     let spread = spread::Hard::new(input, pod, &ready, &mut places);
-    let apart = apart::Hard::new(input, pod, &mut places);
+    let apart = apart::Hard::new(input, pod, &ready, &mut places);
     for node in input.cluster.nodes() {
         let at = node.id.index();
         let failed =

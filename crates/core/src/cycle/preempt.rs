@@ -75,7 +75,7 @@ pub fn preempt(
     let Memo { places, shapes, .. } = memo;
     let shape = &shapes[shape];
     let spread = spread::Hard::new(input, pod, &shape.ready, places);
-    let apart = apart::Hard::new(input, pod, places);
+    let apart = apart::Hard::new(input, pod, &shape.ready, places);
     let mut curable = Vec::new();
     for node in input.cluster.nodes() {
         let at = node.id.index();
