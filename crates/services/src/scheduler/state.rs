@@ -10,6 +10,7 @@ mod moved;
 mod take;
 mod volumes;
 
+use self::decide::with_room;
 use self::informers::Informers;
 use self::volumes::{Claimants, Waits};
 use super::advice::Advice;
@@ -227,8 +228,9 @@ impl State {
         });
         let mut decided = self.cluster.decide_by(profile, &view);
         let node = decided.node().map(|node| node.name.clone());
-        let message = node.is_none().then(|| decided.message());
         let nodes = decided.report().nodes;
+        let message = node.is_none().then(|| (decided.message(), decided.make_room(true)));
+        let message = message.map(|(text, room)| with_room(text, &room, self.cluster.snapshot()));
         let advice = self.cluster.recommendation(&view);
         let recommendation = advice.map(|advice| recommendation(advice, now.clock));
         let about = About { key: key.clone(), on, estimate, recommendation, node, message, nodes, moves };

@@ -544,3 +544,28 @@ fn a_pod_taken_off_in_thought_counts_nowhere() {
     hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), 1);
     assert_eq!(both(&hard), [None, None]);
 }
+
+#[test]
+fn the_api_would_keep_who_overdraws_a_budget_unless_it_is_leaving_or_has_not_begun_to_run() {
+    let new = pod("new").cpu("4").priority(1000).facts();
+    let cases: [(&str, [Phase; 2], [bool; 2], i64, u32); 6] = [
+        ("nobody may go", [Phase::Running; 2], [false; 2], 0, 2),
+        ("one of two may go", [Phase::Running; 2], [false; 2], 1, 1),
+        ("both may go", [Phase::Running; 2], [false; 2], 2, 0),
+        ("the API does not ask about the first", [Phase::Pending, Phase::Running], [false; 2], 1, 0),
+        ("nor about who is leaving", [Phase::Running; 2], [true, false], 1, 0),
+        ("its node does not say", [Phase::Unknown; 2], [false; 2], 0, 2),
+    ];
+    for (why, phases, leaving, allowed, kept) in cases {
+        let mut all = world().node(node("n").cpu("4"));
+        for (at, name) in ["guarded-1", "guarded-2"].into_iter().enumerate() {
+            let facts = there(("n", name, 2000, 0, 1));
+            all = add(all, &PodFacts { phase: phases[at], terminating: leaving[at], ..facts });
+        }
+        let mut live = all.0;
+        let new = Arc::new(live.view(&new, new.asks.effective));
+        let budgets = [budget(selector("app=guarded"), allowed)];
+        let plan = preempt(&Input::new(live.snapshot()), &new, &budgets, None, &mut Memo::default());
+        assert_eq!(plan.expect("both go").kept, kept, "{why}");
+    }
+}
