@@ -15,6 +15,7 @@ use self::informers::Informers;
 use self::volumes::{Claimants, Waits};
 use super::advice::Advice;
 use super::agree::Agreement;
+use super::counted::{Counted, Event, GATES};
 use super::execute::Action;
 use super::explain::{About, Decisions, gone};
 use super::heat::Heat;
@@ -121,7 +122,9 @@ impl State {
 
     /// Goes by another configuration from now on. What is known stays; pods that wait are looked at by the new rules.
     pub fn configure(&mut self, configuration: &Configuration, now: Now) {
+        self.count_gated(-1);
         self.profiles = Profiles::new(configuration);
+        self.count_gated(1);
         self.cluster.set_profiles(self.profiles.engine());
         let heat = self.heat.take().map(|(heat, _)| heat).unwrap_or_default();
         self.heat = self.profiles.rules().map(|rules| (heat, rules.clone()));
@@ -137,7 +140,15 @@ impl State {
         for (meta, pod) in waiting.chain(others).collect::<Vec<_>>() {
             self.set_pod(&meta, pod, now);
         }
-        self.queue.requeue(Helps::ANY, now.at);
+        self.queue.requeue_by(Event::Configuration, Helps::ANY, now.at);
+    }
+
+    /// Counts all pods that are gated and ours, once more or once less.
+    fn count_gated(&mut self, by: i64) {
+        let Self { gated, queue, profiles, .. } = self;
+        for (scheduler, pods) in gated.iter().filter(|(name, _)| profiles.find(name).is_some()) {
+            queue.keep(GATES, scheduler, by * i64::try_from(pods.len()).unwrap_or(i64::MAX));
+        }
     }
 
     /// Everything that is known of the cluster.
@@ -156,6 +167,11 @@ impl State {
     /// What is worth telling since this was last asked.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// What was counted of pods that wait since this was last asked.
+    pub(super) fn counted(&mut self) -> Counted {
+        self.queue.counted()
     }
 
     /// How many nodes are annotated by another policy than ours.

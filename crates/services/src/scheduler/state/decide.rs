@@ -2,6 +2,7 @@
 
 use super::State;
 use crate::ctx::Now;
+use crate::scheduler::counted::plugins;
 use crate::scheduler::execute::{Action, Outcome};
 use crate::scheduler::queue::{Helps, Pending};
 use jiff::SignedDuration;
@@ -11,6 +12,7 @@ use loadline_core::cycle::{Decision, Filter, InVain, Parts, Preemption, Weights}
 use loadline_core::object::Meta;
 use loadline_core::resources::is_extended;
 use loadline_core::view::{PodView, Snapshot};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,7 +53,8 @@ impl State {
         let mut decided = self.cluster.decide_by(profile, &view);
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let helps = helps(decided.decision());
-            let waited = self.queue.overloaded(&pod.meta.key, helps.load, now.at);
+            let plugins = plugins(decided.decision());
+            let waited = self.queue.looked_at(&pod.meta.key, plugins, helps.load, now.at);
             if let WhenOverloaded::LeastBad { after } = self.profiles.when_overloaded(profile)
                 && helps.load
             {
@@ -104,7 +107,7 @@ impl State {
             let outdone = outdone.map(|(_, other)| named(other)).collect();
             return Some(Action::Preempt { pod, node, victims, outdone, why, helps });
         };
-        self.queue.overloaded(&pod.meta.key, false, now.at);
+        self.queue.looked_at(&pod.meta.key, BTreeSet::new(), false, now.at);
         let avoided = avoided(&mut decided, &mut self.quiet_until, now);
         let planned = decided.volumes();
         let decision = decided.reserve();
