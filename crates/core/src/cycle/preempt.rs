@@ -37,7 +37,8 @@ use super::prepare::Prepared;
 use super::{Filter, apart, local, spread};
 use crate::load::board::Board;
 use crate::load::{Load, Metered};
-use crate::view::{Budget, Hold, Labels, NodeId, NodeView, Phase, PodView, Snapshot};
+use crate::resources::Resource;
+use crate::view::{Budget, Labels, NodeId, NodeView, Phase, PodView, Snapshot};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -144,10 +145,7 @@ pub fn make_room(
     }
     let nodes = input.cluster.nodes().len();
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    if let Some(hold) = pod.wants.holds.first() {
-        if matches!(hold, Hold::Claim(_)) && nodes > 0 {
-            reasons.insert(UNHELPFUL.to_owned(), nodes);
-        }
+    if !pod.wants.holds.is_empty() {
         return Err(InVain::Nowhere { nodes, reasons, loaded: false });
     }
     let shape = answers(input, pod, memo);
@@ -235,8 +233,9 @@ fn curable<'a>(
         let at = node.id.index();
         let rule = shape.refused[at].or_else(|| spread.check(at)).or_else(|| apart.check(at))?;
         loaded |= rule.is_of_load() && pod.nominated.as_ref() == Some(&node.name);
-        // What a node does not have at all nobody makes room for.
-        let could_hold = || shape.ready.asked.iter().all(|(r, asked)| *asked <= node.allocatable.get(*r));
+        // What a node does not have at all nobody makes room for. kube-scheduler does not ask that of places for pods.
+        let amounts = || shape.ready.asked.iter().filter(|(r, _)| *r != Resource::PODS);
+        let could_hold = || amounts().all(|(r, asked)| *asked <= node.allocatable.get(*r));
         if rule.yields_to_eviction() && (rule != Filter::Resources || could_hold()) {
             curable.push((node, rule));
         }

@@ -6,7 +6,7 @@ use crate::load::board::Closed;
 use crate::object::Key;
 use crate::select::Selector;
 use crate::view::build::{self, World, node, pod, world};
-use crate::view::{Hold, HostPort, PodAffinity, PodFacts, PodTerm, Spread, Volume, Wants};
+use crate::view::{Hold, HostPort, Live, PodAffinity, PodFacts, PodTerm, Spread, Volume, Wants};
 
 mod random;
 
@@ -568,4 +568,49 @@ fn the_api_would_keep_who_overdraws_a_budget_unless_it_is_leaving_or_has_not_beg
         let plan = preempt(&Input::new(live.snapshot()), &new, &budgets, None, &mut Memo::default());
         assert_eq!(plan.expect("both go").kept, kept, "{why}");
     }
+}
+
+#[test]
+fn why_nobody_goes_is_counted_node_by_node_in_the_words_of_kube_scheduler() {
+    let port = |w: &mut Wants| {
+        w.ports.push(HostPort { ip: String::new(), protocol: "TCP".to_owned(), port: 80 });
+    };
+    let all = world()
+        .node(node("cordoned").cpu("4").cordoned())
+        .node(node("small").cpu("1"))
+        .node(node("taken").cpu("4"))
+        .node(node("port").cpu("4"))
+        .node(node("crowd").cpu("4").has("pods", "0"))
+        .node(node("most").cpu("4"))
+        .pod(pod("equal").cpu("4").priority(5).on("taken"))
+        .pod(pod("heavy").cpu("3").priority(5).on("most"))
+        .pod(pod("light").cpu("1").on("most"))
+        .pod(pod("lesser").cpu("1").on("port"));
+    let all = add(all, &facts(pod("holder").priority(5).on("port"), port));
+    let mut live = all.0;
+    let new = facts(pod("new").cpu("2").priority(5), port);
+    let new = Arc::new(live.view(&new, new.asks.effective));
+    let ask = |new: &Arc<PodView>, live: &mut Live, is_any_lesser: bool| {
+        let input = Input::new(live.snapshot());
+        let found = make_room(&input, new, is_any_lesser, &[], None, &mut Memo::default());
+        found.expect_err("nobody's going helps")
+    };
+    let vain = ask(&new, &mut live, true);
+    assert!(vain.forfeits());
+    assert_eq!(
+        vain.words().as_deref(),
+        Some(
+            "preemption: 0/6 nodes are available: 1 Insufficient cpu, 1 node(s) didn't have free ports for the requested pod \
+            ports, 2 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
+        ),
+        "the cordoned and the small one; the taken one, and the one without a place for pods; all but 1 of 4 stays taken"
+    );
+    let humble = pod("humble").cpu("5").facts();
+    let humble = Arc::new(live.view(&humble, humble.asks.effective));
+    let vain = ask(&humble, &mut live, false);
+    assert!(vain.words().is_some_and(|words| words.contains("6 Preemption is not helpful")), "{vain:?}");
+    let never = Arc::new(PodView { preempts: false, ..PodView::clone(&new) });
+    let vain = ask(&never, &mut live, true);
+    assert!(!vain.forfeits(), "what was promised to it was not by us");
+    assert_eq!(vain.words().as_deref(), Some("preemption: not eligible due to preemptionPolicy=Never."));
 }
