@@ -150,7 +150,14 @@ pub fn make_room(
     }
     let shape = answers(input, pod, memo);
     let Memo { places, shapes, .. } = memo;
-    let shape = &shapes[shape];
+    let shape = &mut shapes[shape];
+    // Many of a kind ask one after the other when something happened, and nothing happens between them. What was promised
+    // is each one's own.
+    if pod.nominated.is_none()
+        && let Some(vain) = shape.in_vain(pod.priority, input.changes)
+    {
+        return Err(vain.clone());
+    }
     let spread = spread::Hard::new(input, pod, &shape.ready, places);
     let apart = apart::Hard::new(input, pod, &shape.ready, places);
     let (curable, loaded) = curable(input, pod, shape, &spread, &apart).ok_or(InVain::Needless)?;
@@ -211,7 +218,12 @@ pub fn make_room(
         if alone > 0 {
             reasons.insert(NOBODY.to_owned(), alone);
         }
-        return Err(InVain::Nowhere { nodes, reasons, loaded });
+        let vain = InVain::Nowhere { nodes, reasons, loaded };
+        shape.vain = input
+            .changes
+            .filter(|_| pod.nominated.is_none())
+            .map(|changes| (changes.count(), pod.priority, vain.clone()));
+        return Err(vain);
     };
     let asked = |victim: &&Arc<PodView>| !victim.terminating && victim.phase != Phase::Pending;
     let asked: Vec<&Arc<PodView>> = plan.victims.iter().filter(asked).collect();
