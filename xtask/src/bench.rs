@@ -47,6 +47,11 @@ const BENCHES: &[Bench] = &[
         cargo: &["bench", "--package", "loadline-core", "--bench", "placement"],
     },
     Bench {
+        name: "preempt",
+        about: "microseconds to find out who has to go for a pod, or that nobody's going helps, at 100 to 20 000 nodes",
+        cargo: &["bench", "--package", "loadline-core", "--bench", "preempt"],
+    },
+    Bench {
         name: "protect",
         about: "microseconds to plan one cycle of a node with 30 to 1 000 pods",
         cargo: &["bench", "--package", "loadline-core", "--bench", "protect"],

@@ -90,6 +90,7 @@ fn families(text: &str) -> BTreeMap<String, Family> {
                 }
             }
         }
+        told.sort();
         if !name.ends_with("_bucket") && !name.ends_with("_sum") {
             family.values.insert(told.join(","), value.parse().unwrap());
         }
@@ -155,7 +156,7 @@ fn what_is_counted_under_kube_schedulers_names_is_what_it_counts() {
         assert_eq!(ours.labels, theirs.labels, "{name}");
         assert_eq!(ours.buckets, theirs.buckets, "{name}");
     }
-    assert_eq!(ours.len(), 9, "{:?}", ours.keys());
+    assert_eq!(ours.len(), 11, "{:?}", ours.keys());
     // Two pods were bound, and one eviction was one attempt with one victim. How often the others were tried is each one's own.
     for (name, of) in
         [("scheduler_schedule_attempts", "result=scheduled"), ("scheduler_preemption_victims", "")]
@@ -163,6 +164,20 @@ fn what_is_counted_under_kube_schedulers_names_is_what_it_counts() {
         let (ours, theirs) = (&ours[name].values, &theirs[name].values);
         assert_eq!(ours.get(of), theirs.get(of), "{name}: {ours:?} {theirs:?}");
     }
+    // Three pods came to be placed; what keeps two from a node is the same.
+    let came = "event=UnschedulablePodAdd,queue=active";
+    let [ours_in, theirs_in] = [&ours, &theirs].map(|of| &of["scheduler_queue_incoming_pods"].values);
+    assert_eq!(
+        (ours_in.get(came), theirs_in.get(came)),
+        (Some(&3.0), Some(&3.0)),
+        "{ours_in:?} {theirs_in:?}"
+    );
+    let keeps = |of: &BTreeMap<String, Family>| {
+        let all = of["scheduler_unschedulable_pods"].values.clone().into_iter();
+        all.filter(|(_, count)| *count > 0.0).collect::<Vec<_>>()
+    };
+    assert_eq!(keeps(&ours), keeps(&theirs));
+    assert_eq!(keeps(&ours).len(), 3, "{:?}", keeps(&ours));
 
     let (ours, theirs) = (scheduler.get("/metrics"), plane.scheduler_metrics().unwrap());
     for asked in DASHBOARD {

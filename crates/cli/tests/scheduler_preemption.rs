@@ -15,6 +15,7 @@ use service::{Service, until};
 
 const SHIPPED: &str = include_str!("../../../deploy/scheduler/scheduler.yaml");
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const SLOTS: &str = "example.com/slots";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 /// The one that is shipped.
@@ -36,16 +37,32 @@ fn full_node(plane: &ControlPlane, name: &str) {
     runs(plane, name, name, "600m");
 }
 
-/// A pod that takes so much of a node, and runs: whoever does not is no concern of a budget.
+/// A pod that takes so much of a node, and runs.
 fn runs(plane: &ControlPlane, name: &str, node: &str, cpu: &str) {
     let mut pod = pod(name, "lesser");
-    pod["spec"]["nodeName"] = json!(node);
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!(cpu);
+    is_running(plane, &pod, node);
+}
+
+/// Makes a pod run on a node: whoever does not is no concern of a budget.
+fn is_running(plane: &ControlPlane, pod: &Value, node: &str) {
+    let mut pod = pod.clone();
+    pod["spec"]["nodeName"] = json!(node);
     pod["metadata"]["labels"] = json!({"on": node});
     plane.create(PODS, &pod).unwrap();
     let status = json!({"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z",
         "conditions": [{"type": "Ready", "status": "True"}]}});
+    let name = pod["metadata"]["name"].as_str().unwrap();
     plane.patch(&format!("{PODS}/{name}/status"), &status).unwrap();
+}
+
+/// A pod that takes so many of what load has nothing to do with.
+fn taking(name: &str, class: &str, slots: u32) -> Value {
+    let mut pod = pod(name, class);
+    let takes = json!({"cpu": "100m", SLOTS: slots.to_string()});
+    pod["spec"]["containers"][0]["resources"] =
+        json!({"requests": takes, "limits": {SLOTS: slots.to_string()}});
+    pod
 }
 
 /// A budget for the pods of a node of which so many have to stay; waits until so many may go.
@@ -150,29 +167,29 @@ fn who_is_worth_less_goes_unless_a_budget_keeps_it_and_then_as_soon_as_that_lets
     let first = goes("free", "first");
     until("who goes to be told for whom", || (told(&plane) == [first.clone()]).then_some(()));
 
-    // Only that one is left. It is asked, and stays; the place on its node is kept meanwhile.
+    // Only that one is left, and has to stay: it is not even asked, and its node is not kept for the pod either.
     plane.create(PODS, &pod("second", "important")).unwrap();
-    until("its node to be named", || {
-        (get("second").unwrap()["status"]["nominatedNodeName"] == "guarded").then_some(())
+    let said = until("it to be told why it waits", || {
+        get("second").unwrap()["status"]["conditions"][0]["message"].as_str().map(str::to_owned)
     });
-    until("the refusal", || evictions(&plane).get(1).cloned());
+    assert_eq!(
+        said,
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: disruption budgets keep 1 of 1 pod(s) that would have to \
+        go from guarded."
+    );
     let tries = || scheduler.sum("scheduler_schedule_attempts_total{result=\"unschedulable\"");
     let before = tries();
     plane.patch("/api/v1/nodes/free", &json!({"metadata": {"labels": {"news": "some"}}})).unwrap();
     until("it to be tried again", || (tries() > before + 0.5).then_some(()));
-    let (free, guarded) = (("free".to_owned(), 201), ("guarded".to_owned(), 429));
-    let asked = evictions(&plane);
-    assert!(asked[0] == free && asked[1..].iter().all(|one| *one == guarded), "{asked:?}");
-    assert!(get("guarded").unwrap()["metadata"]["deletionTimestamp"].is_null());
+    let (free, guarded) = (("free".to_owned(), 201), ("guarded".to_owned(), 201));
+    assert_eq!(evictions(&plane), [free.clone()]);
     assert!(get("second").unwrap()["spec"]["nodeName"].is_null());
-    let said = get("second").unwrap()["status"]["conditions"][0]["message"].as_str().unwrap().to_owned();
-    assert!(said.starts_with("0/2 nodes are available: 2 Insufficient cpu."), "{said}");
+    assert!(get("second").unwrap()["status"]["nominatedNodeName"].is_null());
 
     // The budget lets one go.
     keep(&plane, 0);
     assert_eq!(bound("second"), "guarded");
-    let gone: Vec<(String, u64)> = evictions(&plane).into_iter().filter(|(_, code)| *code == 201).collect();
-    assert_eq!(gone, [free, ("guarded".to_owned(), 201)], "each was evicted once");
+    assert_eq!(evictions(&plane), [free, guarded], "each was asked once");
     let both = [first, goes("guarded", "second")];
     until("the other one to be told", || (told(&plane).len() == 2).then_some(()));
     assert_eq!(told(&plane), both, "and not while it stayed");
@@ -181,36 +198,38 @@ fn who_is_worth_less_goes_unless_a_budget_keeps_it_and_then_as_soon_as_that_lets
 }
 
 #[test]
-fn of_several_who_have_to_go_the_second_goes_once_its_budget_allows_one_more() {
+fn of_several_who_have_to_go_nobody_goes_before_their_budget_lets_all_of_them_and_others_have_the_rest_of_the_node()
+ {
     let Some(plane) = plane() else { return };
     let scheduler = scheduler(&plane);
-    node(&plane, "shared");
-    // Whoever goes, the other one takes too much still.
+    // Whoever goes, the other one takes too much still: of five, each has two, and four are asked for.
+    let has = json!({"cpu": "1", "memory": "4Gi", "pods": "10", SLOTS: "5"});
+    plane.add_node("shared", &json!({"kubernetes.io/hostname": "shared"}), &has).unwrap();
     for name in ["left", "right"] {
-        runs(&plane, name, "shared", "450m");
+        is_running(&plane, &taking(name, "lesser", 2), "shared");
     }
     budget(&plane, "shared", 1, 1);
     scheduler.until("active");
-    plane.create(PODS, &pod("important", "important")).unwrap();
-    until("a refusal", || evictions(&plane).into_iter().find(|(_, code)| *code == 429));
-    let asked = evictions(&plane);
-    let first = asked[0].0.clone();
-    let second = if first == "left" { "right" } else { "left" };
-    assert_eq!(asked[0].1, 201);
-    assert!(asked[1..].iter().all(|one| *one == (second.to_owned(), 429)), "{asked:?}");
-    until("who goes to be told", || (told(&plane).len() == 1).then_some(()));
-    assert_eq!(told(&plane)[0].0, first);
-    let important = || plane.get(&format!("{PODS}/important")).unwrap();
-    assert!(important()["spec"]["nodeName"].is_null(), "half of its room is no room");
-    assert_eq!(important()["status"]["nominatedNodeName"], "shared");
-    // One is left, and has to stay, says the controller.
-    allows(&plane, 0);
-    assert!(plane.get(&format!("{PODS}/{second}")).unwrap()["metadata"]["deletionTimestamp"].is_null());
+    plane.create(PODS, &taking("important", "important", 4)).unwrap();
+    let get = |name: &str| plane.get(&format!("{PODS}/{name}")).unwrap();
+    let expected = "preemption: disruption budgets keep 1 of 2 pod(s) that would have to go from shared.";
+    until("it to be told why it waits", || {
+        let said = get("important")["status"]["conditions"][0]["message"].as_str().map(str::to_owned);
+        said.filter(|said| said.ends_with(expected))
+    });
+
+    // What is free there is not kept for a pod that has to wait: another one may have it.
+    plane.create(PODS, &taking("small", "lesser", 1)).unwrap();
+    until("it to have a node", || (get("small")["spec"]["nodeName"] == "shared").then_some(()));
+    assert!(get("important")["status"]["nominatedNodeName"].is_null());
+    assert_eq!(evictions(&plane), [], "half of its room is no room");
 
     keep(&plane, 0);
-    until("it to have a node", || (important()["spec"]["nodeName"] == "shared").then_some(()));
-    let gone: Vec<(String, u64)> = evictions(&plane).into_iter().filter(|(_, code)| *code == 201).collect();
-    assert_eq!(gone, [(first, 201), (second.to_owned(), 201)], "each was evicted once");
+    until("it to have a node", || (get("important")["spec"]["nodeName"] == "shared").then_some(()));
+    let mut gone = evictions(&plane);
+    gone.sort();
+    assert_eq!(gone, ["left", "right"].map(|name| (name.to_owned(), 201)), "each was asked once");
+    assert!(get("small")["metadata"]["deletionTimestamp"].is_null());
     assert_eq!(forbidden(&scheduler), Vec::<String>::new());
     assert!(scheduler.ends());
 }

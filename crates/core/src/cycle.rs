@@ -45,7 +45,7 @@ pub use decide::{Decision, Input, candidates, decide};
 pub use memo::{Changes, Memo};
 pub use message::message;
 pub(crate) use message::{message_with, words};
-pub use preempt::{Preemption, Releases, preempt};
+pub use preempt::{InVain, Preemption, Releases, make_room, preempt};
 pub use report::{Examined, examine, rank};
 pub use score::{Parts, Weights};
 pub use volumes::planned;
@@ -131,6 +131,12 @@ impl Filter {
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
+    }
+
+    /// Is it one of the load rules? They come last.
+    #[must_use]
+    pub fn is_of_load(self) -> bool {
+        matches!(self, Self::Threshold | Self::UnknownLoad | Self::Cooling | Self::Line)
     }
 
     /// Could taking pods off the node change the answer? If not, evicting is pointless.

@@ -16,6 +16,7 @@
 
 mod advice;
 mod agree;
+mod counted;
 mod execute;
 pub mod explain;
 pub mod extender;
@@ -364,6 +365,7 @@ impl Teller {
 
     fn notices(&self, state: &mut State) {
         self.metrics.state(state);
+        self.metrics.counted(state.counted());
         for (from, about, what) in state.notices() {
             self.notices.tell(from, about, what);
         }

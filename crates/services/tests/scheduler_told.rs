@@ -265,7 +265,9 @@ async fn that_a_pod_went_to_the_least_bad_node_is_told_in_its_event_and_counted(
     );
     let refused = told("FailedScheduling").await;
     assert_eq!(
-        refused, "0/1 nodes are available: 1 node(s) had a load over its threshold.",
+        refused,
+        "0/1 nodes are available: 1 node(s) had a load over its threshold. preemption: 0/1 nodes are available: \
+        1 Preemption is not helpful for scheduling.",
         "it was refused at first"
     );
     assert_eq!((metrics.least_bad.get(), metrics.bound.get()), (1, 1));

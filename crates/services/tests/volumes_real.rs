@@ -24,6 +24,8 @@ const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
 const DRIVERS: &str = "/apis/storage.k8s.io/v1/csidrivers";
 const CAPACITIES: &str = "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities";
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// Nobody's going makes a volume.
+const VAIN: &str = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
 
 /// A control plane with the controller that binds volumes, and our scheduler.
 struct Stage {
@@ -147,7 +149,9 @@ fn a_pod_goes_where_its_volume_is_and_two_never_get_one() {
     let waits = stage.wait(&format!("{PODS}/second"), "a refusal", |pod| refusal(pod).is_some());
     assert_eq!(
         refusal(&waits),
-        Some("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.")
+        Some(&*format!(
+            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind. {VAIN}"
+        ))
     );
     // Another one comes, and that is noticed.
     stage.volume("late", "local", "1Gi", "n2", None);
@@ -175,7 +179,8 @@ fn a_volume_is_made_for_the_node_that_was_chosen_and_for_another_if_it_cannot_be
     stage.claim("data", "made", "5Gi");
     stage.pod("db", &["data"]);
     let waits = stage.wait(&format!("{PODS}/db"), "a refusal", |pod| refusal(pod).is_some());
-    assert_eq!(refusal(&waits), Some("0/2 nodes are available: 2 node(s) did not have enough free storage."));
+    let said = format!("0/2 nodes are available: 2 node(s) did not have enough free storage. {VAIN}");
+    assert_eq!(refusal(&waits), Some(&*said));
     let room = |host: &str| {
         json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": {"name": host},
             "storageClassName": "made", "nodeTopology": {"matchLabels": {"host": host}}, "capacity": "10Gi"})

@@ -213,7 +213,13 @@ async fn pods_wait_until_a_node_has_room() {
     })
     .await;
     assert_eq!(told.reason.as_deref(), Some("Unschedulable"));
-    assert_eq!(told.message.as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
+    assert_eq!(
+        told.message.as_deref(),
+        Some(
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found \
+            for incoming pod."
+        )
+    );
     pods.delete("large", &DeleteParams::default()).await.unwrap();
     until("the second pod to run", async || {
         let status = pods.get("small").await.unwrap().status?;

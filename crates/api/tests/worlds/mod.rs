@@ -203,7 +203,7 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         volumes: BTreeMap<String, String>,
     },
-    /// It got none, and why; without what is said of preemption.
+    /// It got none, and why, with what is said of preemption.
     Refused(String),
     /// It got none, and pods have to go for it. Those that are leaving already count.
     Preempts { why: String, node: String, victims: BTreeSet<String> },

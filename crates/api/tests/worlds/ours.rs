@@ -4,7 +4,7 @@ use super::queue::Queue;
 use super::{NAMESPACES, Outcome, Pod, World, classes, differences, unnamed};
 use loadline_api::json::Tree;
 use loadline_api::{Context, cluster, node, owners, pod};
-use loadline_core::cycle::{Examined, Input, Memo, decide, examine, message, planned, preempt};
+use loadline_core::cycle::{Examined, Input, Memo, decide, examine, make_room, message, planned, preempt};
 use loadline_core::view::{Budget, Labels, Live, NamespaceFacts, PodView, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,11 +41,19 @@ pub fn follows(
         if !agree(&ours, theirs) {
             return Err(format!("pod {at}: {pod:?}\n  kube-scheduler: {theirs:?}\n  ours: {ours:?}"));
         }
-        if let Outcome::Bound { node, .. } = theirs {
-            let mut view = read(&mut live, pod);
-            // Nobody gave them any, and pods are told apart by it.
-            view.uid = pod.name.as_str().into();
-            live.set_pod(view, Some(&node.replacen('@', PREFIX, 1)));
+        match theirs {
+            Outcome::Bound { node, .. } => {
+                let mut view = read(&mut live, &queue.started(at));
+                // Nobody gave them any, and pods are told apart by it.
+                view.uid = view.key.to_string().into();
+                live.set_pod(view, Some(&node.replacen('@', PREFIX, 1)));
+            }
+            Outcome::Preempts { victims, .. } => {
+                for victim in victims {
+                    live.remove_pod(victim);
+                }
+            }
+            Outcome::Refused(_) => {}
         }
     }
     Ok(())
@@ -57,9 +65,9 @@ fn answer(at: &Snapshot, view: &Arc<PodView>, budgets: &[Budget]) -> Outcome {
     let name = |id| at[id].name.replacen(PREFIX, "@", 1);
     let Some(node) = decision.node else {
         let why = unnamed(&message(&input, view, &decision), PREFIX);
-        return match preempt(&input, view, budgets, None, memo) {
-            None => Outcome::Refused(why),
-            Some(plan) => Outcome::Preempts {
+        return match make_room(&input, view, true, budgets, None, memo) {
+            Err(vain) => Outcome::Refused(vain.words().map_or(why.clone(), |more| format!("{why} {more}"))),
+            Ok(plan) => Outcome::Preempts {
                 why,
                 node: name(plan.node),
                 victims: plan.victims.iter().map(|v| v.key.to_string()).collect(),

@@ -1,4 +1,5 @@
-//! Large worlds: many nodes, and many pods that look for a place one after the other.
+//! Large worlds: many nodes, and many pods that look for a place one after the other. They are worth more or less, so that
+//! those that come late push others away.
 
 use super::dice::Dice;
 use super::generate::{Maker, THEMES, Theme};
@@ -16,6 +17,16 @@ pub struct Queue {
     pub pods: Vec<Pod>,
 }
 
+impl Queue {
+    /// The pod of that number once it is on its node: no two start at the same time.
+    pub fn started(&self, at: usize) -> Pod {
+        Pod { started: Some(60 * u32::try_from(at).expect("few")), ..self.pods[at].clone() }
+    }
+}
+
+/// What they are worth.
+const CLASSES: [&str; 8] = ["batch", "batch", "base", "base", "serve", "serve", "urgent", "patient"];
+
 /// The one of that number under that seed.
 pub fn queue(seed: u64, number: usize) -> Queue {
     let mut maker = Maker { dice: Dice::new(seed ^ 0x0a11, number), theme: Theme::Everything, nodes: NODES };
@@ -29,7 +40,8 @@ pub fn queue(seed: u64, number: usize) -> Queue {
     world.services = ["web", "db"].map(service).into();
     let pods = (0..PODS).map(|at| {
         maker.theme = THEMES[maker.dice.below(THEMES.len())];
-        Pod { name: format!("s{at}"), ..maker.seeker() }
+        let pod = maker.seeker();
+        Pod { name: format!("s{at}"), class: (*maker.dice.pick(&CLASSES)).to_owned(), ..pod }
     });
     Queue { pods: pods.collect(), world }
 }

@@ -210,25 +210,51 @@ impl Real {
     }
 
     /// What it does with pods that come one after the other. Those that get no node go before the next one comes: they
-    /// would be tried again at any time.
+    /// would be tried again at any time. So do those that were pushed away.
     pub async fn outcomes(&mut self, queue: &Queue, number: usize) -> Vec<Outcome> {
         let prefix = format!("q{number}n");
         let objects = queue.world.objects(&prefix);
         self.make(&objects).await;
         let (mut outcomes, mut placed) = (Vec::new(), Vec::new());
-        for pod in &queue.pods {
+        // Nobody runs them, so only who is there matters.
+        let mut there = World::default();
+        for (at, pod) in queue.pods.iter().enumerate() {
             self.log.lines.clear();
             let object = World { pod: pod.clone(), ..World::default() }.objects(&prefix).pod;
             let name = full_name(&object);
             self.settle(State::There, &object).await.expect("the pod is made");
             let answer = self.answer(&path(&object), &name).await;
-            let outcome = self.read(&answer, &prefix, &name).await;
+            let mut outcome = self.read(&answer, &prefix, &name).await;
+            self.log.read();
+            if let Outcome::Refused(why) = &outcome
+                && let Some(node) = self.log.lines.iter().find_map(|line| cleared(line, &name))
+            {
+                let (why, victims) = (why.clone(), self.victims(&there, &object, &node).await);
+                outcome = Outcome::Preempts { why, node: node.replacen(&prefix, "@", 1), victims };
+            }
             if matches!(outcome, Outcome::Bound { .. }) {
-                self.log.wait("Add event for scheduled pod", "pod", std::slice::from_ref(&name)).await;
+                let started = World { pod: queue.started(at), ..World::default() }.objects(&prefix).pod;
+                let status = json!({"status": started["status"]});
+                self.send(Method::PATCH, &format!("{}/status", path(&object)), &status).await;
+                for said in ["Add event for scheduled pod", "Update event for scheduled pod"] {
+                    self.log.wait(said, "pod", std::slice::from_ref(&name)).await;
+                }
                 placed.push(name);
+                there.pods.push(pod.clone());
             } else {
                 self.send(Method::DELETE, &path(&object), &away()).await;
                 self.log.wait("Delete event for unscheduled pod", "pod", &[name]).await;
+            }
+            if let Outcome::Preempts { victims, .. } = &outcome {
+                for victim in victims {
+                    let (space, name) = victim.split_once('/').expect("a full name");
+                    let path = format!("/api/v1/namespaces/{space}/pods/{name}");
+                    self.send(Method::DELETE, &path, &away()).await;
+                }
+                let gone: Vec<String> = victims.iter().cloned().collect();
+                self.log.wait("Delete event for scheduled pod", "pod", &gone).await;
+                placed.retain(|name| !victims.contains(name));
+                there.pods.retain(|pod| !victims.contains(&format!("{}/{}", pod.namespace, pod.name)));
             }
             outcomes.push(outcome);
         }
@@ -312,7 +338,7 @@ impl Real {
 
     async fn read(&mut self, pod: &Value, prefix: &str, name: &str) -> Outcome {
         if let Some(message) = refusal(pod) {
-            return Outcome::Refused(unnamed(places(message), prefix));
+            return Outcome::Refused(unnamed(&without_devices(message), prefix));
         }
         if pod["assumed"].is_null() {
             self.log.wait("Successfully bound pod to node", "pod", &[name.to_owned()]).await;
@@ -411,9 +437,11 @@ fn refusal(pod: &Value) -> Option<&str> {
     scheduled["message"].as_str()
 }
 
-/// What a message says of places: its first sentence. What follows is about taking others away from there.
-fn places(message: &str) -> &str {
-    message.find(". ").map_or(message, |end| &message[..=end])
+/// What a message says but for claims of devices: no world has any, and the plugin that could let go of some says so. Where a
+/// pod is held back before any node is looked at, that plugin has not prepared anything, and says that that was not found.
+fn without_devices(message: &str) -> String {
+    let message = message.strip_suffix(" not found").unwrap_or(message);
+    message.replace(" no new claims to deallocate,", "").replace(" no new claims to deallocate", "")
 }
 
 /// A node and its total, from a line that has it.

@@ -1,7 +1,7 @@
 //! A decision that is not charged yet, and the only way to charge one.
 
 use super::{Asked, Cluster, Report};
-use crate::cycle::{self, Decision, Preemption};
+use crate::cycle::{self, Decision, InVain, Preemption};
 use crate::explain::Reason;
 use crate::ledger::Uid;
 use crate::load::Load;
@@ -126,13 +126,21 @@ impl Decided<'_> {
     /// Who would have to go for a pod that fits nowhere; `None` if that helps nowhere.
     #[must_use]
     pub fn preempt(&mut self) -> Option<Preemption> {
+        self.make_room(true).ok()
+    }
+
+    /// The same, and if nobody is to go, why. Is anybody less important, on any node? If that is not known: yes.
+    ///
+    /// # Errors
+    /// When nobody is to go.
+    pub fn make_room(&mut self, is_any_lesser: bool) -> Result<Preemption, InVain> {
         let Asked { input, memo, ledger, budgets } = self.cluster.ask(self.profile, self.pod);
         // Only load nobody has measured yet surely goes with the pod.
         let releases = |pod: &PodView, node: NodeId| {
             let uid = Uid::new(&pod.uid);
             ledger.pending(node).find(|(u, _)| *u == uid).map_or(Load::ZERO, |(_, load)| load)
         };
-        cycle::preempt(&input, self.pod, budgets, Some(&releases), memo)
+        cycle::make_room(&input, self.pod, is_any_lesser, budgets, Some(&releases), memo)
     }
 
     /// Charges the pod to its node, if there is one, before anything else can be decided. It stays charged until it is

@@ -6,6 +6,7 @@
 use super::Filter;
 use super::decide::Input;
 use super::memo::Places;
+use super::prepare::Prepared;
 use crate::view::groups::Group;
 use crate::view::labels::Domains;
 use crate::view::{Labels, PodTerm, PodView};
@@ -53,6 +54,9 @@ pub(super) struct Hard {
     away: Vec<Counted>,
     /// Pods that keep it away, by the label that makes the places.
     kept: Vec<(Arc<str>, Counted)>,
+    /// Nodes on which pods that go there first will be in the way, and how. Nobody counts on them to be near: they may come
+    /// to be elsewhere.
+    first: Vec<(usize, Filter)>,
 }
 
 /// Does a term of the new pod speak of pods like these?
@@ -76,7 +80,7 @@ fn groups<'a>(input: &Input<'a>, term: &'a PodTerm) -> impl Iterator<Item = &'a 
 }
 
 impl Hard {
-    pub fn new(input: &Input<'_>, pod: &PodView, places: &mut Places) -> Self {
+    pub fn new(input: &Input<'_>, pod: &PodView, ready: &Prepared, places: &mut Places) -> Self {
         let at = input.cluster;
         let labels = at.namespace_labels(&pod.key.namespace);
         let speaks = |t: &PodTerm| t.selector.matches(&pod.labels) && t.covers(&pod.key.namespace, &labels);
@@ -121,11 +125,26 @@ impl Hard {
                 }
             }
         }
+
+        for (node, promised) in &ready.promised {
+            let mut is_placed = |term: &PodTerm| places.of(at, &term.topology_key).place(*node).is_some();
+            let mut avoids = pod.wants.anti_affinity.required.iter();
+            let avoids = avoids.any(|term| {
+                let of = |other: &Arc<PodView>| speaks_of(input, term, &other.key.namespace, &other.labels);
+                promised.pods.iter().any(of) && is_placed(term)
+            });
+            let mut theirs = promised.pods.iter().flat_map(|other| &other.wants.anti_affinity.required);
+            if avoids {
+                out.first.push((*node, Filter::AntiAffinity));
+            } else if theirs.any(|term| speaks(&term) && is_placed(term)) {
+                out.first.push((*node, Filter::ExistingAntiAffinity));
+            }
+        }
         out
     }
 
     pub fn is_empty(&self) -> bool {
-        self.near.is_empty() && self.away.is_empty() && self.kept.is_empty()
+        self.near.is_empty() && self.away.is_empty() && self.kept.is_empty() && self.first.is_empty()
     }
 
     /// As if there were one more (`by` 1) or one fewer (`by` -1) pod like the other on the node. It must have
@@ -171,13 +190,14 @@ impl Hard {
                 return Some(Filter::Affinity);
             }
         }
-        if self.away.iter().any(|c| c.has(node) == Some(true)) {
+        let first = self.first.iter().find(|(n, _)| *n == node).map(|(_, rule)| *rule);
+        if first == Some(Filter::AntiAffinity) || self.away.iter().any(|c| c.has(node) == Some(true)) {
             return Some(Filter::AntiAffinity);
         }
         if self.kept.iter().any(|(_, c)| c.has(node) == Some(true)) {
             return Some(Filter::ExistingAntiAffinity);
         }
-        None
+        first
     }
 }
 

@@ -89,7 +89,7 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
     let ready = &shape.ready;
 
     let spread = spread::Hard::new(input, pod, ready, places);
-    let apart = apart::Hard::new(input, pod, places);
+    let apart = apart::Hard::new(input, pod, ready, places);
     let plain = spread.is_empty() && apart.is_empty();
     feasible.clear();
     for node in input.cluster.labels().present().ones() {
@@ -108,10 +108,14 @@ pub fn decide(input: &Input<'_>, pod: &Arc<PodView>, memo: &mut Memo) -> Decisio
 
     let together = Together::new(input, pod, ready, places, feasible);
     let images = &shape.images;
+    // Others were evicted from a node for it: if that one does, no other is compared with it.
+    let own = pod.nominated.as_deref().and_then(|name| input.cluster.find_node(name)).map(|node| node.id.0);
+    let own = feasible.iter().position(|node| Some(*node) == own);
+    let among = own.map_or(&feasible[..], |at| &feasible[at..=at]);
     let (best, next) = if together.is_none() && images.is_empty() {
-        best(input.cluster, feasible, |at| shape.alone[at])
+        best(input.cluster, among, |at| shape.alone[at])
     } else {
-        best(input.cluster, feasible, |at| {
+        best(input.cluster, among, |at| {
             let more = together.as_ref().map_or(0, |t| t.total(input, ready, at));
             shape.alone[at] + more + images.score(at).unwrap_or(0) * input.weights.images
         })

@@ -34,7 +34,8 @@ pub(super) fn check(input: &Input<'_>, pod: &PodView, ready: &Prepared, node: us
         }
     }
     if let Some(volumes) = &ready.volumes
-        && let Some(rule) = volumes.refused(&input.cluster[NodeId::at(node)], pod)
+        && let Some(rule) =
+            volumes.refused(&input.cluster[NodeId::at(node)], promised.map_or(&[], |p| &p.pods), pod)
     {
         return Some(rule);
     }

@@ -5,6 +5,7 @@
 //! nodes in the list of [`Changes`] are asked again.
 
 use super::images::Held;
+use super::preempt::InVain;
 use super::prepare::Prepared;
 use crate::view::labels::Domains;
 use crate::view::{NodeId, PodView, Snapshot};
@@ -92,6 +93,16 @@ pub(super) struct Shape {
     pub alone: Vec<i64>,
     /// Who has the images. That changes with every image a node fetches, so it is kept apart.
     pub images: Held,
+    /// That nobody's going helps such a pod, of which priority, after how many changes that was found, and why.
+    pub vain: Option<(u64, i32, InVain)>,
+}
+
+impl Shape {
+    /// What was found before about a pod of that priority, if nothing has changed since.
+    pub fn in_vain(&self, priority: i32, changes: Option<&Changes>) -> Option<&InVain> {
+        let (seen, of, vain) = self.vain.as_ref()?;
+        (*of == priority && changes.is_some_and(|changes| changes.count() == *seen)).then_some(vain)
+    }
 }
 
 /// Remembers answers between decisions. Belongs to one cluster; a fresh one is always right, too.
@@ -158,6 +169,7 @@ impl Memo {
             refused,
             alone,
             images: Held::default(),
+            vain: None,
         });
         self.shapes.len() - 1
     }

@@ -44,7 +44,7 @@ pub(crate) fn message_with(
     let ready = prepare(input, pod);
     let mut places = super::memo::Places::default();
     let spread = spread::Hard::new(input, pod, &ready, &mut places);
-    let apart = apart::Hard::new(input, pod, &mut places);
+    let apart = apart::Hard::new(input, pod, &ready, &mut places);
     for node in input.cluster.nodes() {
         let at = node.id.index();
         let failed =
@@ -59,9 +59,7 @@ pub(crate) fn message_with(
                 free = free.minus(&promised.requests);
             }
             for lack in pod.requests.lacking(&free) {
-                let name = input.cluster.names().name(lack.resource);
-                let text =
-                    if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") };
+                let text = insufficient(input.cluster.names().name(lack.resource));
                 *counts.entry(text).or_default() += 1;
             }
         } else if rule == Filter::VolumeReach {
@@ -77,9 +75,19 @@ pub(crate) fn message_with(
             *counts.entry(words(rule).to_owned()).or_default() += 1;
         }
     }
+    available(all, &counts)
+}
+
+/// That none of so many nodes does, and of how many that is so for which reason.
+pub(super) fn available(nodes: usize, counts: &BTreeMap<String, usize>) -> String {
     let mut reasons: Vec<String> = counts.iter().map(|(why, count)| format!("{count} {why}")).collect();
     reasons.sort();
-    format!("0/{all} nodes are available: {}.", reasons.join(", "))
+    format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
+}
+
+/// That there is not enough of a resource.
+pub(super) fn insufficient(name: &str) -> String {
+    if name == "pods" { "Too many pods".to_owned() } else { format!("Insufficient {name}") }
 }
 
 pub(crate) fn words(rule: Filter) -> &'static str {

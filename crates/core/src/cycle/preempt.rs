@@ -23,20 +23,27 @@
 //!
 //! # Budgets
 //!
+//! Where nothing else helps, a plan overdraws budgets, as kube-scheduler's does. Who evicts through the API is refused
+//! then: how many victims that concerns is said ([`Preemption::kept`]). The API asks no budget about pods that are leaving,
+//! or whose containers have not begun to run.
+//!
 //! A budget that selects without conditions covers every pod of its namespace, also pods without labels.
 //! kube-scheduler passes over both when it looks for victims, though an eviction would be refused.
 
 use super::decide::{Input, answers};
-use super::memo::Memo;
+use super::memo::{Memo, Shape};
+use super::message::{available, insufficient, words};
 use super::prepare::Prepared;
 use super::{Filter, apart, local, spread};
 use crate::load::board::Board;
 use crate::load::{Load, Metered};
-use crate::view::{Budget, Labels, NodeId, NodeView, PodView, Snapshot};
+use crate::resources::Resource;
+use crate::view::{Budget, Labels, NodeId, NodeView, Phase, PodView, Snapshot};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How much load surely goes away from a node with a pod on it. Load that was measured may stay, or may be another
@@ -53,9 +60,58 @@ pub struct Preemption {
     pub victims: Vec<Arc<PodView>>,
     /// How many of them overdraw a disruption budget.
     pub budget_violations: u32,
+    /// How many of them the API would refuse to evict because of a budget, if all were asked in their order.
+    pub kept: u32,
     /// On how many nodes evicting would have helped.
     pub considered: u32,
 }
+
+/// Why nobody is to go for a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InVain {
+    /// It must not push others away.
+    Forbidden,
+    /// A node takes it as it is.
+    Needless,
+    /// Pods are still leaving the node that was cleared for it.
+    Awaiting,
+    /// It helps nowhere, or the pod is held back whatever the nodes are like.
+    Nowhere {
+        /// How many nodes there are, and how many of them are of no use for which reason, in kube-scheduler's words.
+        nodes: usize,
+        reasons: BTreeMap<String, usize>,
+        /// Would the node that was cleared for it do, but for its load? What is measured does not go with a pod at once.
+        loaded: bool,
+    },
+}
+
+impl InVain {
+    /// Is there nothing left to wait for on the node that was cleared for the pod, if one was?
+    #[must_use]
+    pub fn forfeits(&self) -> bool {
+        matches!(self, Self::Nowhere { loaded: false, .. })
+    }
+
+    /// What kube-scheduler adds to its message about a pod that goes nowhere; nothing where it adds nothing.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        Some(match self {
+            Self::Nowhere { nodes, reasons, .. } if !reasons.is_empty() => {
+                format!("preemption: {}", available(*nodes, reasons))
+            }
+            Self::Forbidden => "preemption: not eligible due to preemptionPolicy=Never.".to_owned(),
+            Self::Awaiting => {
+                "preemption: not eligible due to a terminating pod on the nominated node.".to_owned()
+            }
+            Self::Needless | Self::Nowhere { .. } => return None,
+        })
+    }
+}
+
+/// Where nothing that goes with a pod is in the way.
+const UNHELPFUL: &str = "Preemption is not helpful for scheduling";
+/// Where nobody less important is.
+const NOBODY: &str = "No preemption victims found for incoming pod";
 
 /// Who must go so that this pod can come? `None` if evicting helps nowhere or nobody need go; if the pod must not
 /// push others away or is held back; and while pods are still leaving the node that was cleared for it. The same
@@ -68,29 +124,51 @@ pub fn preempt(
     releases: Option<Releases<'_>>,
     memo: &mut Memo,
 ) -> Option<Preemption> {
-    if !pod.preempts || !pod.wants.holds.is_empty() {
-        return None;
+    make_room(input, pod, true, budgets, releases, memo).ok()
+}
+
+/// The same, and if nobody is to go, why. Is anybody less important, on any node? Who knows that nobody is spares the walk
+/// over all pods.
+///
+/// # Errors
+/// When nobody is to go.
+pub fn make_room(
+    input: &Input<'_>,
+    pod: &Arc<PodView>,
+    is_any_lesser: bool,
+    budgets: &[Budget],
+    releases: Option<Releases<'_>>,
+    memo: &mut Memo,
+) -> Result<Preemption, InVain> {
+    if !pod.preempts {
+        return Err(InVain::Forbidden);
+    }
+    let nodes = input.cluster.nodes().len();
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    if !pod.wants.holds.is_empty() {
+        return Err(InVain::Nowhere { nodes, reasons, loaded: false });
     }
     let shape = answers(input, pod, memo);
     let Memo { places, shapes, .. } = memo;
-    let shape = &shapes[shape];
-    let spread = spread::Hard::new(input, pod, &shape.ready, places);
-    let apart = apart::Hard::new(input, pod, places);
-    let mut curable = Vec::new();
-    for node in input.cluster.nodes() {
-        let at = node.id.index();
-        // A node that takes the pod as it is ends the search.
-        let rule = shape.refused[at].or_else(|| spread.check(at)).or_else(|| apart.check(at))?;
-        let could_hold = || shape.ready.asked.iter().all(|(r, asked)| *asked <= node.allocatable.get(*r));
-        if rule.yields_to_eviction() && could_hold() {
-            curable.push(node);
-        }
+    let shape = &mut shapes[shape];
+    // Many of a kind ask one after the other when something happened, and nothing happens between them. What was promised
+    // is each one's own.
+    if pod.nominated.is_none()
+        && let Some(vain) = shape.in_vain(pod.priority, input.changes)
+    {
+        return Err(vain.clone());
     }
+    let spread = spread::Hard::new(input, pod, &shape.ready, places);
+    let apart = apart::Hard::new(input, pod, &shape.ready, places);
+    let (curable, loaded) = curable(input, pod, shape, &spread, &apart).ok_or(InVain::Needless)?;
     if is_awaiting(pod, &curable) {
-        return None;
+        return Err(InVain::Awaiting);
+    }
+    if curable.len() < nodes {
+        reasons.insert(UNHELPFUL.to_owned(), nodes - curable.len());
     }
 
-    let mut budgets = Budgets::new(budgets);
+    let mut covered = Budgets::new(budgets);
     let mut trial = Trial {
         input: *input,
         pod,
@@ -103,26 +181,32 @@ pub fn preempt(
         apart,
     };
     let mut best: Option<(Rank, Preemption)> = None;
-    let mut considered = 0;
-    for node in curable {
-        let mut lower: Vec<&Arc<PodView>> = node.pods.iter().filter(|p| p.priority < pod.priority).collect();
-        if lower.is_empty() || !trial.has_room(node, &lower) {
+    let (mut considered, mut alone) = (0, 0);
+    for (node, rule) in curable {
+        let there = if is_any_lesser { &node.pods[..] } else { &[] };
+        let mut lower: Vec<&Arc<PodView>> = there.iter().filter(|p| p.priority < pod.priority).collect();
+        if lower.is_empty() {
+            alone += 1;
             continue;
         }
+        // Of ports only a trial tells whether they would be free.
+        if rule != Filter::Ports {
+            let lacks = trial.lacks(node, &lower);
+            if !lacks.is_empty() {
+                lacks.into_iter().for_each(|lack| *reasons.entry(lack).or_default() += 1);
+                continue;
+            }
+        }
         lower.sort_by(|a, b| importance(b).cmp(&importance(a)));
-        for other in &lower {
-            trial.take(other, node.id);
-        }
-        let mut off = vec![true; lower.len()];
-        let mut found = None;
-        if trial.refused(node.id).is_none() {
-            considered += 1;
-            let least = best.as_ref().map(|(rank, _)| rank);
-            found = trial.spare(node.id, &lower, &budgets.overdrawn(&lower), &mut off, least);
-        }
-        for (other, _) in lower.iter().zip(&off).filter(|(_, off)| **off) {
-            trial.put(other, node.id);
-        }
+        let overdrawn = covered.overdrawn(&lower);
+        let found = match trial.clear(node.id, &lower, &overdrawn, best.as_ref().map(|(rank, _)| rank)) {
+            Ok(found) => found,
+            Err(refused) => {
+                refused.into_iter().for_each(|why| *reasons.entry(why).or_default() += 1);
+                continue;
+            }
+        };
+        considered += 1;
         // Nodes come by name, so of equals the first name stays.
         if let Some((rank, plan)) = found
             && best.as_ref().is_none_or(|(least, _)| rank < *least)
@@ -130,14 +214,52 @@ pub fn preempt(
             best = Some((rank, plan));
         }
     }
-    best.map(|(_, plan)| Preemption { considered, ..plan })
+    let Some((_, plan)) = best else {
+        if alone > 0 {
+            reasons.insert(NOBODY.to_owned(), alone);
+        }
+        let vain = InVain::Nowhere { nodes, reasons, loaded };
+        shape.vain = input
+            .changes
+            .filter(|_| pod.nominated.is_none())
+            .map(|changes| (changes.count(), pod.priority, vain.clone()));
+        return Err(vain);
+    };
+    let asked = |victim: &&Arc<PodView>| !victim.terminating && victim.phase != Phase::Pending;
+    let asked: Vec<&Arc<PodView>> = plan.victims.iter().filter(asked).collect();
+    let kept = covered.overdrawn(&asked).into_iter().map(u32::from).sum();
+    Ok(Preemption { kept, considered, ..plan })
+}
+
+/// The nodes that could be cured, each with the rule it fails, and whether nothing but load keeps the pod from the node that was
+/// cleared for it. `None` if a node takes it as it is.
+fn curable<'a>(
+    input: &Input<'a>,
+    pod: &PodView,
+    shape: &Shape,
+    spread: &spread::Hard,
+    apart: &apart::Hard,
+) -> Option<(Vec<(&'a NodeView, Filter)>, bool)> {
+    let (mut curable, mut loaded) = (Vec::new(), false);
+    for node in input.cluster.nodes() {
+        let at = node.id.index();
+        let rule = shape.refused[at].or_else(|| spread.check(at)).or_else(|| apart.check(at))?;
+        loaded |= rule.is_of_load() && pod.nominated.as_ref() == Some(&node.name);
+        // What a node does not have at all nobody makes room for. kube-scheduler does not ask that of places for pods.
+        let amounts = || shape.ready.asked.iter().filter(|(r, _)| *r != Resource::PODS);
+        let could_hold = || amounts().all(|(r, asked)| *asked <= node.allocatable.get(*r));
+        if rule.yields_to_eviction() && (rule != Filter::Resources || could_hold()) {
+            curable.push((node, rule));
+        }
+    }
+    Some((curable, loaded))
 }
 
 /// Are pods that went for this one still leaving? Then more need not go, if the node can still be had.
-fn is_awaiting(pod: &PodView, curable: &[&NodeView]) -> bool {
+fn is_awaiting(pod: &PodView, curable: &[(&NodeView, Filter)]) -> bool {
     let Some(name) = &pod.nominated else { return false };
-    let node = curable.iter().find(|n| n.name == *name);
-    node.is_some_and(|n| n.pods.iter().any(|p| p.terminating && p.priority < pod.priority))
+    let node = curable.iter().find(|(n, _)| n.name == *name);
+    node.is_some_and(|(n, _)| n.pods.iter().any(|p| p.terminating && p.priority < pod.priority))
 }
 
 /// The more important is the larger.
@@ -224,15 +346,16 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Is enough of every resource there when these are gone? Cheap, to be asked first.
-    fn has_room(&self, node: &NodeView, lower: &[&Arc<PodView>]) -> bool {
+    /// What is not there in sufficient amounts when these are gone. Cheap, to be asked first.
+    fn lacks(&self, node: &NodeView, gone: &[&Arc<PodView>]) -> Vec<String> {
         let promised = self.ready.promised(node.id);
-        self.ready.asked.iter().all(|(resource, asked)| {
-            let freed = lower.iter().map(|p| p.requests.get(*resource)).fold(0, i64::saturating_add);
+        let lacking = self.ready.asked.iter().filter(|(resource, asked)| {
+            let freed = gone.iter().map(|p| p.requests.get(*resource)).fold(0, i64::saturating_add);
             let taken = node.requested.get(*resource).saturating_sub(freed);
             let before = promised.map_or(0, |p| p.requests.get(*resource));
-            *asked <= node.allocatable.get(*resource).saturating_sub(taken).saturating_sub(before)
-        })
+            *asked > node.allocatable.get(*resource).saturating_sub(taken).saturating_sub(before)
+        });
+        lacking.map(|(resource, _)| insufficient(self.input.cluster.names().name(*resource))).collect()
     }
 
     /// The rule the node fails as things are in the trial.
@@ -274,6 +397,30 @@ impl Trial<'_> {
         }
     }
 
+    /// Takes all of these off a node and finds out who of them can stay; nothing if that costs more than the best so far. Why not,
+    /// if the pod does not fit even without any of them. In the end all are where they were.
+    fn clear(
+        &mut self,
+        node: NodeId,
+        lower: &[&Arc<PodView>],
+        overdrawn: &[bool],
+        best: Option<&Rank>,
+    ) -> Result<Option<(Rank, Preemption)>, Vec<String>> {
+        for other in lower {
+            self.take(other, node);
+        }
+        let mut off = vec![true; lower.len()];
+        let found = match self.refused(node) {
+            None => Ok(self.spare(node, lower, overdrawn, &mut off, best)),
+            Some(Filter::Resources) => Err(self.lacks(&self.cluster[node], &[])),
+            Some(rule) => Err(vec![words(rule).to_owned()]),
+        };
+        for (other, _) in lower.iter().zip(&off).filter(|(_, off)| **off) {
+            self.put(other, node);
+        }
+        found
+    }
+
     /// Puts back as many as possible of the pods that are off, those that overdraw a budget first. Gives up as
     /// soon as it costs more than the best so far: another victim never makes it cheaper.
     fn spare(
@@ -303,7 +450,7 @@ impl Trial<'_> {
         let victims = lower.iter().zip(&*off).rev().filter(|(_, off)| **off).map(|(p, _)| (*p).clone());
         let victims: Vec<Arc<PodView>> = victims.collect();
         let accepted = accepted(victims.last()?);
-        let plan = Preemption { node, victims, budget_violations: cost.violations, considered: 0 };
+        let plan = Preemption { node, victims, budget_violations: cost.violations, kept: 0, considered: 0 };
         Some(((cost, Reverse(accepted)), plan))
     }
 }

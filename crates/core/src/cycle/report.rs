@@ -9,6 +9,7 @@ use crate::explain::Reason;
 use crate::load::Load;
 use crate::select::taint::{Compare, all_repelling};
 use crate::view::{NodeId, NodeView, PodView};
+use std::sync::Arc;
 
 /// What was found out about one node, the load rules left out.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub fn examine(input: &Input<'_>, pod: &PodView) -> Vec<Examined> {
     let ready = prepare(input, pod);
     let mut places = Places::default();
     let spread = spread::Hard::new(input, pod, &ready, &mut places);
-    let apart = apart::Hard::new(input, pod, &mut places);
+    let apart = apart::Hard::new(input, pod, &ready, &mut places);
     let first = |at: usize| {
         let alone = local::check(input, pod, &ready, at);
         alone.or_else(|| spread.check(at)).or_else(|| apart.check(at))
@@ -91,6 +92,7 @@ pub(super) fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node
         });
     }
     let promised = ready.promised(node.id);
+    let first = promised.map_or(&[][..], |promised| &promised.pods);
     let before = promised.into_iter().flat_map(|p| &p.pods).flat_map(|p| &p.wants.ports);
     let taken: Vec<_> = node.ports().chain(before).collect();
     for port in wants.ports.iter().filter(|p| taken.iter().any(|t| p.conflicts(t))) {
@@ -101,13 +103,14 @@ pub(super) fn by_itself(input: &Input<'_>, pod: &PodView, ready: &Prepared, node
         free.sub(&promised.requests);
     }
     out.extend(pod.requests.lacking(&free).map(|lack| Reason::lack(lack, input.cluster.names())));
-    if let Some(disk) = volumes::disk_in_use(node, pod) {
+    if let Some(disk) = volumes::disk_in_use(node, first, pod) {
         out.push(Reason::DiskInUse { disk: disk.addresses.join(", ") });
     }
-    for claim in wants.exclusive.iter().filter(|claim| input.cluster.users(claim) > 0) {
+    let in_use = |claim: &&Arc<str>| input.cluster.users(claim) > 0 || volumes::is_used(claim, first);
+    for claim in wants.exclusive.iter().filter(in_use) {
         out.push(Reason::VolumeInUse { volume: claim.to_string() });
     }
-    if let Some((driver, limit)) = volumes::over_attach_limit(node, &wants.volumes) {
+    if let Some((driver, limit)) = volumes::over_attach_limit(node, first, &wants.volumes) {
         out.push(Reason::TooManyVolumes { driver: driver.to_owned(), limit });
     }
     for volume in wants.volumes.iter().filter(|v| !v.reachable.matches(&node.name, &node.labels)) {

@@ -46,18 +46,28 @@ struct Weighed {
 
 impl Counted {
     fn emptiest(&self) -> i64 {
+        self.emptiest_with(0, 0)
+    }
+
+    /// With so many more in one place.
+    fn emptiest_with(&self, place: usize, more: i64) -> i64 {
         if !self.enough {
             return 0;
         }
-        let compared = self.counts.iter().zip(&self.compared).filter(|(_, at)| **at);
+        let compared = self.counts.iter().zip(&self.compared).enumerate().filter(|(_, (_, at))| **at);
+        let counts = compared.map(|(at, (count, _))| if at == place { count + more } else { *count });
         // Without any place that counts, there is nothing to compare with and every place will do.
-        compared.map(|(n, _)| *n).min().unwrap_or(i64::from(i32::MAX))
+        counts.min().unwrap_or(i64::from(i32::MAX))
     }
 }
 
 /// All hard constraints of a pod, ready to be asked.
 #[derive(Debug, Default)]
-pub(super) struct Hard(Vec<Counted>);
+pub(super) struct Hard {
+    constraints: Vec<Counted>,
+    /// How many more there will be, by constraint, on nodes that pods go to first.
+    first: Vec<(usize, Vec<i64>)>,
+}
 
 /// All soft constraints of a pod, ready to be asked.
 #[derive(Debug, Default)]
@@ -165,11 +175,58 @@ impl Hard {
     pub fn new(input: &Input<'_>, pod: &PodView, ready: &Prepared, places: &mut Places) -> Self {
         let hard: Vec<&Spread> = pod.wants.spread.iter().filter(|s| s.hard).collect();
         let all: Vec<Arc<Domains>> = hard.iter().map(|s| places.of(input.cluster, &s.topology_key)).collect();
-        Self(hard.iter().zip(&all).map(|(s, d)| count(input, pod, ready, s, &all, d)).collect())
+        let constraints: Vec<Counted> =
+            hard.iter().zip(&all).map(|(s, d)| count(input, pod, ready, s, &all, d)).collect();
+        let mut out = Self { constraints, first: Vec::new() };
+        if out.is_empty() {
+            return out;
+        }
+        for (node, promised) in &ready.promised {
+            let more = |s: &&Spread| {
+                let counted =
+                    promised.pods.iter().filter(|other| out.is_counted(input, pod, ready, s, other, *node));
+                i64::try_from(counted.count()).unwrap_or(i64::MAX)
+            };
+            let more: Vec<i64> = hard.iter().map(more).collect();
+            if more.iter().any(|more| *more > 0) {
+                out.first.push((*node, more));
+            }
+        }
+        out
+    }
+
+    /// Does a pod on that node count for this constraint?
+    fn is_counted(
+        &self,
+        input: &Input<'_>,
+        pod: &PodView,
+        ready: &Prepared,
+        constraint: &Spread,
+        other: &PodView,
+        node: usize,
+    ) -> bool {
+        self.constraints.iter().all(|c| c.places.place(node).is_some())
+            && !other.terminating
+            && other.key.namespace == pod.key.namespace
+            && counts_anybody(constraint)
+            && constraint.selector.matches(&other.labels)
+            && counts(input, ready, constraint, node)
+    }
+
+    /// Of a constraint, by number: how many are in a place of a node and in the emptiest place, with those that go to that node
+    /// first.
+    fn here(&self, number: usize, node: usize, place: usize) -> (i64, i64) {
+        let c = &self.constraints[number];
+        let more = self.first.iter().find(|(n, _)| *n == node).map_or(0, |(_, more)| more[number]);
+        let here = c.counts[place] + more;
+        if more == 0 || c.counts[place] > c.least {
+            return (here, c.least);
+        }
+        (here, c.emptiest_with(place, more))
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.constraints.is_empty()
     }
 
     /// As if there were one more (`by` 1) or one fewer (`by` -1) pod like the other on the node.
@@ -182,16 +239,12 @@ impl Hard {
         node: usize,
         by: i64,
     ) {
-        let whole = self.0.iter().all(|c| c.places.place(node).is_some());
-        if !whole || other.terminating || other.key.namespace != pod.key.namespace {
-            return;
-        }
-        for (constraint, c) in pod.wants.spread.iter().filter(|s| s.hard).zip(&mut self.0) {
-            if let Some(place) = c.places.place(node)
-                && counts_anybody(constraint)
-                && constraint.selector.matches(&other.labels)
-                && counts(input, ready, constraint, node)
-            {
+        for (number, constraint) in pod.wants.spread.iter().filter(|s| s.hard).enumerate() {
+            if !self.is_counted(input, pod, ready, constraint, other, node) {
+                continue;
+            }
+            let c = &mut self.constraints[number];
+            if let Some(place) = c.places.place(node) {
                 let before = c.counts[place];
                 c.counts[place] += by;
                 if before.min(before + by) <= c.least {
@@ -203,25 +256,25 @@ impl Hard {
 
     /// The first constraint the node fails.
     pub fn check(&self, node: usize) -> Option<Filter> {
-        self.0.iter().find_map(|c| match c.places.place(node) {
+        self.constraints.iter().enumerate().find_map(|(number, c)| match c.places.place(node) {
             None => Some(Filter::SpreadLabel),
             Some(place) => {
-                let skew = c.counts[place] + c.itself - c.least;
-                (skew > c.max_skew).then_some(Filter::Spread)
+                let (here, least) = self.here(number, node, place);
+                (here + c.itself - least > c.max_skew).then_some(Filter::Spread)
             }
         })
     }
 
     /// The first constraint the node has no label for, by number.
     pub fn unplaced(&self, node: usize) -> Option<usize> {
-        self.0.iter().position(|c| c.places.place(node).is_none())
+        self.constraints.iter().position(|c| c.places.place(node).is_none())
     }
 
     /// The constraint a node fails by being too full: its number, pods there, pods in the emptiest, allowed.
     pub fn skew(&self, node: usize) -> Option<(usize, i64, i64, i64)> {
-        self.0.iter().enumerate().find_map(|(i, c)| {
-            let here = c.counts[c.places.place(node)?];
-            (here + c.itself - c.least > c.max_skew).then_some((i, here, c.least, c.max_skew))
+        self.constraints.iter().enumerate().find_map(|(i, c)| {
+            let (here, least) = self.here(i, node, c.places.place(node)?);
+            (here + c.itself - least > c.max_skew).then_some((i, here, least, c.max_skew))
         })
     }
 }

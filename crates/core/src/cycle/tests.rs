@@ -90,6 +90,123 @@ fn what_is_promised_to_a_pod_that_goes_first_is_lacking() {
     );
 }
 
+/// What a pod wants, in a test.
+type Wanted = fn(&mut crate::view::Wants);
+
+#[test]
+fn what_a_node_is_promised_to_counts_as_if_it_were_there_for_whoever_does_not_go_before_it() {
+    use crate::view::{PodTerm, Spread, Volume};
+    fn term(app: &str) -> PodTerm {
+        PodTerm {
+            namespaces: vec!["default".into()],
+            namespace_selector: None,
+            selector: format!("app={app}").parse().expect("a selector"),
+            topology_key: "host".into(),
+        }
+    }
+    fn volume(id: &str) -> Volume {
+        Volume { id: id.into(), driver: Some("disk".into()), ..Volume::default() }
+    }
+    let cases: [(&str, Wanted, Wanted, Filter); 5] = [
+        (
+            "it keeps the new one away",
+            |w| w.anti_affinity.required.push(term("new")),
+            |_| {},
+            Filter::ExistingAntiAffinity,
+        ),
+        (
+            "the new one keeps away from it",
+            |_| {},
+            |w| w.anti_affinity.required.push(term("first")),
+            Filter::AntiAffinity,
+        ),
+        (
+            "both on one host are one too many",
+            |_| {},
+            |w| {
+                w.spread.push(Spread {
+                    max_skew: 1,
+                    topology_key: "host".into(),
+                    hard: true,
+                    selector: "app in (first, new)".parse().expect("a selector"),
+                    min_domains: None,
+                    honor_affinity: true,
+                    honor_taints: false,
+                });
+            },
+            Filter::Spread,
+        ),
+        (
+            "one volume can be attached",
+            |w| w.volumes.push(volume("theirs")),
+            |w| w.volumes.push(volume("its own")),
+            Filter::AttachLimit,
+        ),
+        (
+            "one pod may use the claim",
+            |w| w.exclusive.push("default/data".into()),
+            |w| w.exclusive.push("default/data".into()),
+            Filter::VolumeInUse,
+        ),
+    ];
+    let wanting = |name: &str, priority: i32, wants: Wanted| {
+        let mut facts = pod(name).label("app", name).priority(priority).facts();
+        wants(Arc::make_mut(&mut facts.wants));
+        facts
+    };
+    for (why, theirs, new, rule) in cases {
+        let mut live = crate::view::Live::new();
+        for name in ["a", "b"] {
+            let mut facts = node(name).label("host", name).facts();
+            facts.attach_limits.insert("disk".to_owned(), 1);
+            live.set_node(&facts);
+        }
+        let mut first = wanting("first", 5, theirs);
+        first.nominated = Some("a".into());
+        let first = live.view(&first, first.asks.effective);
+        live.set_pod(first, None);
+        for (priority, expected) in [(4, Some(rule)), (5, Some(rule)), (6, None)] {
+            let new = wanting("new", priority, new);
+            let new = live.view(&new, new.asks.effective);
+            let found = examine(&Input::new(live.snapshot()), &new);
+            let rules: Vec<_> = found.iter().map(|one| one.rule).collect();
+            assert_eq!(rules, [expected, None], "{why}, priority {priority}");
+            let told: Vec<_> = found.iter().map(|one| one.reasons.len()).collect();
+            assert_eq!(told, [usize::from(expected.is_some()), 0], "{why}: and is told");
+        }
+    }
+}
+
+#[test]
+fn nobody_counts_on_being_near_a_pod_that_a_node_is_only_promised_to() {
+    let mut near = pod("new").facts();
+    Arc::make_mut(&mut near.wants).affinity.required.push(crate::view::PodTerm {
+        namespaces: vec!["default".into()],
+        namespace_selector: None,
+        selector: "app=first".parse().expect("a selector"),
+        topology_key: "host".into(),
+    });
+    let mut live = world().node(node("a").label("host", "a")).0;
+    let mut first = pod("first").label("app", "first").priority(5).facts();
+    first.nominated = Some("a".into());
+    let first = live.view(&first, first.asks.effective);
+    live.set_pod(first, None);
+    let new = live.view(&near, near.asks.effective);
+    let found = examine(&Input::new(live.snapshot()), &new);
+    assert_eq!(found[0].rule, Some(Filter::Affinity), "it may come to be elsewhere");
+}
+
+#[test]
+fn the_node_that_was_cleared_for_a_pod_is_taken_if_it_does_whatever_the_others_are_worth() {
+    for (cpu, expected) in [("2", "a"), ("500m", "b")] {
+        let mut facts = pod("new").cpu("1").facts();
+        facts.nominated = Some("a".into());
+        let nodes = world().node(node("a").cpu(cpu)).node(node("b").cpu("64"));
+        let on = chosen(nodes, crate::view::build::Pod::of(facts));
+        assert_eq!(on.as_deref(), Some(expected), "a has {cpu}");
+    }
+}
+
 fn spread_over(key: &str, max_skew: i64) -> crate::view::build::Pod {
     use crate::select::LabelSelector;
     let match_labels = [("app".to_owned(), "web".to_owned())].into();

@@ -48,16 +48,17 @@ impl Volumes {
     }
 
     /// The first rule the node fails.
-    pub fn refused(&self, node: &NodeView, pod: &PodView) -> Option<Filter> {
+    /// These pods go there first.
+    pub fn refused(&self, node: &NodeView, first: &[Arc<PodView>], pod: &PodView) -> Option<Filter> {
         let at = node.id.index();
         let outside = |nodes: &Option<FixedBitSet>| nodes.as_ref().is_some_and(|nodes| !nodes.contains(at));
-        if disk_in_use(node, pod).is_some() {
+        if disk_in_use(node, first, pod).is_some() {
             return Some(Filter::DiskInUse);
         }
-        if self.in_use {
+        if self.in_use || pod.wants.exclusive.iter().any(|claim| is_used(claim, first)) {
             return Some(Filter::VolumeInUse);
         }
-        if over_attach_limit(node, &pod.wants.volumes).is_some() {
+        if over_attach_limit(node, first, &pod.wants.volumes).is_some() {
             return Some(Filter::AttachLimit);
         }
         if outside(&self.reachable) {
@@ -294,14 +295,24 @@ impl Claims {
     }
 }
 
-/// The disk that a pod there does not share.
-pub(super) fn disk_in_use<'a>(node: &NodeView, pod: &'a PodView) -> Option<&'a Disk> {
-    let taken = |disk: &&Disk| node.pods.iter().flat_map(|p| &p.wants.disks).any(|d| d.conflicts(disk));
+/// Does one of these use a claim that only one may use?
+pub(super) fn is_used(claim: &str, by: &[Arc<PodView>]) -> bool {
+    by.iter().any(|other| other.wants.exclusive.iter().any(|used| **used == *claim))
+}
+
+/// The disk that a pod there, or one that goes there first, does not share.
+pub(super) fn disk_in_use<'a>(node: &NodeView, first: &[Arc<PodView>], pod: &'a PodView) -> Option<&'a Disk> {
+    let others = || node.pods.iter().chain(first);
+    let taken = |disk: &&Disk| others().flat_map(|p| &p.wants.disks).any(|d| d.conflicts(disk));
     pod.wants.disks.iter().find(taken)
 }
 
-/// The driver that would have to attach more volumes than it can, and its limit.
-pub(super) fn over_attach_limit<'a>(node: &'a NodeView, new: &'a [Volume]) -> Option<(&'a str, i64)> {
+/// The driver that would have to attach more volumes than it can, and its limit. Some pods go there first.
+pub(super) fn over_attach_limit<'a>(
+    node: &'a NodeView,
+    first: &'a [Arc<PodView>],
+    new: &'a [Volume],
+) -> Option<(&'a str, i64)> {
     if node.attach_limits.is_empty() {
         return None;
     }
@@ -311,7 +322,7 @@ pub(super) fn over_attach_limit<'a>(node: &'a NodeView, new: &'a [Volume]) -> Op
         let Some(driver) = volume.driver.as_deref() else { return false };
         attached.entry(driver).or_default().insert(&volume.id)
     };
-    for volume in node.pods.iter().flat_map(|p| &p.wants.volumes) {
+    for volume in node.pods.iter().chain(first).flat_map(|p| &p.wants.volumes) {
         attach(volume);
     }
     // Who brings nothing new may come, however many there are.

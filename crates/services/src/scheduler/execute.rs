@@ -23,10 +23,18 @@ pub(super) enum Action {
     Bind { pod: Arc<Pending>, node: Arc<str>, remark: Option<String> },
     /// It goes to this node once its claims have their volumes: this has to be written for them.
     Provide { pod: Arc<Pending>, node: Arc<str>, writes: Vec<Provision> },
-    /// It goes nowhere now.
-    Refuse { pod: Arc<Pending>, why: Why, helps: Helps },
-    /// It goes nowhere now; once these are gone, it goes to this node.
-    Preempt { pod: Arc<Pending>, node: Arc<str>, victims: Vec<Meta>, why: Why, helps: Helps },
+    /// It goes nowhere now. Does it lose the node that was cleared for it, if one was?
+    Refuse { pod: Arc<Pending>, why: Why, helps: Helps, forfeits: bool },
+    /// It goes nowhere now; once the victims are gone, it goes to this node. Less important pods that were promised it are
+    /// outdone: they may not fit there any more, and look elsewhere.
+    Preempt {
+        pod: Arc<Pending>,
+        node: Arc<str>,
+        victims: Vec<Meta>,
+        outdone: Vec<Meta>,
+        why: Why,
+        helps: Helps,
+    },
 }
 
 /// Why a pod goes nowhere, and whether it is to be told so now.
@@ -137,10 +145,16 @@ impl Executor {
                 let (written, failed) = volumes::provide(&self.writer, &writes).await;
                 Outcome::Provided { pod, written, failed }
             }
-            Action::Refuse { pod, why, helps } => self.refuse(pod, &why, helps, at).await,
-            Action::Preempt { pod, node, victims, why, helps } => {
-                self.preempt(&pod, &node, &victims, at).await;
-                self.refuse(pod, &why, helps, at).await
+            Action::Refuse { pod, why, helps, forfeits } => {
+                let forfeits = forfeits && pod.pod.facts.nominated.is_some();
+                self.refuse(pod, &why, forfeits, helps, at).await
+            }
+            Action::Preempt { pod, node, victims, outdone, why, helps } => {
+                let forfeits = !self.preempt(&pod, &node, &victims, at).await;
+                if !forfeits {
+                    self.let_go(&node, &outdone).await;
+                }
+                self.refuse(pod, &why, forfeits, helps, at).await
             }
         }
     }
@@ -165,26 +179,44 @@ impl Executor {
         if is_bound { Ok(()) } else { Err((error, now)) }
     }
 
-    /// Nominates the node for the pod and asks the victims to go. What is refused, by a disruption budget for example,
-    /// is planned anew at the pod's next turn.
-    async fn preempt(&self, pod: &Pending, node: &str, victims: &[Meta], at: Timestamp) {
+    /// Nominates the node for the pod and asks the victims to go, one after the other. As soon as one is refused, by a
+    /// disruption budget that is not what it was for example, no other is asked: without that one the pod does not fit, and who
+    /// went would have gone for nothing. Says whether the pod is to keep the node: nobody goes from there otherwise, and it
+    /// would be closed to others as long as this pod waits.
+    async fn preempt(&self, pod: &Pending, node: &str, victims: &[Meta], at: Timestamp) -> bool {
         // First the nomination, or the place might be given to somebody else the moment it is free.
         let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"nominatedNodeName": node}});
         if pod.pod.facts.nominated.as_deref() != Some(node)
             && let Err(error) = self.writer.patch(PODS.status(), &pod.meta.key, Patch::Merge, &patch).await
         {
             tracing::warn!(pod = %pod.meta.key, node, %error, "node not nominated");
-            return;
+            return true;
         }
+        let mut goes = victims.is_empty();
         for victim in victims {
             match self.writer.evict(victim, None).await {
                 Ok(()) => {
+                    goes = true;
                     self.metrics.preempted.inc();
                     self.tell(victim, pod, node, at);
                 }
+                // It went by itself, or another one has its name.
+                Err(error) if error.is_not_found() || error.is_conflict() => goes = true,
                 Err(error) => {
                     tracing::info!(victim = %victim.key, pod = %pod.meta.key, %error, "victim not evicted");
+                    break;
                 }
+            }
+        }
+        goes
+    }
+
+    /// Takes a node from pods it was promised to. If that fails they find out at their next turn.
+    async fn let_go(&self, node: &str, pods: &[Meta]) {
+        for pod in pods {
+            let patch = json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": null}});
+            if let Err(error) = self.writer.patch(PODS.status(), &pod.key, Patch::Merge, &patch).await {
+                tracing::info!(pod = %pod.key, node, %error, "node not taken back");
             }
         }
     }
@@ -201,15 +233,30 @@ impl Executor {
         self.events.record_with(Regarding::new(PODS, victim), related, happened, at);
     }
 
-    async fn refuse(&self, pod: Arc<Pending>, why: &Why, helps: Helps, at: Timestamp) -> Outcome {
-        if !why.is_news {
+    /// Tells a pod why it waits, if that is news, and takes the node from it that it was promised, if that is wanted.
+    async fn refuse(
+        &self,
+        pod: Arc<Pending>,
+        why: &Why,
+        forfeits: bool,
+        helps: Helps,
+        at: Timestamp,
+    ) -> Outcome {
+        let mut status = json!({});
+        if why.is_news {
+            let at = loadline_api::time::text(at);
+            status["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why.text,
+                "lastProbeTime": null, "lastTransitionTime": at, "observedGeneration": pod.pod.generation,
+            }]);
+        }
+        if forfeits {
+            status["nominatedNodeName"] = json!(null);
+        }
+        if status == json!({}) {
             return Outcome::Refused { pod, helps };
         }
-        let at = loadline_api::time::text(at);
-        let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": {"conditions": [{
-            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why.text,
-            "lastProbeTime": null, "lastTransitionTime": at, "observedGeneration": pod.pod.generation,
-        }]}});
+        let patch = json!({"metadata": {"uid": &*pod.meta.uid}, "status": status});
         match self.writer.patch(PODS.status(), &pod.meta.key, Patch::Strategic, &patch).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => {
                 tracing::warn!(pod = %pod.meta.key, %error, "pod not told why it waits");
@@ -292,6 +339,72 @@ mod tests {
                 other => panic!("{why}: {other:?}"),
             };
             assert_eq!((found, *asked.lock().unwrap()), (expected, questions), "{why}");
+        }
+    }
+
+    /// What was asked of a server, in short, and what it answers to evictions, one after the other.
+    fn evicting(answers: &[u16]) -> (Executor, Arc<Mutex<Vec<String>>>) {
+        let answers = Mutex::new(answers.iter().rev().copied().collect::<Vec<_>>());
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let (log, answers) = (asked.clone(), Arc::new(answers));
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let (log, answers) = (log.clone(), answers.clone());
+            async move {
+                let (head, body) = request.into_parts();
+                let body: Value = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap();
+                let evicted =
+                    head.uri.path().strip_suffix("/eviction").and_then(|path| path.rsplit('/').next());
+                let (code, said) = match evicted {
+                    Some(name) => (answers.lock().unwrap().pop().unwrap_or(500), Some(name.to_owned())),
+                    None => {
+                        let name = head.uri.path().split('/').nth_back(1).unwrap();
+                        let node = body["status"].get("nominatedNodeName");
+                        (200, node.map(|node| format!("{name} on {node}")))
+                    }
+                };
+                log.lock().unwrap().extend(said);
+                let status = json!({"kind": "Status", "code": code, "message": "as it is"});
+                let object = if evicted.is_some() { status } else { object(None) };
+                let body = Body::from(object.to_string().into_bytes());
+                Ok::<_, io::Error>(Response::builder().status(code).body(body).unwrap())
+            }
+        });
+        let writer = Writer::new(Connection::new(Client::new(server, "default")), "test");
+        let (events, _) = Recorder::new(writer.clone(), COMPONENT, "test", CancellationToken::new());
+        (Executor { writer, metrics: Metrics::default(), events }, asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_victim_that_is_refused_ends_it_and_a_node_that_nobody_leaves_is_given_back() {
+        let (to, less) = ("a on \"n1\"", "less on null");
+        let table: [(&[u16], &[&str], u64, &str); 5] = [
+            (&[201, 201], &[to, "x", "y", less], 2, "both go"),
+            (&[429], &[to, "x", "a on null"], 0, "one stays, so the other would go for nothing"),
+            (&[201, 429], &[to, "x", "y", less], 1, "one goes: its room is kept until the next turn"),
+            (&[404, 201], &[to, "x", "y", less], 1, "one went by itself"),
+            (&[409, 429], &[to, "x", "y", less], 0, "another one has its name"),
+        ];
+        for (answers, expected, evicted, why) in table {
+            let (executor, asked) = evicting(answers);
+            let metrics = executor.metrics.clone();
+            let [x, y, outdone] = ["x", "y", "less"]
+                .map(|name| meta(&json!({"metadata": {"name": name, "namespace": "default", "uid": name}})));
+            let victims = [x, y];
+            let (mut pod, _) = loadline_api::pod::read(&Tree::from(&object(None))).unwrap();
+            pod.resolve(&loadline_api::Context::new());
+            let view = Arc::new(Live::new().view(&pod.facts, Load::ZERO));
+            let action = Action::Preempt {
+                pod: Arc::new(Pending { meta: meta(&object(None)), pod, view }),
+                node: "n1".into(),
+                victims: victims.into(),
+                outdone: vec![outdone.clone()],
+                why: Why { text: "full".to_owned(), is_news: true },
+                helps: Helps::default(),
+            };
+            let outcome = executor.run(action, Timestamp::UNIX_EPOCH).await;
+            assert!(matches!(outcome, Outcome::Refused { .. }), "{why}: {outcome:?}");
+            assert_eq!(*asked.lock().unwrap(), expected, "{why}");
+            assert_eq!(metrics.preempted.get(), evicted, "{why}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is counted? What kube-scheduler counts, under its names, so that dashboards and alerts made for it work here;
 //! and what only a scheduler that knows load can count, under ours.
 
+use super::counted::Counted;
 use super::execute::Outcome;
 use super::state::State;
 use crate::ctx::Ctx;
@@ -29,6 +30,20 @@ struct ByQueue {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByType {
     r#type: &'static str,
+}
+
+/// By queue and by what brought pods there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByEvent {
+    queue: &'static str,
+    event: &'static str,
+}
+
+/// By the plugin that keeps pods from nodes, and their profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByPlugin {
+    plugin: &'static str,
+    profile: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -65,6 +80,8 @@ pub struct Metrics {
     pod_attempts: Histogram,
     pod_duration: Histograms<ByAttempts>,
     queues: Family<ByQueue, Gauge>,
+    incoming: Family<ByEvent, Counter>,
+    kept: Family<ByPlugin, Gauge>,
     preemptions: Counter,
     victims: Histogram,
     cache: Family<ByType, Gauge>,
@@ -109,6 +126,8 @@ impl Default for Metrics {
             pod_attempts: Histogram::new(exponential_buckets(1.0, 2.0, 5)),
             pod_duration: Family::new_with_constructor(long as fn() -> Histogram),
             queues,
+            incoming: Family::default(),
+            kept: Family::default(),
             preemptions: Counter::default(),
             victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             cache,
@@ -188,6 +207,16 @@ impl Metrics {
                 "From a pod's coming into the queue to the end of its binding",
                 self.pod_duration.clone(),
             );
+            as_there.register(
+                "queue_incoming_pods",
+                "Pods that came into a queue, by what brought them there",
+                self.incoming.clone(),
+            );
+            as_there.register(
+                "unschedulable_pods",
+                "Pods without a node, by what keeps them from nodes: one counts for each plugin",
+                self.kept.clone(),
+            );
             as_there.register("pending_pods", "Pods without a node, by queue", self.queues.clone());
             as_there.register(
                 "preemption_attempts",
@@ -228,6 +257,16 @@ impl Metrics {
             let attempts = if attempt.number < 16 { attempt.number.to_string() } else { "16+".to_owned() };
             let since = now.duration_since(attempt.queued).as_secs_f64();
             self.pod_duration.get_or_create(&ByAttempts { attempts }).observe(since);
+        }
+    }
+
+    /// What was counted of pods that wait.
+    pub(super) fn counted(&self, counted: Counted) {
+        for ((queue, event), count) in counted.incoming {
+            self.incoming.get_or_create(&ByEvent { queue, event: event.label() }).inc_by(count);
+        }
+        for ((plugin, profile), by) in counted.kept {
+            self.kept.get_or_create(&ByPlugin { plugin, profile }).inc_by(by);
         }
     }
 

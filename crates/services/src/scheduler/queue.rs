@@ -5,6 +5,7 @@
 //! vain its backoff grows, up to [`LAST_BACKOFF`], whatever the event: many pods that fit nowhere must not keep others
 //! from their turn.
 
+use super::counted::{Counted, Event};
 use jiff::Timestamp;
 use loadline_api::pod::Pod;
 use loadline_core::object::{Key, Meta};
@@ -54,6 +55,15 @@ impl Helps {
     pub const LOAD: Self = Self { load: true, pods: false };
     /// A pod came.
     pub const POD_ADDED: Self = Self { load: false, pods: true };
+
+    /// What happened if nobody says.
+    fn event(self) -> Event {
+        match self {
+            Self::LOAD => Event::Load,
+            Self::POD_ADDED => Event::AssignedPodAdd,
+            _ => Event::AssignedPodDelete,
+        }
+    }
 }
 
 /// Smaller is sooner.
@@ -82,8 +92,12 @@ struct Entry {
     added: Instant,
     /// Left alone until then.
     backoff: Option<Instant>,
-    /// Was it ever found to fit nowhere, and since when?
-    unschedulable_since: Option<Instant>,
+    /// Was it ever found to fit nowhere?
+    unschedulable: bool,
+    /// Since when it has been refused for load each time it was looked at; none if it was not, the last time.
+    overloaded_since: Option<Instant>,
+    /// The plugins that kept it from nodes when it was last looked at; none while it is looked at.
+    plugins: BTreeSet<&'static str>,
 }
 
 /// How many wait for what. News come with every pod that is bound, and most help nobody.
@@ -117,6 +131,7 @@ pub(super) struct Queue {
     waiters: Waiters,
     /// How often there was news that may have helped somebody.
     news: u64,
+    counted: Counted,
 }
 
 impl Queue {
@@ -131,6 +146,7 @@ impl Queue {
         let Some(entry) = self.pods.get_mut(&key).filter(|e| e.pod.meta.uid == pod.meta.uid) else {
             self.remove(&key);
             self.active.insert(turn(&pod));
+            self.counted.came("active", Event::PodAdd);
             self.pods.insert(
                 key,
                 Entry {
@@ -139,7 +155,9 @@ impl Queue {
                     tries: 0,
                     added: Instant::now(),
                     backoff: None,
-                    unschedulable_since: None,
+                    unschedulable: false,
+                    overloaded_since: None,
+                    plugins: BTreeSet::new(),
                 },
             );
             return;
@@ -158,6 +176,7 @@ impl Queue {
                 self.waiting.remove(&(until, key));
                 entry.put(Place::Active, &mut self.waiters);
                 self.active.insert(turn(&pod));
+                self.counted.came("active", Event::PodUpdate);
             }
             Place::InFlight { .. } | Place::Waiting { .. } => {}
         }
@@ -171,8 +190,9 @@ impl Queue {
             Place::Waiting { until, .. } => drop(self.waiting.remove(&(until, key.clone()))),
             Place::InFlight { .. } => {}
         }
-        self.unschedulable_count -= usize::from(entry.unschedulable_since.is_some());
+        self.unschedulable_count -= usize::from(entry.unschedulable);
         self.waiters.count(entry.place, |count, one| count - one);
+        self.counted.keep(&entry.plugins, &entry.pod.pod.scheduler, -1);
         Some(entry.pod)
     }
 
@@ -184,18 +204,32 @@ impl Queue {
 
     /// Whose turn it is; the pod is held until something is said about it.
     pub fn pop(&mut self, now: Instant) -> Option<Arc<Pending>> {
-        while let Some((_, key)) = self.waiting.first().filter(|(until, _)| *until <= now).cloned() {
-            self.release(&key, now);
+        while let Some((until, key)) = self.waiting.first().filter(|(until, _)| *until <= now).cloned() {
+            let paused = self.pods.get(&key).is_some_and(|entry| entry.backoff == Some(until));
+            self.release(&key, if paused { Event::BackoffComplete } else { Event::Timeout }, now);
         }
         let (.., key) = self.active.pop_first()?;
         let entry = self.pods.get_mut(&key)?;
+        let plugins = std::mem::take(&mut entry.plugins);
+        self.counted.keep(&plugins, &entry.pod.pod.scheduler, -1);
         entry.put(Place::InFlight { since: Some(self.news) }, &mut self.waiters);
         Some(entry.pod.clone())
     }
 
-    /// How long ago a pod was first found to fit nowhere.
-    pub fn waited(&self, key: &Key, now: Instant) -> Option<Duration> {
-        Some(now.duration_since(self.pods.get(key)?.unschedulable_since?))
+    /// A pod was looked at, and these plugins keep it from nodes; if load is one of them, for how long has that been so?
+    pub fn looked_at(
+        &mut self,
+        key: &Key,
+        plugins: BTreeSet<&'static str>,
+        by_load: bool,
+        now: Instant,
+    ) -> Option<Duration> {
+        let entry = self.pods.get_mut(key)?;
+        self.counted.keep(&entry.plugins, &entry.pod.pod.scheduler, -1);
+        self.counted.keep(&plugins, &entry.pod.pod.scheduler, 1);
+        entry.plugins = plugins;
+        entry.overloaded_since = by_load.then(|| entry.overloaded_since.unwrap_or(now));
+        Some(now.duration_since(entry.overloaded_since?))
     }
 
     pub fn get(&self, key: &Key) -> Option<Arc<Pending>> {
@@ -220,21 +254,22 @@ impl Queue {
         [self.active.len(), paused, self.waiting.len() - paused]
     }
 
-    /// The pod that is held fits nowhere; it is looked at again when it has waited for so long since it first did not.
+    /// The pod that is held fits nowhere; it is looked at again when load has kept it from nodes for so long.
     pub fn unschedulable(&mut self, key: &Key, helps: Helps, patience: Option<Duration>, now: Instant) {
         let Some(entry) = self.pods.get_mut(key) else { return };
         let Place::InFlight { since } = entry.place else { return };
         let helped = since != Some(self.news);
-        self.unschedulable_count += usize::from(entry.unschedulable_since.is_none());
-        let since = *entry.unschedulable_since.get_or_insert(now);
+        self.unschedulable_count += usize::from(!std::mem::replace(&mut entry.unschedulable, true));
         let backoff = now + entry.next_backoff();
         let mut until = if helped { backoff } else { now + FLUSH };
-        if let Some(end) = patience.map(|patience| since + patience).filter(|end| *end > now) {
+        let end = entry.overloaded_since.zip(patience).map(|(since, patience)| since + patience);
+        if let Some(end) = end.filter(|end| *end > now) {
             until = until.min(end.max(backoff));
         }
         entry.backoff = Some(backoff);
         entry.put(Place::Waiting { until, helps: Some(helps) }, &mut self.waiters);
         self.waiting.insert((until, key.clone()));
+        self.counted.came("unschedulable", Event::AttemptFailure);
     }
 
     /// What was written about the pod that is held did not arrive: it is tried again after a pause.
@@ -247,10 +282,26 @@ impl Queue {
         entry.backoff = Some(until);
         entry.put(Place::Waiting { until, helps: None }, &mut self.waiters);
         self.waiting.insert((until, key.clone()));
+        self.counted.came("backoff", Event::AttemptFailure);
+    }
+
+    /// So many more pods, or fewer, that are not here are kept by that plugin.
+    pub fn keep(&mut self, plugin: &'static str, scheduler: &str, by: i64) {
+        self.counted.keep(&[plugin].into(), scheduler, by);
+    }
+
+    /// What was counted since this was last asked.
+    pub fn counted(&mut self) -> Counted {
+        std::mem::take(&mut self.counted)
     }
 
     /// News that may help some. Comes with every pod that is bound, so nobody is looked at if it helps none.
     pub fn requeue(&mut self, on: Helps, now: Instant) {
+        self.requeue_by(on.event(), on, now);
+    }
+
+    /// The same, and says what happened.
+    pub fn requeue_by(&mut self, event: Event, on: Helps, now: Instant) {
         self.news += 1;
         let Waiters { paused, load, pods } = self.waiters;
         let concerned = if on == Helps::ANY {
@@ -270,7 +321,7 @@ impl Queue {
         let waiting = self.waiting.iter().map(|(_, key)| key);
         let helped = waiting.filter(|key| self.pods.get(key).is_some_and(helps));
         for key in helped.cloned().collect::<Vec<_>>() {
-            self.release(&key, now);
+            self.release(&key, event, now);
         }
     }
 
@@ -305,16 +356,18 @@ impl Queue {
     }
 
     /// Makes a waiting pod ready, or lets it wait for the end of its pause.
-    fn release(&mut self, key: &Key, now: Instant) {
+    fn release(&mut self, key: &Key, event: Event, now: Instant) {
         let Some(entry) = self.pods.get_mut(key) else { return };
         let Place::Waiting { until, .. } = entry.place else { return };
         self.waiting.remove(&(until, key.clone()));
         if let Some(backoff) = entry.backoff.filter(|backoff| *backoff > now) {
             entry.put(Place::Waiting { until: backoff, helps: None }, &mut self.waiters);
             self.waiting.insert((backoff, key.clone()));
+            self.counted.came("backoff", event);
         } else {
             entry.put(Place::Active, &mut self.waiters);
             self.active.insert(turn(&entry.pod));
+            self.counted.came("active", event);
         }
     }
 }
@@ -441,6 +494,40 @@ mod tests {
         assert_eq!(queue.unschedulable_count(), 0);
         assert_eq!(&*queue.pop(now).unwrap().meta.uid, "another");
         assert!(queue.is_in_flight(&held.meta.key, "another") && !queue.is_in_flight(&held.meta.key, "a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn by_what_pods_came_into_which_queue_and_what_keeps_them_is_counted() {
+        let mut queue = Queue::default();
+        let (key, start) = (Key::new("default", "a"), Instant::now());
+        queue.set(pod("a", 0, 1));
+        let counted = |queue: &mut Queue| {
+            let Counted { incoming, kept } = queue.counted();
+            let came =
+                incoming.into_iter().map(|((to, by), count)| format!("{to} by {} {count}", by.label()));
+            let kept =
+                kept.into_iter().filter(|(_, by)| *by != 0).map(|((by, _), count)| format!("{by} {count}"));
+            came.chain(kept).collect::<Vec<_>>()
+        };
+        assert_eq!(counted(&mut queue), ["active by UnschedulablePodAdd 1"]);
+        queue.pop(start);
+        queue.looked_at(&key, ["NodeResourcesFit", "Load"].into(), true, start);
+        queue.unschedulable(&key, Helps::LOAD, None, start);
+        let refused = ["unschedulable by ScheduleAttemptFailure 1", "Load 1", "NodeResourcesFit 1"];
+        assert_eq!(counted(&mut queue), refused);
+        queue.requeue_by(Event::NodeAdd, Helps::ANY, start);
+        assert_eq!(counted(&mut queue), ["backoff by NodeAdd 1"], "not before its pause is over");
+        queue.pop(start + FIRST_BACKOFF);
+        let looked_at = ["active by BackoffComplete 1", "Load -1", "NodeResourcesFit -1"];
+        assert_eq!(counted(&mut queue), looked_at, "it is looked at");
+        queue.looked_at(&key, ["Load"].into(), true, start + FIRST_BACKOFF);
+        queue.unschedulable(&key, Helps::LOAD, None, start + FIRST_BACKOFF);
+        queue.pop(start + FIRST_BACKOFF + FLUSH);
+        let again = ["active by UnschedulableTimeout 1", "unschedulable by ScheduleAttemptFailure 1"];
+        assert_eq!(counted(&mut queue), again);
+        queue.looked_at(&key, ["Load"].into(), true, start + FLUSH);
+        queue.remove(&key);
+        assert_eq!(counted(&mut queue), Vec::<String>::new(), "kept for a moment, and gone");
     }
 
     /// Something that happens to one of four pods, and how much later.

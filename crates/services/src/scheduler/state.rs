@@ -10,10 +10,12 @@ mod moved;
 mod take;
 mod volumes;
 
+use self::decide::with_room;
 use self::informers::Informers;
 use self::volumes::{Claimants, Waits};
 use super::advice::Advice;
 use super::agree::Agreement;
+use super::counted::{Counted, Event, GATES};
 use super::execute::Action;
 use super::explain::{About, Decisions, gone};
 use super::heat::Heat;
@@ -122,7 +124,9 @@ impl State {
 
     /// Goes by another configuration from now on. What is known stays; pods that wait are looked at by the new rules.
     pub fn configure(&mut self, configuration: &Configuration, now: Now) {
+        self.count_gated(-1);
         self.profiles = Profiles::new(configuration);
+        self.count_gated(1);
         self.cluster.set_profiles(self.profiles.engine());
         let heat = self.heat.take().map(|(heat, _)| heat).unwrap_or_default();
         self.heat = self.profiles.rules().map(|rules| (heat, rules.clone()));
@@ -138,7 +142,15 @@ impl State {
         for (meta, pod) in waiting.chain(others).collect::<Vec<_>>() {
             self.set_pod(&meta, pod, now);
         }
-        self.queue.requeue(Helps::ANY, now.at);
+        self.queue.requeue_by(Event::Configuration, Helps::ANY, now.at);
+    }
+
+    /// Counts all pods that are gated and ours, once more or once less.
+    fn count_gated(&mut self, by: i64) {
+        let Self { gated, queue, profiles, .. } = self;
+        for (scheduler, pods) in gated.iter().filter(|(name, _)| profiles.find(name).is_some()) {
+            queue.keep(GATES, scheduler, by * i64::try_from(pods.len()).unwrap_or(i64::MAX));
+        }
     }
 
     /// Everything that is known of the cluster.
@@ -157,6 +169,11 @@ impl State {
     /// What is worth telling since this was last asked.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// What was counted of pods that wait since this was last asked.
+    pub(super) fn counted(&mut self) -> Counted {
+        self.queue.counted()
     }
 
     /// How many nodes are annotated by another policy than ours.
@@ -231,8 +248,9 @@ impl State {
         });
         let mut decided = self.cluster.decide_by(profile, &view);
         let node = decided.node().map(|node| node.name.clone());
-        let message = node.is_none().then(|| decided.message());
         let nodes = decided.report().nodes;
+        let message = node.is_none().then(|| (decided.message(), decided.make_room(true)));
+        let message = message.map(|(text, room)| with_room(text, &room, self.cluster.snapshot()));
         let advice = self.cluster.recommendation(&view);
         let recommendation = advice.map(|advice| recommendation(advice, now.clock));
         let about = About { key: key.clone(), on, estimate, recommendation, node, message, nodes, moves };

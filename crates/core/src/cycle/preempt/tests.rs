@@ -6,7 +6,7 @@ use crate::load::board::Closed;
 use crate::object::Key;
 use crate::select::Selector;
 use crate::view::build::{self, World, node, pod, world};
-use crate::view::{Hold, HostPort, PodAffinity, PodFacts, PodTerm, Spread, Volume, Wants};
+use crate::view::{Hold, HostPort, Live, PodAffinity, PodFacts, PodTerm, Spread, Volume, Wants};
 
 mod random;
 
@@ -543,4 +543,74 @@ fn a_pod_taken_off_in_thought_counts_nowhere() {
     assert_eq!(both(&hard), [None, Some(Filter::Spread)]);
     hard.shift(&input, &new, &ready, &n.pods[0], n.id.index(), 1);
     assert_eq!(both(&hard), [None, None]);
+}
+
+#[test]
+fn the_api_would_keep_who_overdraws_a_budget_unless_it_is_leaving_or_has_not_begun_to_run() {
+    let new = pod("new").cpu("4").priority(1000).facts();
+    let cases: [(&str, [Phase; 2], [bool; 2], i64, u32); 6] = [
+        ("nobody may go", [Phase::Running; 2], [false; 2], 0, 2),
+        ("one of two may go", [Phase::Running; 2], [false; 2], 1, 1),
+        ("both may go", [Phase::Running; 2], [false; 2], 2, 0),
+        ("the API does not ask about the first", [Phase::Pending, Phase::Running], [false; 2], 1, 0),
+        ("nor about who is leaving", [Phase::Running; 2], [true, false], 1, 0),
+        ("its node does not say", [Phase::Unknown; 2], [false; 2], 0, 2),
+    ];
+    for (why, phases, leaving, allowed, kept) in cases {
+        let mut all = world().node(node("n").cpu("4"));
+        for (at, name) in ["guarded-1", "guarded-2"].into_iter().enumerate() {
+            let facts = there(("n", name, 2000, 0, 1));
+            all = add(all, &PodFacts { phase: phases[at], terminating: leaving[at], ..facts });
+        }
+        let mut live = all.0;
+        let new = Arc::new(live.view(&new, new.asks.effective));
+        let budgets = [budget(selector("app=guarded"), allowed)];
+        let plan = preempt(&Input::new(live.snapshot()), &new, &budgets, None, &mut Memo::default());
+        assert_eq!(plan.expect("both go").kept, kept, "{why}");
+    }
+}
+
+#[test]
+fn why_nobody_goes_is_counted_node_by_node_in_the_words_of_kube_scheduler() {
+    let port = |w: &mut Wants| {
+        w.ports.push(HostPort { ip: String::new(), protocol: "TCP".to_owned(), port: 80 });
+    };
+    let all = world()
+        .node(node("cordoned").cpu("4").cordoned())
+        .node(node("small").cpu("1"))
+        .node(node("taken").cpu("4"))
+        .node(node("port").cpu("4"))
+        .node(node("crowd").cpu("4").has("pods", "0"))
+        .node(node("most").cpu("4"))
+        .pod(pod("equal").cpu("4").priority(5).on("taken"))
+        .pod(pod("heavy").cpu("3").priority(5).on("most"))
+        .pod(pod("light").cpu("1").on("most"))
+        .pod(pod("lesser").cpu("1").on("port"));
+    let all = add(all, &facts(pod("holder").priority(5).on("port"), port));
+    let mut live = all.0;
+    let new = facts(pod("new").cpu("2").priority(5), port);
+    let new = Arc::new(live.view(&new, new.asks.effective));
+    let ask = |new: &Arc<PodView>, live: &mut Live, is_any_lesser: bool| {
+        let input = Input::new(live.snapshot());
+        let found = make_room(&input, new, is_any_lesser, &[], None, &mut Memo::default());
+        found.expect_err("nobody's going helps")
+    };
+    let vain = ask(&new, &mut live, true);
+    assert!(vain.forfeits());
+    assert_eq!(
+        vain.words().as_deref(),
+        Some(
+            "preemption: 0/6 nodes are available: 1 Insufficient cpu, 1 node(s) didn't have free ports for the requested pod \
+            ports, 2 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling."
+        ),
+        "the cordoned and the small one; the taken one, and the one without a place for pods; all but 1 of 4 stays taken"
+    );
+    let humble = pod("humble").cpu("5").facts();
+    let humble = Arc::new(live.view(&humble, humble.asks.effective));
+    let vain = ask(&humble, &mut live, false);
+    assert!(vain.words().is_some_and(|words| words.contains("6 Preemption is not helpful")), "{vain:?}");
+    let never = Arc::new(PodView { preempts: false, ..PodView::clone(&new) });
+    let vain = ask(&never, &mut live, true);
+    assert!(!vain.forfeits(), "what was promised to it was not by us");
+    assert_eq!(vain.words().as_deref(), Some("preemption: not eligible due to preemptionPolicy=Never."));
 }

@@ -29,6 +29,9 @@ struct Pair {
     key: Key,
     real: Option<Arc<str>>,
     ours: Option<Arc<str>>,
+    /// What it uses, as it was last measured. It goes with the pod: what is measured of pods that nobody has to place, or
+    /// that are gone and still in a list of measurements, is not kept.
+    used: Option<Load>,
     /// Was it compared? Once is enough.
     compared: bool,
     /// The list in which it was last seen, or after which.
@@ -58,8 +61,6 @@ pub(super) struct Worlds {
     before: HashMap<Arc<str>, u64>,
     list: u64,
     pub real: Heat,
-    /// What pods use, as it was last measured.
-    used: HashMap<Key, Load>,
     agreement: Agreement,
     /// Pods that went elsewhere, and were not told.
     differences: Vec<Difference>,
@@ -82,7 +83,6 @@ impl Worlds {
             before: HashMap::new(),
             list: 0,
             real: Heat::default(),
-            used: HashMap::new(),
             agreement: Agreement::default(),
             differences: Vec::new(),
         }
@@ -173,7 +173,8 @@ impl Worlds {
         if !is_ours(&pod.scheduler) {
             return;
         }
-        let new = || Pair { key: meta.key.clone(), real: None, ours: None, compared: false, list: 0 };
+        let new =
+            || Pair { key: meta.key.clone(), real: None, ours: None, used: None, compared: false, list: 0 };
         let pair = self.pairs.entry(meta.uid.clone()).or_insert_with(new);
         (pair.real, pair.list) = (real, self.list);
         // As long as we have not decided it is nowhere, wherever it is in reality.
@@ -184,7 +185,6 @@ impl Worlds {
     fn gone(&mut self, meta: &Meta) {
         self.pairs.remove(&meta.uid);
         self.before.remove(&meta.uid);
-        self.used.remove(&meta.key);
     }
 
     /// We would have sent a pod there.
@@ -213,18 +213,21 @@ impl Worlds {
 
     /// What is measured, moved with the pods.
     fn measured(&mut self, measured: Measured) -> Measured {
-        for (pod, sample) in &measured.pods {
-            self.used.insert(pod.clone(), sample.usage);
+        let used: HashMap<&Key, Load> =
+            measured.pods.iter().map(|(pod, sample)| (pod, sample.usage)).collect();
+        // One that is nowhere in reality uses nothing: what bears its name is somebody before it.
+        for pair in self.pairs.values_mut().filter(|pair| pair.real.is_some()) {
+            pair.used = used.get(&pair.key).copied().or(pair.used);
         }
         let mut moved: HashMap<&str, Load> = HashMap::new();
         for pair in self.pairs.values().filter(|pair| pair.real != pair.ours) {
-            // One that is nowhere in reality uses nothing, and one that is nowhere in ours stays to be placed.
-            let (Some(real), Some(used)) = (&pair.real, self.used.get(&pair.key)) else { continue };
+            // One that is nowhere in ours stays to be placed.
+            let (Some(real), Some(used)) = (&pair.real, pair.used) else { continue };
             let from = moved.entry(real).or_insert(Load::ZERO);
-            *from = from.minus(*used);
+            *from = from.minus(used);
             if let Some(ours) = &pair.ours {
                 let to = moved.entry(ours).or_insert(Load::ZERO);
-                *to = to.plus(*used);
+                *to = to.plus(used);
             }
         }
         let mut nodes = Vec::with_capacity(measured.nodes.len());

@@ -2,15 +2,17 @@
 
 use super::State;
 use crate::ctx::Now;
+use crate::scheduler::counted::plugins;
 use crate::scheduler::execute::{Action, Outcome};
 use crate::scheduler::queue::{Helps, Pending};
 use jiff::SignedDuration;
 use loadline_api::scheduler::WhenOverloaded;
 use loadline_core::cluster::{Decided, Grounds, LeastBad};
-use loadline_core::cycle::{Decision, Filter, Parts, Weights};
+use loadline_core::cycle::{Decision, Filter, InVain, Parts, Preemption, Weights};
 use loadline_core::object::Meta;
 use loadline_core::resources::is_extended;
-use loadline_core::view::PodView;
+use loadline_core::view::{PodView, Snapshot};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -52,11 +54,12 @@ impl State {
         let grounds = decided.grounds();
         let Some(node) = decided.node().map(|node| node.name.clone()) else {
             let helps = helps(decided.decision());
+            let plugins = plugins(decided.decision());
+            let waited = self.queue.looked_at(&pod.meta.key, plugins, helps.load, now.at);
             if let WhenOverloaded::LeastBad { after } = self.profiles.when_overloaded(profile)
                 && helps.load
             {
                 // Preemption would be of no use: what is measured does not go with a pod at once.
-                let waited = self.queue.waited(&pod.meta.key, now.at);
                 if waited.is_some_and(|waited| SignedDuration::try_from(waited).is_ok_and(|w| w >= after))
                     && let Some(found) = decided.least_bad()
                 {
@@ -85,17 +88,29 @@ impl State {
                 Some(why) => format!("{text} {why}"),
                 None => text,
             };
+            let room = decided.make_room(may_preempt);
+            let text = with_room(text, &room, self.cluster.snapshot());
             let kept = (&decision, grounds);
             self.decisions.keep(&pod.meta.key, &pod.pod.scheduler, kept, Err(text.clone()), now.clock);
-            let plan = if may_preempt { decided.preempt() } else { None };
             let why = self.retellings.why(&pod, text, now);
-            let Some(plan) = plan else { return Some(Action::Refuse { pod, why, helps }) };
+            let plan = match room {
+                // If not all can go, nobody is to: the pod would not fit, and they would have gone for nothing.
+                Ok(plan) if plan.kept == 0 => plan,
+                Ok(_) => return Some(Action::Refuse { pod, why, helps, forfeits: true }),
+                Err(vain) => {
+                    return Some(Action::Refuse { pod, why, helps, forfeits: vain.forfeits() });
+                }
+            };
             let node = self.cluster.snapshot()[plan.node].name.clone();
             // Who is on the way out already is only waited for.
             let victims = plan.victims.iter().filter(|victim| !victim.terminating);
-            let victims = victims.map(|v| Meta { key: v.key.clone(), uid: v.uid.clone(), revision: None });
-            return Some(Action::Preempt { pod, node, victims: victims.collect(), why, helps });
+            let victims = victims.map(|victim| named(victim)).collect();
+            let promised = self.cluster.snapshot().nominated().iter().filter(|(on, _)| *on == plan.node);
+            let outdone = promised.filter(|(_, other)| other.priority < pod.view.priority);
+            let outdone = outdone.map(|(_, other)| named(other)).collect();
+            return Some(Action::Preempt { pod, node, victims, outdone, why, helps });
         };
+        self.queue.looked_at(&pod.meta.key, BTreeSet::new(), false, now.at);
         let avoided = avoided(&mut decided, &mut self.quiet_until, now);
         let planned = decided.volumes();
         let decision = decided.reserve();
@@ -164,6 +179,28 @@ fn unoffered(decided: &mut Decided<'_>, pod: &Pending) -> Option<String> {
     Some(format!(
         "No node has {name}; if a DeviceClass offers it, kube-scheduler does that (schedulerName: default-scheduler)."
     ))
+}
+
+/// Which pod it is, whatever has become of it.
+fn named(pod: &PodView) -> Meta {
+    Meta { key: pod.key.clone(), uid: pod.uid.clone(), revision: None }
+}
+
+/// Why a pod goes nowhere, with why nobody is evicted for it.
+pub(super) fn with_room(text: String, room: &Result<Preemption, InVain>, at: &Snapshot) -> String {
+    let more = match room {
+        Ok(Preemption { node, victims, kept, .. }) if *kept > 0 => Some(format!(
+            "preemption: disruption budgets keep {kept} of {} pod(s) that would have to go from {}.",
+            victims.len(),
+            at[*node].name
+        )),
+        Ok(_) => None,
+        Err(vain) => vain.words(),
+    };
+    match more {
+        Some(more) => format!("{text} {more}"),
+        None => text,
+    }
 }
 
 /// What to say of a decision; nothing of most.

@@ -4,6 +4,7 @@ use super::State;
 use super::informers::{NodeNote, PodNote, looks};
 use crate::cluster::{Change, Event};
 use crate::ctx::Now;
+use crate::scheduler::counted::{Event as Counts, GATES};
 use crate::scheduler::queue::{Helps, Pending};
 use crate::scheduler::watched::Message;
 use crate::sources::metrics_api::Measurements;
@@ -40,12 +41,12 @@ impl State {
             Message::Lines(message) => self.agreement.take(message, now.clock),
             Message::Storage(message) => {
                 if self.take_storage(message, now) {
-                    self.references_changed(now);
+                    self.references_changed(Counts::Storage, now);
                 }
             }
             other => {
                 if self.take_reference(other, now) {
-                    self.references_changed(now);
+                    self.references_changed(Counts::Reference, now);
                 }
             }
         }
@@ -54,6 +55,7 @@ impl State {
     fn take_node(&mut self, change: Change<NodeFacts, NodeNote>, now: Now) {
         // Pods are spread over fewer nodes when one goes, which may let some in.
         let mut helps = (!change.is_empty()).then_some(Helps::ANY);
+        let mut event = if change.deleted.is_empty() { Counts::NodeUpdate } else { Counts::NodeDelete };
         for (meta, note) in &change.deleted {
             self.foreign -= usize::from(note.foreign);
             self.cluster.remove_node(&meta.key.name);
@@ -65,6 +67,9 @@ impl State {
         let gone = !change.deleted.is_empty();
         self.waits.changed |= gone;
         if let Some((meta, Some(facts))) = change.applied {
+            if self.cluster.find_node(&facts.name).is_none() {
+                event = Counts::NodeAdd;
+            }
             let same = self.set_node(&meta, facts, now);
             // Annotators write on every node all the time: that changes load at most.
             if same && !gone {
@@ -72,7 +77,7 @@ impl State {
             }
         }
         if let Some(helps) = helps {
-            self.queue.requeue(helps, now.at);
+            self.queue.requeue_by(event, helps, now.at);
         }
     }
 
@@ -147,6 +152,9 @@ impl State {
         self.ungate(&meta.key);
         if is_free(&pod) && pod.is_gated() {
             self.gated.entry(pod.scheduler.clone()).or_default().insert(meta.key.clone());
+            if self.serves(&pod.scheduler) {
+                self.queue.keep(GATES, &pod.scheduler, 1);
+            }
         }
         match wants_a_node(&pod).then(|| self.profiles.find(&pod.scheduler)) {
             Some(Some(_)) => self.queue.set(Arc::new(Pending { meta: meta.clone(), pod, view })),
@@ -188,7 +196,13 @@ impl State {
 
     /// A pod is gone, or gated no more as far as is known.
     fn ungate(&mut self, pod: &Key) {
-        self.gated.retain(|_, pods| !pods.remove(pod) || !pods.is_empty());
+        let Self { gated, queue, profiles, .. } = self;
+        gated.retain(|scheduler, pods| {
+            if pods.remove(pod) && profiles.find(scheduler).is_some() {
+                queue.keep(GATES, scheduler, -1);
+            }
+            !pods.is_empty()
+        });
     }
 
     /// A pod's place in the count of priorities on nodes.
@@ -259,12 +273,12 @@ impl State {
     }
 
     /// Pods that were held may not be any more.
-    pub(super) fn references_changed(&mut self, now: Now) {
+    pub(super) fn references_changed(&mut self, event: Counts, now: Now) {
         for held in self.queue.held_back() {
             let Pending { meta, pod, .. } = Pending::clone(&held);
             self.set_pod(&meta, pod, now);
         }
-        self.queue.requeue(Helps::ANY, now.at);
+        self.queue.requeue_by(event, Helps::ANY, now.at);
     }
 
     fn take_measurements(&mut self, measurements: Measurements, now: Now) {

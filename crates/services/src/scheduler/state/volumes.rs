@@ -338,7 +338,7 @@ impl State {
         tracing::warn!(pod = %pod.meta.key, %node, why, "volumes did not come");
         self.give_back(&pod.meta, now);
         let why = self.retellings.why(&pod, format!("binding volumes: {why}"), now);
-        Some(Action::Refuse { pod, why, helps: Helps::ANY })
+        Some(Action::Refuse { pod, why, helps: Helps::ANY, forfeits: true })
     }
 }
 

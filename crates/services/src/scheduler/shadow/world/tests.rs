@@ -100,6 +100,34 @@ fn what_is_measured_moves_with_the_pods() {
 }
 
 #[test]
+fn what_is_measured_of_pods_that_are_gone_is_not_kept() {
+    let mut worlds = worlds();
+    worlds.event(Event::ListStarted);
+    worlds.see(&pod("old", Some("n1"), "Running"));
+    worlds.event(Event::Listed(None));
+    worlds.see(&pod("a", Some("n1"), "Running"));
+    worlds.measure(0, [5000, 1000], &[("a", 2000), ("old", 500)]);
+    let held = |worlds: &Worlds| {
+        let mut held: Vec<String> = worlds.pairs.values().map(|pair| pair.key.name.to_string()).collect();
+        held.sort();
+        held
+    };
+    assert_eq!(held(&worlds), ["a"], "of the old one nobody asks what it uses");
+    // A metrics server tells of a pod for a while after it has gone.
+    worlds.event(Event::Deleted(meta(&pod("a", Some("n1"), "Running"))));
+    worlds.measure(15, [5000, 1000], &[("a", 2000)]);
+    assert_eq!(held(&worlds), Vec::<String>::new());
+    let mut successor = pod("a", None, "Pending");
+    successor["metadata"]["uid"] = json!("another");
+    worlds.see(&successor);
+    worlds.measure(30, [5000, 1000], &[("a", 2000)]);
+    successor["spec"]["nodeName"] = json!("n1");
+    worlds.see(&successor);
+    let moved = worlds.measure(45, [5000, 1000], &[]);
+    assert_eq!(moved, [5000, 1000], "what was measured under its name before was not of it");
+}
+
+#[test]
 fn agreement_is_counted_once_for_each_pod() {
     let mut worlds = worlds();
     worlds.event(Event::Listed(None));

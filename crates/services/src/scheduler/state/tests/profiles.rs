@@ -74,3 +74,55 @@ async fn when_every_node_is_over_its_line_the_least_bad_is_taken_after_a_while_i
         "5 + 2 − 6 is one CPU of ten"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_while_load_kept_it_from_a_node_has_a_pod_waited_for_the_least_bad_one() {
+    let mut profile = SchedulerProfile::new("patient", Some(line(0.6)));
+    profile.when_overloaded = WhenOverloaded::LeastBad { after: SignedDuration::from_secs(20) };
+    // Five of ten CPUs are used, and nine are asked for.
+    let asks = json!([{"name": "c", "resources": {"requests": {"cpu": "9"}}}]);
+    let full = pod("full", 1, json!({"spec": {"nodeName": "n1", "containers": asks}}));
+    let mut state = half_used(vec![profile], &[full.clone(), asking("a", "patient")]);
+    let turn = |state: &mut State| {
+        let mut all = actions(state);
+        assert_eq!(all.len(), 1, "{all:?}");
+        match all.remove(0) {
+            (words, Action::Refuse { pod, helps, .. }) => {
+                state.done(Outcome::Refused { pod, helps }, now(0));
+                words.rsplit_once("1 ").unwrap_or_default().1.to_owned()
+            }
+            (words, _) => words,
+        }
+    };
+    assert_eq!(turn(&mut state), "Insufficient cpu.");
+    tokio::time::advance(Duration::from_mins(10)).await;
+    assert_eq!(turn(&mut state), "Insufficient cpu.", "it is looked at now and then");
+    state.take(delete_pod(&full), now(0));
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(turn(&mut state), "node(s) would pass the load line.", "that is new");
+    tokio::time::advance(Duration::from_secs(10)).await;
+    // It is full again for a moment: what was waited for is over.
+    let mut again = full.clone();
+    again["metadata"]["uid"] = json!("again");
+    again["metadata"]["resourceVersion"] = json!("2");
+    state.take(set_pod(&again), now(0));
+    state.take(
+        set_node(&{
+            let mut node = node("n1", "10");
+            node["metadata"]["resourceVersion"] = json!("2");
+            node["metadata"]["labels"] = json!({"news": "some"});
+            node
+        }),
+        now(0),
+    );
+    assert_eq!(turn(&mut state), "Insufficient cpu.");
+    state.take(delete_pod(&again), now(0));
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(
+        turn(&mut state),
+        "node(s) would pass the load line.",
+        "20 s after it was first refused for load"
+    );
+    tokio::time::advance(Duration::from_secs(20)).await;
+    assert_eq!(turn(&mut state), "a to n1", "and now for 20 s on end");
+}

@@ -10,9 +10,10 @@ async fn many_that_wait_are_not_all_told_again_whenever_the_words_change() {
         json!({"spec": {"nodeSelector": {"there": "is none"}}, "status": {"conditions": Vec::from_iter(condition)}})
     };
     let now = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.";
+    let vain = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
     for (before, expected, why) in [
         (None, 150, "the first time all are told"),
-        (Some(now), 0, "the same words are no news"),
+        (Some(&*format!("{now} {vain}")), 0, "the same words are no news"),
         (Some("0/2 nodes are available"), 100, "others are, for so many at a time"),
     ] {
         let pods: Vec<Value> = (0..150).map(|i| pod(&format!("p{i}"), 1, told(before))).collect();
@@ -69,7 +70,8 @@ async fn what_was_decided_is_remembered_and_what_would_be_now_is_worked_out() {
     let said = state.explain(&key("a"), 10, now(1)).expect("it is there");
     assert_eq!(said["node"], json!(null));
     let [decision] = &said["decisions"].as_array().expect("a list")[..] else { panic!("one decision") };
-    let message = "0/1 nodes are available: 1 node(s) would pass the load line.";
+    let message = "0/1 nodes are available: 1 node(s) would pass the load line. preemption: 0/1 nodes are available: 1 No preemption \
+        victims found for incoming pod.";
     assert_eq!((&decision["message"], &decision["scheduler"]), (&json!(message), &json!("strict")));
     assert_eq!(decision["refusedNodes"], json!({"line": 1}));
     let anew = &said["now"];
