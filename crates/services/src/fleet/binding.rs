@@ -27,6 +27,7 @@ pub use metrics::Metrics;
 pub use onlook::{Onlooker, Seen};
 
 use super::estimators::{self, Estimators, Said};
+use crate::ask::Question;
 use crate::cluster::connection::{Cause, Failure};
 use crate::cluster::leading::Leading;
 use crate::cluster::watch::Watches;
@@ -39,6 +40,7 @@ use explain::Asked;
 use loadline_core::divide::{self, Failure as Refused, Retry};
 use loadline_core::object::Key;
 use metrics::Incoming;
+use serde_json::Value;
 use state::{Attempt, Decided, Settings, State, Step};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -174,14 +176,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = this.deciding.join_next() => decided = Some(ended),
             Some(ended) = this.writing.join_next() => written = Some(ended),
-            question = asked.next() => {
-                if this.state.is_ready() {
-                    let answer = this.state.explain(&question.about, ctx.now());
-                    question.answer(answer);
-                } else {
-                    question.too_early();
-                }
-            }
+            question = asked.next() => this.answer(question, ctx.now()),
             ended = lowered(passes.as_mut()) => if let Some(ended) = ended {
                 this.lowered(&ended, ctx.now());
             },
@@ -322,6 +317,15 @@ impl Controller {
             }
         }
         true
+    }
+
+    fn answer(&mut self, question: Question<Key, Option<Value>>, now: Now) {
+        if self.state.is_ready() {
+            let answer = self.state.explain(&question.about, now);
+            question.answer(answer);
+        } else {
+            question.too_early();
+        }
     }
 
     fn decide(&mut self, attempt: Attempt, said: Vec<Said>, now: Now) {
