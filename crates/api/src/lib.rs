@@ -36,6 +36,7 @@
 
 pub mod certificate;
 pub mod cluster;
+pub mod condition;
 pub mod context;
 pub mod cri;
 pub mod doctor;

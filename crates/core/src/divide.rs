@@ -33,7 +33,7 @@ pub mod summary;
 mod webster;
 
 pub use affinity::Affinity;
-pub use asked::asked;
+pub use asked::{counts, reach};
 pub use counterfactual::{Change, Counterfactual, counterfactuals};
 pub use estimates::{Estimator, Mode, Opinion, needed};
 pub use filter::Refusal;
@@ -420,7 +420,7 @@ impl<'a> Case<'a> {
             answer.shortfall = self.wanted();
             return answer;
         }
-        let decided = self.select(&candidates, &mut answer.warnings).and_then(|chosen| {
+        let decided = self.select(&candidates, &mut answer).and_then(|chosen| {
             let chosen: Vec<&Candidate<'_>> = chosen.into_iter().map(|at| &candidates[at]).collect();
             self.assign(&chosen, group.is_some_and(|group| !group.overflow.is_empty()), &mut answer.warnings)
         });

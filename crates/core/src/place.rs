@@ -15,6 +15,7 @@
 //! | who is in which group | `group` |
 //! | what is published, and written in which order | `publish`, `write` |
 //! | what is said: conditions and events | `condition` |
+//! | what would have to be different? | `counterfactual` |
 //!
 //! # What is ours
 //!
@@ -39,6 +40,7 @@ mod amount;
 mod choose;
 mod cohort;
 mod condition;
+mod counterfactual;
 mod decide;
 mod facts;
 mod filter;
@@ -62,6 +64,7 @@ mod write;
 
 pub use amount::{Amount, Resources};
 pub use condition::{Code, Condition, Event, MISCONFIGURED, Note, SATISFIED};
+pub use counterfactual::{Change, Counterfactual};
 pub use decide::Outcome;
 pub use facts::{
     ClusterFacts, ClusterLoad, Effect, Entry, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, Members, PLACEMENT_LABEL,

@@ -175,6 +175,12 @@ impl Manifests {
         }
     }
 
+    /// Takes problems that need not be anybody's for warnings: those objects are left out.
+    pub(crate) fn forgive(&mut self, may: impl Fn(&Problem) -> bool) {
+        let forgiven = self.problems.extract_if(.., |problem| may(problem));
+        self.warnings.extend(forgiven.map(|problem| problem.and("it is left out")));
+    }
+
     /// Nothing, unless something is wrong.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::definition::Definitions;
 use crate::kind::Kind;
-use crate::manifest::Manifests;
+use crate::manifest::{Manifest, Manifests};
 use crate::problem::{Problem, Problems};
 use loadline_api::ocm::cel::CelJudge;
 use loadline_api::ocm::{DEFINITIONS, decision, fleet, placement};
@@ -42,11 +42,35 @@ impl PlaceInput {
     /// All problems at once.
     pub fn read(mut manifests: Manifests, options: Options) -> Result<Self, Problems> {
         manifests.validate(&Definitions::new(&DEFINITIONS));
+        Self::gather(manifests, options, |_| {})
+    }
+
+    /// The same of a hub, to explain one placement. Its objects are what its server has taken and completed, so they are read as the
+    /// controller reads them; and what somebody else has written there is left out if it makes no sense, with a warning.
+    ///
+    /// # Errors
+    /// What is wrong with that placement.
+    pub fn of_hub(mut manifests: Manifests, options: Options, about: &Key) -> Result<Self, Problems> {
+        let meant = |object: &&Manifest| object.kind == Kind::PLACEMENT && object.full_key() == *about;
+        let meant = manifests.objects().iter().find(meant).map(|object| object.location.clone());
+        // Problems so far are of what could not even be identified.
+        manifests.forgive(|_| true);
+        Self::gather(manifests, options, |manifests| {
+            manifests.forgive(|problem| meant.is_none() || problem.location != meant);
+        })
+    }
+
+    fn gather(
+        mut manifests: Manifests,
+        options: Options,
+        settle: impl FnOnce(&mut Manifests),
+    ) -> Result<Self, Problems> {
         let mut fleet = Fleet::new(options);
         let judge = clusters(&mut manifests, &mut fleet);
         sets(&mut manifests, &mut fleet);
         let decisions = decisions(&mut manifests, &mut fleet);
         let notes = placements(&mut manifests, &mut fleet);
+        settle(&mut manifests);
         let (fleet, warnings) = manifests.finish(Some(fleet))?;
         Ok(Self { fleet, judge, decisions, notes, warnings })
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 use jiff::Timestamp;
+use loadline_core::object::Key;
 use loadline_core::place::{Options, Report};
 use loadline_manifests::{Manifests, PlaceInput, Problem};
 
@@ -87,4 +88,30 @@ fn what_the_api_server_would_refuse_is_refused_with_everything_else() {
          fleet.yaml: document 4: spec.numberOfClusters: expected it to be greater than or equal to 0, found -1\n\
          fleet.yaml: document 5: kind: expected a kind such as Pod, found the number 3"
     );
+}
+
+#[test]
+fn what_others_wrote_into_a_hub_keeps_nobody_from_an_answer_about_a_placement() {
+    // A taint our definition does not know, and a placement and a set that cannot be read.
+    let text = fleet("{taints: [{key: k, effect: NoSchedule}]}", "{numberOfClusters: 1}")
+        + &format!(
+            "---\n{{apiVersion: {GROUP}/v1beta1, kind: Placement, metadata: {{name: odd, namespace: ns}}, \
+             spec: {{numberOfClusters: many}}}}\n\
+             ---\n{{apiVersion: {GROUP}/v1beta2, kind: ManagedClusterSet, metadata: {{name: odd}}, \
+             spec: {{clusterSelector: 7}}}}\n---\nkind: 3\n"
+        );
+    let live = || Manifests::parse("hub", &text, PlaceInput::KINDS);
+    let input = PlaceInput::of_hub(live(), Options::default(), &Key::new("ns", "p")).unwrap();
+    let warnings = told(&input.warnings);
+    for part in ["document 5: spec.numberOfClusters", "document 6: spec.clusterSelector", "document 7: kind"]
+    {
+        let about: Vec<_> = warnings.iter().filter(|warning| warning.contains(part)).collect();
+        assert!(matches!(about[..], [one] if one.ends_with("; it is left out")), "{part}: {warnings:?}");
+    }
+    let found = report(input);
+    assert_eq!(found.clusters.len(), 1, "the cluster counts, as it does for a controller: {found:?}");
+    let wrong =
+        PlaceInput::of_hub(live(), Options::default(), &Key::new("ns", "odd")).unwrap_err().to_string();
+    assert!(wrong.starts_with("hub: document 5: spec.numberOfClusters: "), "{wrong}");
+    assert_eq!(wrong.lines().count(), 1, "{wrong}");
 }

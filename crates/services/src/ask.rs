@@ -15,13 +15,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Question<Q, A> {
     pub about: Q,
-    answer: oneshot::Sender<A>,
+    answer: oneshot::Sender<Result<A, Unanswered>>,
 }
 
 impl<Q, A> Question<Q, A> {
     /// Says it; who asked may have gone.
     pub fn answer(self, answer: A) {
-        let _ = self.answer.send(answer);
+        let _ = self.answer.send(Ok(answer));
+    }
+
+    /// Nothing can be said before everything is read: what is known so far would not be true.
+    pub fn too_early(self) {
+        let _ = self.answer.send(Err(Unanswered::TooEarly));
     }
 }
 
@@ -43,6 +48,7 @@ pub struct Asked<Q, A>(mpsc::Receiver<Question<Q, A>>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     TooMany,
+    TooEarly,
     Silence,
 }
 
@@ -50,6 +56,7 @@ impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooMany => "too many questions at once; ask again",
+            Self::TooEarly => "not everything is read yet; ask again",
             Self::Silence => "nobody answers",
         })
     }
@@ -68,7 +75,7 @@ impl<Q, A> Asker<Q, A> {
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// When too many ask at once, or nobody answers.
+    /// When too many ask at once, not everything is read yet, or nobody answers.
     pub async fn ask(&self, about: Q) -> Result<A, Unanswered> {
         let (answer, answered) = oneshot::channel();
         self.0.try_send(Question { about, answer }).map_err(|error| match error {
@@ -76,7 +83,7 @@ impl<Q, A> Asker<Q, A> {
             mpsc::error::TrySendError::Closed(_) => Unanswered::Silence,
         })?;
         match timeout(PATIENCE, answered).await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(answer)) => answer,
             _ => Err(Unanswered::Silence),
         }
     }

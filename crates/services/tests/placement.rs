@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use loadline_apiserver::fault::{Action, Answer, Faults, Rule};
 use loadline_core::object::Key;
 use loadline_core::place::{Placement, Toleration};
+use loadline_services::ask::Unanswered;
 use loadline_services::cluster::Calls;
 use loadline_services::cluster::connection::Verb;
 use loadline_services::cluster::resource::{
@@ -354,6 +355,67 @@ async fn whatever_is_wrong_with_a_placement_is_refused_or_told_and_others_go_on(
 }
 
 #[tokio::test]
+async fn what_costs_much_or_is_odd_about_clusters_is_bounded_and_the_concern_of_nobody_else() {
+    let hub = Hub::new().await;
+    for number in 0..3 {
+        hub.cluster(number, &json!({"cpu": "8"})).await;
+    }
+    hub.placement("good", &json!({})).await;
+    let running = Running::start(&hub);
+    hub.settled("good", 3).await;
+    // Of ten thousand predicates the last is the one that matches.
+    let one = |value: usize| json!({"requiredClusterSelector": {"labelSelector": {"matchLabels": {"group": value.to_string()}}}});
+    let mut predicates: Vec<Value> = (0..9_999).map(one).collect();
+    predicates.push(json!({}));
+    hub.placement("many", &json!({"predicates": predicates})).await;
+    hub.settled("many", 3).await;
+    // A loop in a loop in a loop, which nobody runs.
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let loops = (0..8).fold("true".to_owned(), |inner, depth| format!("{ten}.all(x{depth}, {inner})"));
+    hub.placement(
+        "loops",
+        &json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [loops]}}}]}),
+    )
+    .await;
+    hub.settled_generation("loops").await;
+    let placement = hub.get(PLACEMENTS, "team", "loops").await.unwrap();
+    assert_eq!(
+        condition(&placement, "PlacementSatisfied")["reason"],
+        "NoManagedClusterMatched",
+        "{placement}"
+    );
+    // Amounts nobody can read, none at all, and a claim that says two things; what the server refuses is nobody's concern either.
+    let by_share = json!({"numberOfClusters": 1, "prioritizerPolicy": {"mode": "Exact", "configurations": [
+        {"scoreCoordinate": {"builtIn": "ResourceRatioCPU"}, "weight": 1}]}});
+    hub.placement("share", &by_share).await;
+    hub.settled("share", 1).await;
+    for status in [
+        json!({"allocatable": {"cpu": "much"}, "capacity": {"cpu": "8"}}),
+        json!({"allocatable": {"cpu": "4"}, "capacity": {"cpu": "0"}}),
+        json!({"clusterClaims": [{"name": "zone", "value": "1"}, {"name": "zone", "value": "2"}]}),
+    ] {
+        let _refused = hub.try_patch_status(MANAGED_CLUSTERS, "", "c000", &json!({"status": status})).await;
+    }
+    hub.namespace("c001").await;
+    hub.create(ADD_ON_PLACEMENT_SCORES, "c001", &json!({"metadata": {"name": "load"}})).await;
+    let beyond = json!({"status": {"scores": [{"name": "free", "value": 1000}]}});
+    let refused = hub.try_patch_status(ADD_ON_PLACEMENT_SCORES, "c001", "load", &beyond).await;
+    assert!(refused.is_err_and(|why| why.contains("100")), "the definition has a scale");
+    hub.quiet().await;
+    let (before, read) = (hub.writes(), reads(&running.calls));
+    hub.cluster(3, &json!({"cpu": "8"})).await;
+    hub.settled("good", 4).await;
+    hub.settled("many", 4).await;
+    hub.quiet().await;
+    let written = hub.log()[before..].to_vec();
+    let about = |what: &str| written.iter().filter(|line| line.contains(what)).count();
+    assert_eq!((about("/good"), about("/many")), (2, 2), "a decision and a status each: {written:#?}");
+    assert!(about("/loops") <= 1, "how many do not match is told anew: {written:#?}");
+    assert_eq!(reads(&running.calls), read, "nothing is read again");
+    running.end().await;
+}
+
+#[tokio::test]
 async fn a_toleration_that_ends_moves_the_decision() {
     let hub = Hub::new().await;
     hub.cluster(0, &json!({})).await;
@@ -630,5 +692,24 @@ async fn whoever_asks_is_told_why() {
     assert_eq!(report.outcome.selected.len(), 2);
     hub.quiet().await;
     assert!(hub.get(PLACEMENT_DECISIONS, "team", "new-decision-1").await.is_none());
+    running.end().await;
+}
+
+#[tokio::test]
+async fn nothing_is_said_before_everything_is_read() {
+    let hub = Hub::new().await;
+    hub.cluster(0, &json!({})).await;
+    hub.placement("web", &json!({})).await;
+    let faults = Faults::seeded(7);
+    let lists = ADD_ON_PLACEMENT_SCORES.collection("");
+    faults.add(Rule::new(Action::Answer(Answer::Internal)).verb("list").path(&lists));
+    let running = Running::with_faults(&hub, &faults);
+    let web = || Subject::There(Key::new("team", "web"));
+    // The placement itself was read long before.
+    hub.until("a list that fails", async || (!faults.log().is_empty()).then_some(())).await;
+    assert_eq!(running.asker.ask(web()).await.map(drop), Err(Unanswered::TooEarly));
+    faults.clear();
+    hub.settled("web", 1).await;
+    assert!(running.asker.ask(web()).await.unwrap().is_some());
     running.end().await;
 }

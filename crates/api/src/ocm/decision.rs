@@ -1,6 +1,7 @@
 //! What was selected? A `PlacementDecision`, to read and to write.
 
 use super::SELECTED_SINCE;
+use crate::condition::message;
 use crate::context::key;
 use crate::json::Tree;
 use crate::read::{At, Error, Warning, tolerant};
@@ -115,14 +116,14 @@ pub fn groups(groups: &[Group]) -> Value {
     Value::Array(groups.iter().enumerate().map(one).collect())
 }
 
-/// A condition as in the status of a `Placement`.
+/// A condition as in the status of a `Placement`; of a message that is too long, its beginning.
 #[must_use]
 pub fn condition(condition: &Condition, placement: &Placement) -> Value {
     let mut out = json!({
         "type": condition.kind,
         "status": if condition.status { "True" } else { "False" },
         "reason": condition.reason,
-        "message": condition.message,
+        "message": message(&condition.message),
         "lastTransitionTime": crate::time::text(condition.since),
     });
     if let Some(generation) = placement.generation {

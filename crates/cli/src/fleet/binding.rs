@@ -242,8 +242,7 @@ pub fn router(asker: Asker) -> Router {
                 Ok(Some(answer)) => {
                     ([(header::CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
                 }
-                Ok(None) => (StatusCode::NOT_FOUND, "no such binding, or not everything is read yet\n")
-                    .into_response(),
+                Ok(None) => (StatusCode::NOT_FOUND, "no such binding\n").into_response(),
                 Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")).into_response(),
             }
         }
@@ -263,6 +262,24 @@ pub fn router(asker: Asker) -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        bindings: Bindings,
+    }
+
+    #[test]
+    fn whose_way_replicas_are_divided_is_said_by_a_flag() {
+        let divide = |flags: &[&str]| {
+            let all = std::iter::once("fleet").chain(flags.iter().copied());
+            Flags::try_parse_from(all).map(|flags| flags.bindings.divide()).expect("flags")
+        };
+        assert_eq!(divide(&[]), divide::Options::default());
+        let upstream = divide::Options { upstream: true, ..divide::Options::default() };
+        assert_eq!(divide(&["--mode", "upstream"]), upstream);
+    }
 
     #[test]
     fn an_estimator_is_said_for_one_cluster_or_for_all() {

@@ -1,15 +1,21 @@
-//! Which clusters must estimators be asked about? Those that may have it, by any group that may be tried.
+//! Which clusters may have it, by any group that may be tried, and which of them must estimators be asked about?
 
 use super::filter::Filter;
 use super::{Binding, Case, Given, Known, Member, Options, needed, refused};
 use std::sync::Arc;
 
-/// Their names, in the order the clusters come in. None where estimates do not bear on the answer.
+/// Do estimates bear on the answer? If so, estimators must be asked about every cluster in [`reach`].
 #[must_use]
-pub fn asked(members: &[Member], binding: &Binding, options: Options) -> Vec<Arc<str>> {
+pub fn counts(binding: &Binding) -> bool {
+    let placement = binding.placement.as_ref();
+    placement.is_some_and(|placement| needed(binding, placement) || !binding.components.is_empty())
+}
+
+/// The names of all clusters a binding may get anything in, in the order the clusters come in.
+#[must_use]
+pub fn reach(members: &[Member], binding: &Binding, options: Options) -> Vec<Arc<str>> {
     let Some(placement) = &binding.placement else { return Vec::new() };
-    let counts = needed(binding, placement) || !binding.components.is_empty();
-    if !counts || refused(binding, placement).is_some() {
+    if refused(binding, placement).is_some() {
         return Vec::new();
     }
     let given = Given { options, ..Given::default() };
@@ -53,7 +59,7 @@ mod tests {
     }
 
     fn names(members: &[Member], binding: &Binding) -> Vec<String> {
-        asked(members, binding, Options::default()).iter().map(ToString::to_string).collect()
+        reach(members, binding, Options::default()).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -66,11 +72,10 @@ mod tests {
         let mut there = binding(aggregated);
         there.clusters = vec![Previous { name: "d".into(), replicas: 1 }];
         assert_eq!(names(&members, &there), ["a", "b", "d"], "it is on d already");
-        assert_eq!(
-            names(&members, &binding(Placement::default())),
-            [""; 0],
-            "duplicated: nothing is counted"
-        );
+        assert!(counts(&there));
+        let duplicated = binding(Placement::default());
+        assert!(!counts(&duplicated), "every cluster gets all of it");
+        assert_eq!(names(&members, &duplicated), ["a", "b"]);
     }
 
     #[test]

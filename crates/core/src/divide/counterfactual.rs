@@ -8,8 +8,11 @@ use crate::select::Taint;
 use std::fmt;
 use std::sync::Arc;
 
-/// So many are told; each costs a division.
+/// So many are told.
 const MOST: usize = 8;
+/// So many clusters are tried of each kind, whether that helps or not: each costs a division, and whoever asks must not hold up those
+/// who wait for a decision.
+const TRIED: usize = 16;
 
 /// What is different.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl fmt::Display for Counterfactual {
 }
 
 /// Single changes of single clusters that would change who gets what: taints that are not tolerated; and where not all fits,
-/// the room that is missing.
+/// the room that is missing. Only the first few clusters of each kind are tried.
 #[must_use]
 pub fn counterfactuals(
     members: &[Member],
@@ -59,16 +62,16 @@ pub fn counterfactuals(
         Refusal::Taint(taint) => Some((one.name.clone(), taint.clone())),
         _ => None,
     });
-    let tolerated = taints.filter_map(|(cluster, taint)| {
-        let without = |member: &Member| {
-            let mut member = member.clone();
-            if member.name == cluster {
-                member.taints.retain(|one| *one != taint);
-            }
-            member
-        };
-        let changed: Vec<Member> = members.iter().map(without).collect();
-        told(&divide(&changed, binding, given), cluster, Change::Tolerated(taint))
+    let mut changed = Vec::new();
+    let tolerated = taints.take(TRIED).filter_map(|(cluster, taint)| {
+        if changed.is_empty() {
+            changed = members.to_vec();
+        }
+        let at = changed.iter().position(|member| member.name == cluster)?;
+        changed[at].taints.retain(|one| *one != taint);
+        let settled = divide(&changed, binding, given);
+        changed[at].taints.clone_from(&members[at].taints);
+        told(&settled, cluster, Change::Tolerated(taint))
     });
     let missing = match answer.failure {
         Some(Failure::Short { .. }) => {
@@ -78,7 +81,7 @@ pub fn counterfactuals(
         None => i64::from(answer.shortfall),
         Some(_) => 0,
     };
-    let short = answer.feasible.iter().filter(|_| missing > 0);
+    let short = answer.feasible.iter().filter(|_| missing > 0).take(TRIED);
     let room = short.filter_map(|one| {
         let mut given = given.clone();
         let fits = i64::from(one.allocatable).saturating_add(missing).min(i64::from(i32::MAX));

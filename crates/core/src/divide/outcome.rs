@@ -24,6 +24,8 @@ pub struct Answer {
     pub warnings: Vec<String>,
     pub(super) said: Said,
     pub(super) lacking: Option<Lacking>,
+    /// Where not everything was tried that might have room.
+    pub(super) limit: Option<String>,
     pub(super) upstream: bool,
 }
 
@@ -203,7 +205,9 @@ impl Answer {
                     Failure::Short { .. } | Failure::Spread(_) => "Unschedulable",
                     Failure::Error(_) => "SchedulerError",
                 };
-                (false, reason, failure.to_string())
+                // Whoever looks at the condition alone would take what was not tried for impossible.
+                let limit = self.limit.as_ref().map_or_else(String::new, |limit| format!(" ({limit})"));
+                (false, reason, format!("{failure}{limit}"))
             }
         };
         Condition { status, reason, message }

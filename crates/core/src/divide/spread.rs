@@ -7,7 +7,7 @@
 
 use super::estimates::Candidate;
 use super::groups::{self, Choices, Region, Wanted};
-use super::outcome::Failure;
+use super::outcome::{Answer, Failure};
 use super::{By, Case, Division, Shortfall};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
@@ -27,11 +27,7 @@ struct Limit {
 
 impl Case<'_> {
     /// Positions of the clusters chosen, in order.
-    pub fn select(
-        &self,
-        candidates: &[Candidate<'_>],
-        warnings: &mut Vec<String>,
-    ) -> Result<Vec<usize>, Failure> {
+    pub fn select(&self, candidates: &[Candidate<'_>], answer: &mut Answer) -> Result<Vec<usize>, Failure> {
         let spread = &self.placement.spread;
         if spread.is_empty() || ignores(&self.placement.division) {
             return Ok((0..candidates.len()).collect());
@@ -59,12 +55,16 @@ impl Case<'_> {
         };
         let found = search.within(0, &(0..candidates.len()).collect::<Vec<_>>(), &mut Vec::new());
         if search.plain {
-            warnings.push("too many groups to weigh every combination: the highest scores are taken".into());
+            answer
+                .warnings
+                .push("too many groups to weigh every combination: the highest scores are taken".into());
         }
         if search.cut && found.is_none() {
-            warnings.push(format!(
+            let told = format!(
                 "{TRIES} combinations of groups were tried and have no room for all replicas; there are more, which were not tried"
-            ));
+            );
+            answer.warnings.push(told.clone());
+            answer.limit = Some(told);
         }
         match found.or(search.roomless).filter(|found| !found.is_empty()) {
             Some(found) => Ok(found),

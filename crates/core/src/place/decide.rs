@@ -74,6 +74,8 @@ pub(super) struct Cycle<'a> {
     pub now: Timestamp,
     /// Is everything to be kept that was found on the way?
     pub trace: bool,
+    /// What a cluster gets on top of its points, to find out whether that would help.
+    pub more: Option<(Id, i64)>,
 }
 
 /// Memory that is used again for every placement: a fleet's worth of it each time would cost more than the decision.
@@ -293,6 +295,11 @@ impl Cycle<'_> {
                 warnings.push(message.clone());
                 code = Code::Warning { plugin: prioritizer.to_string(), message };
             }
+        }
+        if let Some((id, more)) = self.more
+            && let Ok(row) = survivors.binary_search(&id)
+        {
+            totals[row] = totals[row].saturating_add(more);
         }
         warnings.extend(self.unknown_load(found.unknown));
         cohort.survivors = survivors;

@@ -113,6 +113,12 @@ struct Decided {
 }
 
 impl Row {
+    /// One that is not there.
+    pub fn wished(placement: Placement) -> Self {
+        let prepared = prepare(&placement);
+        Self { placement: Arc::new(placement), prepared, touched: false, decided: None }
+    }
+
     /// Is there a reason to decide now?
     fn due(&self, now: Timestamp) -> bool {
         let Some(Decided { at, look, .. }) = &self.decided else { return true };
@@ -418,7 +424,7 @@ impl Fleet {
         let mut scratch = std::mem::take(&mut self.scratch);
         let fleet = &*self;
         let report = fleet.placements.get(key).map(|row| {
-            let cycle = Cycle { fleet, row, judge, verdicts: Some(&verdicts), now, trace: false };
+            let cycle = Cycle { fleet, row, judge, verdicts: Some(&verdicts), now, trace: false, more: None };
             cycle.run(&mut scratch)
         });
         (self.verdicts, self.scratch) = (verdicts.into_inner(), scratch);
@@ -501,16 +507,16 @@ impl Fleet {
     pub fn report(&mut self, key: &Key, judge: &dyn Judge, now: Timestamp) -> Option<Report> {
         self.index.settle();
         let row = self.placements.get(key)?;
-        let cycle = Cycle { fleet: self, row, judge, verdicts: None, now, trace: true };
+        let cycle = Cycle { fleet: self, row, judge, verdicts: None, now, trace: true, more: None };
         Some(cycle.run(&mut Scratch::default()))
     }
 
     /// The same for a placement that is not there, or not so; what is published under its name counts as its own.
     pub fn report_wish(&mut self, placement: Placement, judge: &dyn Judge, now: Timestamp) -> Report {
         self.index.settle();
-        let prepared = prepare(&placement);
-        let row = Row { placement: Arc::new(placement), prepared, touched: false, decided: None };
-        Cycle { fleet: self, row: &row, judge, verdicts: None, now, trace: true }.run(&mut Scratch::default())
+        let row = Row::wished(placement);
+        let cycle = Cycle { fleet: self, row: &row, judge, verdicts: None, now, trace: true, more: None };
+        cycle.run(&mut Scratch::default())
     }
 
     /// The sets a namespace may use, whether they exist or not.

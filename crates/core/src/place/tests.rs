@@ -1,6 +1,7 @@
 //! Small fleets, and what is decided for them.
 
 mod conditions;
+mod counterfactual;
 mod examples;
 mod filters;
 mod groups;

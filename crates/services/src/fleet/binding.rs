@@ -1,8 +1,8 @@
 //! Which clusters get how many replicas? Karmada's bindings, divided and written.
 //!
 //! One task owns what is known (`state`). Decisions are made one after the other, for each counts on the room the last one
-//! left; what was assigned is promised until it is to be seen in its cluster. Estimators are asked all at once, and
-//! decisions are written several at a time.
+//! left; what was assigned is promised until it is to be seen in its cluster. Estimators are asked all at once, meanwhile it is
+//! the turn of those that go to other clusters (`turns`), and decisions are written several at a time.
 //!
 //! | what it does | |
 //! |---|---|
@@ -18,6 +18,7 @@ mod onlook;
 mod queue;
 mod state;
 mod tell;
+mod turns;
 mod watched;
 mod write;
 
@@ -26,6 +27,7 @@ pub use metrics::Metrics;
 pub use onlook::{Onlooker, Seen, once};
 
 use super::estimators::{self, Estimators, Said};
+use crate::ask::Question;
 use crate::cluster::connection::{Cause, Failure};
 use crate::cluster::leading::Leading;
 use crate::cluster::watch::Watches;
@@ -38,6 +40,7 @@ use explain::Asked;
 use loadline_core::divide::{self, Failure as Refused, Retry};
 use loadline_core::object::Key;
 use metrics::Incoming;
+use serde_json::Value;
 use state::{Attempt, Decided, Settings, State, Step};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,6 +49,7 @@ use tell::Teller;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use turns::Turns;
 use watched::{Bindings, ClusterBindings, Clusters, Message};
 use write::{Job, Written, write};
 
@@ -157,6 +161,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
         notices: ctx.notices.clone(),
         metrics: options.metrics,
         deciding: JoinSet::new(),
+        turns: Turns::default(),
         writing: JoinSet::new(),
         lead,
     };
@@ -171,10 +176,7 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = this.deciding.join_next() => decided = Some(ended),
             Some(ended) = this.writing.join_next() => written = Some(ended),
-            question = asked.next() => {
-                let answer = this.state.explain(&question.about, ctx.now());
-                question.answer(answer);
-            }
+            question = asked.next() => this.answer(question, ctx.now()),
             ended = lowered(passes.as_mut()) => if let Some(ended) = ended {
                 this.lowered(&ended, ctx.now());
             },
@@ -254,8 +256,9 @@ struct Controller {
     teller: Teller,
     notices: Notices,
     metrics: Metrics,
-    /// At most one: the next counts on the room this one leaves.
+    /// Those estimators are asked for. No two may go to the same cluster: the next counts on the room this one leaves.
     deciding: JoinSet<(Box<Attempt>, Vec<Said>)>,
+    turns: Turns,
     writing: JoinSet<(About, Written)>,
     lead: Leading,
 }
@@ -270,6 +273,9 @@ impl Controller {
     ) {
         while let Some(ended) = decided.take().or_else(|| self.deciding.try_join_next()) {
             if let Ok((attempt, said)) = ended {
+                for waited in self.turns.asked(&attempt.known) {
+                    self.state.queue.put_back(&waited.meta.key);
+                }
                 self.decide(*attempt, said, now);
             }
         }
@@ -283,11 +289,12 @@ impl Controller {
     /// Takes up whoever's turn it is, as long as nobody has to be waited for. Says whether there may be more to do at once.
     fn go_on(&mut self, now: Now) -> bool {
         for _ in 0..IN_A_ROW {
-            if !self.deciding.is_empty() || self.writing.len() >= WRITES {
+            if self.turns.are_full() || self.writing.len() >= WRITES {
                 return false;
             }
-            match self.state.next(now) {
+            match self.state.next(&mut self.turns, now) {
                 None => return false,
+                Some(Step::Behind) => {}
                 Some(Step::Settled(known)) => {
                     let job = Job::settled(&known);
                     self.write(About::Told(known), job, now);
@@ -300,6 +307,7 @@ impl Controller {
                     self.decide(*attempt, Vec::new(), now);
                 }
                 Some(Step::Attempt(attempt)) => {
+                    self.turns.asks(&attempt.known, &attempt.fleet, attempt.reach.clone());
                     let estimators = self.estimators.clone();
                     self.deciding.spawn(async move {
                         let said = estimators.ask(&attempt.asked, &attempt.question).await;
@@ -309,6 +317,15 @@ impl Controller {
             }
         }
         true
+    }
+
+    fn answer(&mut self, question: Question<Key, Option<Value>>, now: Now) {
+        if self.state.is_ready() {
+            let answer = self.state.explain(&question.about, now);
+            question.answer(answer);
+        } else {
+            question.too_early();
+        }
     }
 
     fn decide(&mut self, attempt: Attempt, said: Vec<Said>, now: Now) {
@@ -351,6 +368,7 @@ impl Controller {
             }
             About::Decision(decided) => {
                 let Decided { known, due, answer, began, before, .. } = decided;
+                self.state.write_ended(&known);
                 if let Some(failure) = failure.as_ref().filter(|_| !written.placed) {
                     self.state.not_written(&known, before, failure.cause, now.clock);
                 }

@@ -192,8 +192,9 @@ impl Estimators {
         };
         let link = self.link(cluster);
         match link.gate(Instant::now()) {
-            Gate::Open => self.attempt(&link, Call::Waiting(request), about).await,
-            Gate::Ajar | Gate::Shut => Err(link.trouble().unwrap_or_default()),
+            // Whoever finds it ajar is the one who finds out: nobody else asks before that is over.
+            Gate::Open | Gate::Ajar => self.attempt(&link, Call::Waiting(request), about).await,
+            Gate::Shut => Err(link.trouble().unwrap_or_default()),
         }
     }
 
@@ -327,15 +328,31 @@ impl Estimators {
 
     async fn connect(&self, cluster: &Arc<str>) -> Result<Channel, String> {
         let addresses = self.options.addresses.of(cluster, &self.hub).await?;
-        let mut problems = Vec::new();
-        for address in addresses {
-            match transport::connect(&address, self.options.tls.as_ref()).await {
-                Ok(channel) => return Ok(channel),
-                Err(problem) => problems.push(format!("{address}: {problem}")),
-            }
-        }
-        Err(problems.join("; "))
+        let tls = self.options.tls.as_ref();
+        let connect = |address, within| transport::connect(address, tls, within);
+        first(&addresses, self.options.timeout, connect).await
     }
+}
+
+/// The first of these that is there. Each has its share of the time: one that swallows everything must leave some for the next.
+async fn first<'a, T, F>(
+    addresses: &'a [String],
+    patience: Duration,
+    connect: impl Fn(&'a str, Duration) -> F,
+) -> Result<T, String>
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let share = patience / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let mut problems = Vec::new();
+    for address in addresses {
+        match timeout(share, connect(address, share)).await {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(problem)) => problems.push(format!("{address}: {problem}")),
+            Err(_) => problems.push(format!("{address}: no connection within {share:?}")),
+        }
+    }
+    Err(problems.join("; "))
 }
 
 /// One question to one estimator.
@@ -391,4 +408,26 @@ fn count<T>(answer: Result<Response<T>, Status>, read: impl FnOnce(&T) -> i32) -
         _ if std::error::Error::source(&status).is_some() => Problem::Dead(why),
         _ => Problem::Refused(why),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_swallows_everything_leaves_time_for_the_next() {
+        let patience = Duration::from_secs(3);
+        let both = ["swallows".to_owned(), "answers".to_owned()];
+        let connect = |address, _| async move {
+            match address {
+                "swallows" => std::future::pending().await,
+                "answers" => Ok(address),
+                other => Err(format!("{other} is not there")),
+            }
+        };
+        assert_eq!(timeout(patience, first(&both, patience, connect)).await, Ok(Ok("answers")));
+        let neither = ["swallows".to_owned(), "x".to_owned()];
+        let told = "swallows: no connection within 1.5s; x: x is not there".to_owned();
+        assert_eq!(first(&neither, patience, connect).await, Err(told));
+    }
 }

@@ -135,8 +135,12 @@ pub async fn run(ctx: Ctx, options: Options) -> Result<(), Error> {
             count = messages.recv_many(&mut batch, WAITING) => if count == 0 { break },
             Some(ended) = in_flight.join_next() => ended_jobs.push(ended),
             question = asked.next() => {
-                let report = state.report(&question.about, ctx.now().clock);
-                question.answer(report);
+                if state.is_ready() {
+                    let report = state.report(&question.about, ctx.now().clock);
+                    question.answer(report);
+                } else {
+                    question.too_early();
+                }
             }
             () = sleep_until(wait) => {}
         }

@@ -33,6 +33,21 @@ async fn a_binding_is_divided_written_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn on_request_it_is_divided_and_told_as_karmada_does_it() {
+    for (upstream, reason) in [(false, "Unschedulable"), (true, "SchedulerError")] {
+        let world = World::new().await;
+        world.cluster("a", 8).await;
+        let running = world.start(|options| options.divide.upstream = upstream);
+        let mut placement = weighted();
+        placement["spreadConstraints"] =
+            json!([{"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}]);
+        let made = world.bind(&deployment("web", 2, "1", &placement)).await;
+        assert_eq!((made.reason.as_str(), made.pairs()), (reason, vec![]), "{}", made.message);
+        running.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_no_namespace_is_decided_about_too() {
     let world = World::new().await;
     world.cluster("a", 8).await;

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 /// Clusters a and b of the first story: ten nodes of 8 cpu, two of 16. By sums 6 replicas of 12 fit in a, by nodes none.
-fn story() -> Arc<Members> {
+pub fn story() -> Arc<Members> {
     let members = members(&["a", "b"]);
     publish(&members, "a", &cluster(10, "8", &[]));
     publish(&members, "b", &cluster(2, "16", &[]));
@@ -44,7 +44,7 @@ fn asking(address: SocketAddr) -> impl FnOnce(&mut Options) {
 }
 
 /// Somebody who listens, and does that with every connection.
-async fn listener<F>(each: fn(tokio::net::TcpStream) -> F) -> (SocketAddr, Arc<AtomicUsize>)
+pub async fn listener<F>(each: fn(tokio::net::TcpStream) -> F) -> (SocketAddr, Arc<AtomicUsize>)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -61,7 +61,7 @@ where
 }
 
 /// Takes connections and says nothing.
-async fn hung(stream: tokio::net::TcpStream) {
+pub async fn hung(stream: tokio::net::TcpStream) {
     let _held = stream;
     std::future::pending::<()>().await;
 }
@@ -73,7 +73,7 @@ async fn garbage(mut stream: tokio::net::TcpStream) {
 }
 
 /// Where nobody listens.
-async fn nowhere() -> SocketAddr {
+pub async fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
@@ -174,6 +174,50 @@ async fn one_that_hangs_is_not_waited_for_again_and_again() {
         }
     };
     timeout(PATIENCE, told).await.unwrap_or_else(|_| panic!("{:?}", running.status.readiness()));
+    running.end().await;
+    serving.end().await;
+}
+
+/// A placement that means these clusters alone.
+fn only(clusters: &[&str]) -> Value {
+    let mut placement = aggregated();
+    placement["clusterAffinity"] = json!({"clusterNames": clusters});
+    placement
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_takes_its_time_holds_up_only_those_that_may_go_to_its_cluster() {
+    let (world, serving) = (story_world().await, Serving::start(&story(), Serve::default()).await);
+    world.cluster("slow", 80).await;
+    let (address, connections) = listener(hung).await;
+    let running = world.start(|options| {
+        let fixed = [("slow".to_owned(), address.to_string())].into();
+        let addresses =
+            Addresses { fixed, shared: Some(serving.address.to_string()), ..Addresses::default() };
+        // Longer than the test.
+        let timeout = 10 * PATIENCE;
+        options.estimators =
+            Some(estimators::Options { addresses, timeout, ..estimators::Options::default() });
+    });
+    world.create(&world.bindings(), &deployment("stuck", 1, "1", &only(&["slow"]))).await;
+    let asked = async {
+        while connections.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, asked).await.expect("it is asked");
+    let made = world.bind(&deployment("elsewhere", 1, "1", &only(&["a"]))).await;
+    assert_eq!(made.pairs(), [("a", 1)]);
+    // One that may go to both waits for the one, and whoever comes after it and may take its room waits for that.
+    world.create(&world.bindings(), &deployment("either", 1, "1", &only(&["a", "slow"]))).await;
+    world.create(&world.bindings(), &deployment("later", 1, "1", &only(&["a"]))).await;
+    let made = world.bind(&deployment("apart", 1, "1", &only(&["b"]))).await;
+    assert_eq!(made.pairs(), [("b", 1)]);
+    let decided: Vec<Value> =
+        world.all().await.into_iter().filter(|binding| Decision::of(binding).is_some()).collect();
+    let mut names: Vec<&str> = decided.iter().map(|b| b["metadata"]["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["apart", "elsewhere"]);
     running.end().await;
     serving.end().await;
 }

@@ -8,6 +8,7 @@ mod serving;
 #[path = "../signing/mod.rs"]
 mod signing;
 
+mod asking;
 mod deciding;
 mod estimating;
 mod moving;

@@ -129,6 +129,21 @@ async fn objects_that_make_no_sense_are_told_so_and_others_are_unaffected() {
     running.end().await;
 }
 
+/// A placement that is weighted and spread like that.
+fn spread(constraints: &Value) -> Value {
+    let mut placement = weighted();
+    placement["spreadConstraints"] = constraints.clone();
+    json!({"placement": placement})
+}
+
+/// A placement with these weights.
+fn weighing(list: &Value) -> Value {
+    let mut placement = weighted();
+    placement["replicaScheduling"]["weightPreference"] =
+        json!({"dynamicWeight": null, "staticWeightList": list});
+    json!({"placement": placement})
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_was_decided_about_and_then_makes_no_sense_keeps_its_clusters_and_is_told_so_once() {
     let world = World::new().await;
@@ -143,6 +158,13 @@ async fn who_was_decided_about_and_then_makes_no_sense_keeps_its_clusters_and_is
             json!({"placement": {"clusterAffinity": {}, "clusterAffinities": [{"affinityName": "x"}]}}),
         ),
         ("strange", json!({"placement": {"replicaScheduling": {"replicaSchedulingType": "Sideways"}}})),
+        ("negative", json!({"replicas": -3})),
+        ("overflowing", json!({"replicas": 3_000_000_000_i64})),
+        ("contradictory", spread(&json!([{"spreadByField": "cluster", "minGroups": 5, "maxGroups": 2}]))),
+        ("twice", spread(&json!([{"spreadByField": "region", "spreadByLabel": "rack", "minGroups": 1}]))),
+        ("below", spread(&json!([{"spreadByField": "cluster", "minGroups": -1}]))),
+        ("weightless", weighing(&json!([{"targetCluster": {"clusterNames": ["a"]}, "weight": 0}]))),
+        ("nameless", json!({"placement": {"clusterAffinities": [{"affinityName": ""}]}})),
     ];
     for (name, _) in &table {
         let good = world.bind(&deployment(name, 2, "1", &weighted())).await;
@@ -156,7 +178,9 @@ async fn who_was_decided_about_and_then_makes_no_sense_keeps_its_clusters_and_is
         assert_eq!(before.iter().map(|(_, replicas)| replicas).sum::<i64>(), 2, "{name}: {before:?}");
         // It asks for more as well: whoever read only half of it would give it more.
         let mut spec = nonsense.clone();
-        spec["replicas"] = json!(7);
+        if spec["replicas"].is_null() {
+            spec["replicas"] = json!(7);
+        }
         world.change(name, &json!({"spec": spec})).await;
         let made = world.decided(name, |made| made.reason == "SchedulerError").await;
         assert_eq!((made.status.as_str(), &made.clusters), ("False", &before), "{name}: {}", made.message);
@@ -245,6 +269,81 @@ async fn room_that_was_given_away_a_moment_ago_is_kept_by_who_comes_next() {
     world.free("a", 11).await;
     world.decided("more", |made| made.pairs() == [("a", 1)]).await;
     second.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_kept_where_somebody_else_moved_it() {
+    let world = World::new().await;
+    world.cluster("a", 10).await;
+    world.cluster("b", 10).await;
+    let running = world.start(|_| {});
+    let made = world.bind(&deployment("web", 1, "6", &aggregated())).await;
+    assert_eq!(made.pairs(), [("a", 1)]);
+    world.decided("web", Decision::is_whole).await;
+    world.change("web", &json!({"spec": {"clusters": [{"name": "b", "replicas": 1}]}})).await;
+    world.decided("web", |made| made.pairs() == [("b", 1)] && made.is_whole()).await;
+    let to = |cluster: &str| {
+        let mut placement = aggregated();
+        placement["clusterAffinity"] = json!({"clusterNames": [cluster]});
+        placement
+    };
+    let made = world.bind(&deployment("there", 1, "6", &to("b"))).await;
+    assert_eq!(
+        (made.reason.as_str(), made.pairs()),
+        ("Unschedulable", vec![]),
+        "it is not to be seen in b yet"
+    );
+    let made = world.bind(&deployment("here", 1, "6", &to("a"))).await;
+    assert_eq!(made.pairs(), [("a", 1)], "nothing is on its way there any more");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_finds_no_room_because_not_everything_was_tried_is_told_so() {
+    let world = World::new().await;
+    // Of pairs of regions, one cluster each, only y and z have room for ten, and they are the 78th that would be tried.
+    let regions = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"].map(|region| (region, 2, 3));
+    for (region, clusters, cpu) in regions.into_iter().chain([("y", 1, 5), ("z", 1, 5)]) {
+        for number in 0..clusters {
+            let spec = json!({"syncMode": "Push", "region": region});
+            world.cluster_with(&format!("{region}-{number}"), cpu, &spec).await;
+        }
+    }
+    let running = world.start(|_| {});
+    let mut placement = weighted();
+    let two = |field: &str| json!({"spreadByField": field, "minGroups": 2, "maxGroups": 2});
+    placement["spreadConstraints"] = json!([two("region"), two("cluster")]);
+    let made = world.bind(&deployment("web", 10, "1", &placement)).await;
+    assert_eq!((made.reason.as_str(), made.pairs()), ("Unschedulable", vec![]), "{made:?}");
+    assert!(made.message.contains("64 combinations of groups were tried"), "{}", made.message);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_long_to_be_told_is_cut_and_told_once() {
+    let world = World::new().await;
+    // Each cluster has a taint of its own, as long as a taint may be.
+    for index in 0..200 {
+        let taint = json!({"key": format!("k{index}.{}", "x".repeat(200)), "value": "v".repeat(63), "effect": "NoSchedule"});
+        let object = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": {"name": format!("c{index}")}, "spec": {"syncMode": "Push", "taints": [taint]}});
+        world.create(&world.clusters(), &object).await;
+    }
+    world.count("patch", &format!("{BINDINGS}/*/status"));
+    let running = world.start(|_| {});
+    let made = world.bind(&deployment("web", 1, "1", &aggregated())).await;
+    assert_eq!((made.reason.as_str(), made.pairs()), ("NoClusterFit", vec![]));
+    assert!(made.message.ends_with('…') && made.message.len() <= 32_768, "{} bytes", made.message.len());
+    // Looked at again, it says the same.
+    world.change("web", &json!({"spec": {"replicas": 2}})).await;
+    let again = async {
+        while running.metrics.decisions("NoClusterFit") < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, again).await.expect("it is looked at again");
+    assert_eq!(world.about("web").len(), 1, "{:?}", world.about("web"));
+    running.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,9 +44,13 @@ impl Running {
     }
 }
 
-/// A kind with whatever fields, as Karmada's are served: their status is written apart.
+/// A kind with whatever fields, as Karmada's are served: their status is written apart, and conditions may say only so much.
 fn definition(group: &str, version: &str, plural: &str, kind: &str, scope: &str) -> Value {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut condition = open.clone();
+    condition["properties"] = json!({"message": {"type": "string", "maxLength": 32768}});
+    let mut status = open.clone();
+    status["properties"] = json!({"conditions": {"type": "array", "items": condition}});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},
@@ -54,7 +58,7 @@ fn definition(group: &str, version: &str, plural: &str, kind: &str, scope: &str)
             "group": group, "scope": scope,
             "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
             "versions": [{"name": version, "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": status}}}}],
         },
     })
 }
@@ -108,8 +112,13 @@ impl World {
 
     /// A cluster that runs Deployments and says that so much cpu is free.
     pub async fn cluster(&self, name: &str, cpu: u32) {
+        self.cluster_with(name, cpu, &json!({"syncMode": "Push"})).await;
+    }
+
+    /// The same, with whatever else is said of it.
+    pub async fn cluster_with(&self, name: &str, cpu: u32, spec: &Value) {
         let object = json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-            "metadata": {"name": name}, "spec": {"syncMode": "Push"}});
+            "metadata": {"name": name}, "spec": spec});
         self.create(&self.clusters(), &object).await;
         let apis = json!([
             {"groupVersion": "apps/v1", "resources": [{"kind": "Deployment", "name": "deployments"}]},

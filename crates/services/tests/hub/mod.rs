@@ -167,6 +167,18 @@ impl Hub {
         self.writer.patch(of.status(), &key, Patch::Merge, change).await.unwrap();
     }
 
+    /// The same; what the server has against it.
+    pub async fn try_patch_status(
+        &self,
+        of: Resource,
+        namespace: &str,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), String> {
+        let written = self.writer.patch(of.status(), &Key::new(namespace, name), Patch::Merge, change).await;
+        written.map(drop).map_err(|failure| failure.to_string())
+    }
+
     pub async fn delete(&self, of: Resource, namespace: &str, name: &str) {
         let request = Request::delete(of.object(&Key::new(namespace, name))).body(Vec::new()).unwrap();
         self.client.request::<Value>(request).await.unwrap();

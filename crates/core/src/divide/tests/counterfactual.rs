@@ -38,6 +38,18 @@ fn a_taint_that_is_not_tolerated_and_room_that_is_missing_are_told_with_what_the
     assert_eq!(told(&[a], &cores(4, dynamic())), Vec::<String>::new(), "all is well");
 }
 
+#[test]
+fn only_so_many_clusters_are_tried_whether_that_helps_or_not() {
+    let full = |number: usize| tainted(member(&format!("c{number:03}"), &[("cpu", "0")]));
+    for (before, found) in [(10, true), (1000, false)] {
+        let mut members: Vec<Member> = (0..before).map(full).collect();
+        members.push(tainted(member("z", &[("cpu", "10")])));
+        let all = told(&members, &cores(4, dynamic()));
+        let expected = "z would get 4 if the taint {maintenance:NoSchedule} were tolerated";
+        assert_eq!(all.contains(&expected.to_owned()), found, "after {before}: {all:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_is_told_is_so_once_it_is_done(

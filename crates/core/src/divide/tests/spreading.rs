@@ -223,6 +223,8 @@ fn where_not_every_combination_is_tried_the_answer_says_so() {
     assert_eq!(targets, [("y-1", Some(5)), ("z-1", Some(5))]);
     let cut = answer(11);
     assert_eq!(cut.clusters, []);
+    let told = cut.condition().message;
+    assert!(told.ends_with(&format!(" ({})", cut.warnings[0])), "{told}");
     assert_eq!(
         cut.warnings,
         [

@@ -11,7 +11,7 @@ use loadline_core::divide::{Answer, Condition, Feasible, Opinion, Target};
 use loadline_core::object::Key;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Decisions that are remembered.
@@ -22,6 +22,8 @@ const LINES: usize = 200_000;
 /// A decision, and what it was made from.
 #[derive(Clone, Debug)]
 struct Kept {
+    /// The how manieth decision it is.
+    number: u64,
     at: Timestamp,
     due: Due,
     answer: Arc<Answer>,
@@ -38,8 +40,9 @@ impl Kept {
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     kept: BTreeMap<Key, Kept>,
-    /// In the order they were made; a binding may be in it more than once.
-    order: VecDeque<(Timestamp, Key)>,
+    /// In the order they were made. A binding that is decided about all the time is in it once, and pushes nobody out.
+    order: BTreeMap<u64, Key>,
+    made: u64,
     /// Clusters that are spoken of.
     lines: usize,
 }
@@ -47,21 +50,22 @@ pub(super) struct Decisions {
 impl Decisions {
     pub fn keep(&mut self, decided: &Decided, at: Timestamp) {
         let Decided { known, due, answer, said, .. } = decided;
-        let kept = Kept { at, due: *due, answer: answer.clone(), said: said.clone() };
-        self.forget(&known.meta.key);
+        let (key, number) = (&known.meta.key, self.made);
+        let kept = Kept { number, at, due: *due, answer: answer.clone(), said: said.clone() };
+        self.forget(key);
+        self.made += 1;
         self.lines += kept.lines();
-        self.kept.insert(known.meta.key.clone(), kept);
-        self.order.push_back((at, known.meta.key.clone()));
+        self.kept.insert(key.clone(), kept);
+        self.order.insert(number, key.clone());
         while self.order.len() > REMEMBERED || (self.lines > LINES && self.order.len() > 1) {
-            let Some((at, key)) = self.order.pop_front() else { break };
-            if self.kept.get(&key).is_some_and(|kept| kept.at == at) {
-                self.forget(&key);
-            }
+            let Some((_, key)) = self.order.pop_first() else { break };
+            self.forget(&key);
         }
     }
 
     pub fn forget(&mut self, key: &Key) {
         if let Some(kept) = self.kept.remove(key) {
+            self.order.remove(&kept.number);
             self.lines -= kept.lines();
         }
     }
@@ -283,3 +287,45 @@ pub type Asker = ask::Asker<Key, Option<Value>>;
 
 /// Where it hears of that.
 pub type Asked = ask::Asked<Key, Option<Value>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::resource::RESOURCE_BINDINGS;
+    use crate::fleet::binding::state::Known;
+    use loadline_api::json::Tree;
+    use loadline_api::{Context, karmada, object};
+    use loadline_core::divide::Filtered;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    /// A decision that speaks of so many clusters.
+    fn decided(name: &str, clusters: usize) -> Decided {
+        let object = json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {}});
+        let facts = karmada::scheduling(&Tree::from(&object), &Context::new());
+        let known =
+            Arc::new(Known { of: RESOURCE_BINDINGS, meta: object::meta(&Tree::from(&object)), facts });
+        let mut answer = Answer::default();
+        let refused = loadline_core::divide::Refusal::Affinity;
+        answer.filtered = vec![Filtered { name: "a".into(), reason: refused }; clusters];
+        let (due, began) = (Due::Asked, Instant::now());
+        Decided { known, due, answer: Arc::new(answer), said: [].into(), began, before: None }
+    }
+
+    #[test]
+    fn one_that_is_decided_about_all_the_time_pushes_nobody_out() {
+        let (mut decisions, at) = (Decisions::default(), Timestamp::UNIX_EPOCH);
+        decisions.keep(&decided("quiet", 1), at);
+        for _ in 0..2 * REMEMBERED {
+            decisions.keep(&decided("busy", 1), at);
+        }
+        let quiet = Key::new("shop", "quiet");
+        assert!(decisions.kept.contains_key(&quiet));
+        assert_eq!((decisions.kept.len(), decisions.order.len(), decisions.lines), (2, 2, 2));
+        decisions.forget(&quiet);
+        assert_eq!((decisions.kept.len(), decisions.order.len(), decisions.lines), (1, 1, 1));
+        // Memory is bounded by what is told, too.
+        decisions.keep(&decided("large", LINES), at);
+        assert_eq!((decisions.kept.len(), decisions.lines), (1, LINES), "the newest is kept");
+    }
+}

@@ -103,6 +103,12 @@ impl Queue {
         }
     }
 
+    /// The one that is held was not looked at after all: its place in the row is the same.
+    pub fn put_back(&mut self, key: &Key) {
+        let Some(entry) = self.held(key) else { return };
+        self.put(key, Entry { place: Place::Active, ..entry });
+    }
+
     /// The one that is held is to be tried again after a pause.
     pub fn backoff(&mut self, key: &Key, now: Instant) {
         let Some(mut entry) = self.held(key) else { return };
@@ -235,6 +241,20 @@ mod tests {
         assert_eq!(queue.pop(now), Some(key("a")));
         queue.done(&held);
         assert_eq!((queue.pop(now), queue.counts()), (None, [0; 3]));
+    }
+
+    #[test]
+    fn one_that_is_put_back_comes_before_those_that_came_later() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        for name in ["b", "a"] {
+            queue.push(&key(name), 0);
+        }
+        let held = queue.pop(now).unwrap();
+        queue.put_back(&held);
+        assert_eq!(names(&mut queue, now), ["b", "a"]);
+        queue.remove(&held);
+        queue.put_back(&held);
+        assert_eq!(queue.pop(now), None, "it is gone");
     }
 
     #[test]

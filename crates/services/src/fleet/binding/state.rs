@@ -6,6 +6,7 @@ mod promises;
 use super::explain::Decisions;
 use super::metrics::{Incoming, Metrics};
 use super::queue::Queue;
+use super::turns::{Reach, Turns};
 use super::watched::{Cluster, Message};
 use crate::cluster::resource::{CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS};
 use crate::cluster::{Event, Informer, Resource};
@@ -17,7 +18,7 @@ use loadline_api::karmada::Scheduling;
 use loadline_core::divide::due::{Due, due};
 use loadline_core::divide::news::{News, concerns, news};
 use loadline_core::divide::promised::{Alike, Before, Promised};
-use loadline_core::divide::{self, Answer, Binding, Estimator, Given, Member};
+use loadline_core::divide::{self, Answer, Binding, Estimator, Given, Member, Previous};
 use loadline_core::estimate::{Assumed, Component};
 use loadline_core::object::{Key, Meta};
 use std::borrow::Cow;
@@ -71,6 +72,8 @@ pub(super) struct Attempt {
     /// Why.
     pub due: Due,
     pub fleet: Arc<Fleet>,
+    /// Where it may go.
+    pub reach: Reach,
     /// Whose estimators are to be asked.
     pub asked: Vec<Arc<str>>,
     pub question: Question,
@@ -94,6 +97,8 @@ pub(super) struct Decided {
 pub(super) enum Step {
     /// A decision.
     Attempt(Box<Attempt>),
+    /// It has to wait for somebody who is being decided about.
+    Behind,
     /// Everything is as it should be; it may have to be told.
     Settled(Arc<Known>),
     /// It cannot be divided at all.
@@ -115,6 +120,8 @@ pub(super) struct State {
     promised: Promised<Known>,
     /// What was promised before a write of which nobody knows whether it arrived.
     unsure: BTreeMap<Key, Before<Known>>,
+    /// What is being written, and about which binding: promises go by it already.
+    meant: BTreeMap<Key, (Arc<str>, Vec<Previous>)>,
     /// The same for what clusters say of themselves, as of the last division.
     assumed: BTreeMap<String, Vec<Assumed>>,
     pub decisions: Decisions,
@@ -133,6 +140,7 @@ impl State {
             queue: Queue::default(),
             promised: Promised::default(),
             unsure: BTreeMap::new(),
+            meant: BTreeMap::new(),
             assumed: BTreeMap::new(),
             decisions: Decisions::default(),
             metrics,
@@ -291,7 +299,7 @@ impl State {
     }
 
     /// Whose turn it is, and what is to be done about it. `None` if nobody waits.
-    pub fn next(&mut self, now: Now) -> Option<Step> {
+    pub fn next(&mut self, turns: &mut Turns, now: Now) -> Option<Step> {
         loop {
             let key = self.queue.pop(now.at)?;
             let Some(known) = self.binding(&key).cloned() else {
@@ -308,7 +316,11 @@ impl State {
             };
             let fleet = self.fleet();
             let Some(due) = self.is_due(&known, &fleet) else { return Some(Step::Settled(known)) };
-            let asked = self.asked(&fleet, binding);
+            let reach = self.reach(turns, &known, binding, &fleet);
+            if turns.has_to_wait(&known, &fleet, &reach) {
+                return Some(Step::Behind);
+            }
+            let asked = self.asked(&fleet, binding, &reach);
             let assumed = self.as_if_not_written(&key, |state| {
                 let assumed = asked.iter().filter_map(|cluster| {
                     let coming = state.promised.to(cluster);
@@ -320,7 +332,8 @@ impl State {
             let question =
                 Question { about: binding.resource.clone(), asks: known.facts.asks.clone(), assumed };
             let began = now.at;
-            return Some(Step::Attempt(Box::new(Attempt { known, due, fleet, asked, question, began })));
+            let attempt = Attempt { known, due, fleet, reach, asked, question, began };
+            return Some(Step::Attempt(Box::new(attempt)));
         }
     }
 
@@ -332,14 +345,23 @@ impl State {
         due(binding, &known.facts.applied, leaving)
     }
 
+    /// Where a binding may go and count on room, or take some. Where no estimator is asked, nobody waits for one, and it does
+    /// not matter.
+    fn reach(&self, turns: &Turns, known: &Arc<Known>, binding: &Binding, fleet: &Arc<Fleet>) -> Reach {
+        if !self.settings.estimators || !(binding.is_workload() || divide::counts(binding)) {
+            return Reach::default();
+        }
+        let find = || divide::reach(&fleet.members, binding, self.settings.divide).into();
+        turns.reach(known, fleet).unwrap_or_else(find)
+    }
+
     /// Whose estimators are to be asked.
-    fn asked(&self, fleet: &Fleet, binding: &Binding) -> Vec<Arc<str>> {
-        if !self.settings.estimators {
+    fn asked(&self, fleet: &Fleet, binding: &Binding, reach: &Reach) -> Vec<Arc<str>> {
+        if !divide::counts(binding) {
             return Vec::new();
         }
-        let mut asked = divide::asked(&fleet.members, binding, self.settings.divide);
-        asked.retain(|name| self.settings.pulling || !fleet.pulling.contains(name));
-        asked
+        let may = |name: &&Arc<str>| self.settings.pulling || !fleet.pulling.contains(*name);
+        reach.iter().filter(may).cloned().collect()
     }
 
     /// Decides, now that estimators have said what they say. `None` if the binding changed meanwhile: then it is looked at

@@ -10,6 +10,7 @@ use crate::cluster::resource::RESOURCE_BINDINGS;
 use crate::cluster::write::Patch;
 use crate::cluster::{Watched, Writer};
 use jiff::Timestamp;
+use loadline_api::condition;
 use loadline_api::karmada::{self, Scheduling};
 use loadline_core::divide::due::{Applied, Due};
 use loadline_core::divide::{Condition, Failure as Refused, Opinion, Target};
@@ -109,6 +110,7 @@ impl Job {
     fn status(&self, facts: &Scheduling, now: Timestamp) -> Option<Value> {
         let mut status = json!({});
         let Condition { status: scheduled, reason, message } = &self.condition;
+        let message = condition::message(message);
         let held = facts.condition();
         let truth = if *scheduled { "True" } else { "False" };
         let same = self.keep

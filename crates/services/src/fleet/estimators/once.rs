@@ -50,7 +50,7 @@ pub async fn ask(way: &Way, cluster: &str, question: &Question) -> Result<Answer
 
 async fn asked(way: &Way, cluster: &str, question: &Question) -> Result<Answered, Error> {
     let address = || way.address.clone();
-    let channel = transport::connect(&way.address, way.tls.as_ref())
+    let channel = transport::connect(&way.address, way.tls.as_ref(), way.timeout)
         .await
         .map_err(|why| Error::Away { address: address(), why })?;
     let mut client = EstimatorClient::new(channel);

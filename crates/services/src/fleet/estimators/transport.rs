@@ -17,8 +17,6 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::BoxError;
 
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How often a connection is asked for a sign of life, and how long one may take.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 
@@ -40,11 +38,11 @@ pub enum Servers {
     Anyone,
 }
 
-/// Connects to `HOST:PORT`.
-pub(super) async fn connect(address: &str, tls: Option<&Tls>) -> Result<Channel, String> {
+/// Connects to `HOST:PORT`, and again by itself if need be; each time it may take so long.
+pub(super) async fn connect(address: &str, tls: Option<&Tls>, within: Duration) -> Result<Channel, String> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|error| format!("expected HOST:PORT: {}", chain(&error)))?
-        .connect_timeout(CONNECT)
+        .connect_timeout(within)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PING.0)
         .keep_alive_timeout(PING.1)

@@ -32,7 +32,18 @@ impl State {
         let count = |replicas: Option<i32>| counted(binding, replicas.unwrap_or(0));
         let is: Vec<_> = answer.clusters.iter().map(|t| (t.name.clone(), count(t.replicas))).collect();
         let (was, until) = (targets(binding), self.promised_until(now));
+        let meant =
+            is.iter().map(|(name, replicas)| Previous { name: name.to_string(), replicas: *replicas });
+        self.meant.insert(key.clone(), (known.meta.uid.clone(), meant.collect()));
         self.promised.assign(key, known, &was, &is, until)
+    }
+
+    /// The write of a decision about a binding is over, whatever came of it.
+    pub fn write_ended(&mut self, known: &Known) {
+        let key = &known.meta.key;
+        if self.meant.get(key).is_some_and(|(uid, _)| *uid == known.meta.uid) {
+            self.meant.remove(key);
+        }
     }
 
     /// Does something as if a write of this binding that nobody knows of had not arrived: what it is kept is room for itself,
@@ -82,18 +93,32 @@ impl State {
         let key = &is.meta.key;
         match self.unsure.remove(key) {
             Some(before) => self.promised.take_back(before),
-            // This is what we just wrote.
-            None if self.promised.holds(key) => return,
+            None if self.promised.holds(key) && self.is_as_promised(was, is) => return,
             None => {}
         }
         self.find(was, is, now);
+    }
+
+    /// Do the promises to a binding go by where it is now? Not if another one, or the descheduler, has moved it since.
+    fn is_as_promised(&self, was: Option<&Known>, is: &Known) -> bool {
+        let placed = |known: &Known| known.facts.binding.as_ref().map(targets).unwrap_or_default();
+        let was = was.map(placed).unwrap_or_default();
+        match self.meant.get(&is.meta.key) {
+            // This is that write, or one it will fail over: it will be known when it has ended.
+            Some((uid, meant)) if *uid == is.meta.uid && !same(meant, &was) => true,
+            _ => same(&was, &placed(is)),
+        }
     }
 
     /// Promises what a binding got more than it had, and what is not to be seen of it.
     fn find(&mut self, was: Option<&Known>, is: &Arc<Known>, now: Timestamp) {
         let Ok(binding) = &is.facts.binding else { return };
         let ours = self.is_ours(&is.facts) && !is.facts.deleting && binding.is_workload();
-        if !ours || binding.clusters.is_empty() {
+        if !ours {
+            return;
+        }
+        if binding.clusters.is_empty() {
+            self.withdraw(&is.meta.key);
             return;
         }
         // What changes before our eyes was assigned now; what is found was when it says so. Who assigned it may have ended
@@ -142,6 +167,7 @@ impl State {
     /// What was promised to a binding is free again.
     pub(super) fn withdraw(&mut self, key: &Key) {
         self.unsure.remove(key);
+        self.meant.remove(key);
         let before = self.promised.withdraw(key);
         self.freed(&before.clusters().cloned().collect::<Vec<_>>());
     }
@@ -156,6 +182,11 @@ impl State {
 fn targets(binding: &Binding) -> Vec<Previous> {
     let one = |known: &Previous| Previous { replicas: counted(binding, known.replicas), ..known.clone() };
     binding.clusters.iter().map(one).collect()
+}
+
+/// In any order?
+fn same(one: &[Previous], other: &[Previous]) -> bool {
+    one.len() == other.len() && one.iter().all(|target| other.contains(target))
 }
 
 /// Replicas, or complete sets: a cluster has one of those.

@@ -100,6 +100,19 @@ fn a_condition_that_says_the_same_keeps_its_time_and_another_reason_too() {
 }
 
 #[test]
+fn what_is_too_long_for_a_condition_is_cut_and_not_told_again_and_again() {
+    let long = "ä".repeat(condition::LONGEST_MESSAGE);
+    let before = known(|_| {});
+    let job = Job::unreadable(&before, long.clone());
+    let status = job.status(&before.facts, NOW).expect("it is told");
+    let told = status["conditions"][1].clone();
+    let text = told["message"].as_str().expect("a message");
+    assert!(text.len() <= condition::LONGEST_MESSAGE && long.starts_with(text.trim_end_matches('…')));
+    let after = known(|object| object["status"]["conditions"][1] = told.clone());
+    assert!(!Job::unreadable(&after, long).is_needed(NOW));
+}
+
+#[test]
 fn what_is_settled_is_told_if_it_was_not() {
     let behind = known(|object| object["status"] = json!({"schedulerObservedGeneration": 2}));
     let status = Job::settled(&behind).status(&behind.facts, NOW).expect("both are out of date");
