@@ -53,13 +53,15 @@ async fn a_pod_that_is_bound_after_fifteen_seconds_has_kept_its_room() {
     }
 }
 
+/// What is heard of a pod.
+type Heard = fn(&Value) -> Vec<Message>;
+
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_gone_or_refused_or_unknown_gives_its_room_back_and_nobody_keeps_it_for_ever() {
     let mut before = asking("a", "another");
     merge(&mut before, refused("0/1 nodes are available: 1 Insufficient cpu."));
     merge(&mut before, json!({"metadata": {"resourceVersion": "1"}}));
     let news = "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s).";
-    type Heard = fn(&Value) -> Vec<Message>;
     let refuse: Heard = |pod| {
         let mut now = pod.clone();
         merge(&mut now, refused("0/1 nodes are available: 1 node(s) didn't satisfy plugin(s)."));
