@@ -82,7 +82,8 @@ fn every_name_is_written_as_json_writes_it() {
         let body = json!({"Pod": pod(), "NodeNames": [name, "b"]}).to_string();
         let args = args(body.as_bytes()).unwrap();
         let mut by_hand = Names::default();
-        [name, "b"].into_iter().for_each(|name| by_hand.push(name));
+        by_hand.push(name);
+        by_hand.push("b");
         for names in [&args.names, &by_hand] {
             let told = answer(&filtered(&args.form, names, &[Verdict::Passes, Verdict::Outranked]));
             assert_eq!(told["NodeNames"], json!([name]));
