@@ -15,6 +15,7 @@ use loadline_core::select::label::{Op, Requirement};
 use loadline_core::view::{NodeFacts, Phase, PodAffinity, PodFacts, PodTerm, Wants};
 use quickest::micros;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -93,7 +94,8 @@ fn main() {
             let view = cluster.view(&facts);
             let mut ask = || black_box(cluster.decide(&view).preempt()).is_some();
             assert_eq!(ask(), plan, "{}", facts.key.name);
-            row += &format!(" {:.0} µs |", micros(|| assert_eq!(ask(), plan)));
+            let took = micros(|| assert_eq!(ask(), plan));
+            let _ = write!(row, " {took:.0} µs |");
         }
         println!("{row}");
     }

@@ -136,7 +136,7 @@ impl Hard {
             let mut theirs = promised.pods.iter().flat_map(|other| &other.wants.anti_affinity.required);
             if avoids {
                 out.first.push((*node, Filter::AntiAffinity));
-            } else if theirs.any(|term| speaks(&term) && is_placed(term)) {
+            } else if theirs.any(|term| speaks(term) && is_placed(term)) {
                 out.first.push((*node, Filter::ExistingAntiAffinity));
             }
         }

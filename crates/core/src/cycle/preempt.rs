@@ -193,7 +193,9 @@ pub fn make_room(
         if rule != Filter::Ports {
             let lacks = trial.lacks(node, &lower);
             if !lacks.is_empty() {
-                lacks.into_iter().for_each(|lack| *reasons.entry(lack).or_default() += 1);
+                for lack in lacks {
+                    *reasons.entry(lack).or_default() += 1;
+                }
                 continue;
             }
         }
@@ -202,7 +204,9 @@ pub fn make_room(
         let found = match trial.clear(node.id, &lower, &overdrawn, best.as_ref().map(|(rank, _)| rank)) {
             Ok(found) => found,
             Err(refused) => {
-                refused.into_iter().for_each(|why| *reasons.entry(why).or_default() += 1);
+                for why in refused {
+                    *reasons.entry(why).or_default() += 1;
+                }
                 continue;
             }
         };

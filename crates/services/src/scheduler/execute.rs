@@ -354,13 +354,12 @@ mod tests {
                 let body: Value = serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap();
                 let evicted =
                     head.uri.path().strip_suffix("/eviction").and_then(|path| path.rsplit('/').next());
-                let (code, said) = match evicted {
-                    Some(name) => (answers.lock().unwrap().pop().unwrap_or(500), Some(name.to_owned())),
-                    None => {
-                        let name = head.uri.path().split('/').nth_back(1).unwrap();
-                        let node = body["status"].get("nominatedNodeName");
-                        (200, node.map(|node| format!("{name} on {node}")))
-                    }
+                let (code, said) = if let Some(name) = evicted {
+                    (answers.lock().unwrap().pop().unwrap_or(500), Some(name.to_owned()))
+                } else {
+                    let name = head.uri.path().split('/').nth_back(1).unwrap();
+                    let node = body["status"].get("nominatedNodeName");
+                    (200, node.map(|node| format!("{name} on {node}")))
                 };
                 log.lock().unwrap().extend(said);
                 let status = json!({"kind": "Status", "code": code, "message": "as it is"});

@@ -547,8 +547,9 @@ fn a_pod_taken_off_in_thought_counts_nowhere() {
 
 #[test]
 fn the_api_would_keep_who_overdraws_a_budget_unless_it_is_leaving_or_has_not_begun_to_run() {
+    type Case = (&'static str, [Phase; 2], [bool; 2], i64, u32);
     let new = pod("new").cpu("4").priority(1000).facts();
-    let cases: [(&str, [Phase; 2], [bool; 2], i64, u32); 6] = [
+    let cases: [Case; 6] = [
         ("nobody may go", [Phase::Running; 2], [false; 2], 0, 2),
         ("one of two may go", [Phase::Running; 2], [false; 2], 1, 1),
         ("both may go", [Phase::Running; 2], [false; 2], 2, 0),
