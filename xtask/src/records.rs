@@ -1,4 +1,4 @@
-//! What do Kubernetes' own Go libraries answer, and crane's plugin: recorded by small Go programs below `tests`.
+//! What do Kubernetes' own Go libraries answer: recorded by small Go programs below `tests`.
 //!
 //! What a running kube-apiserver answers is recorded and compared by tests of `crates/apiserver`, see its README.
 
@@ -13,16 +13,6 @@ struct Recorder {
     module: &'static str,
     args: &'static [&'static str],
     wrote: Wrote,
-    compared: Compared,
-}
-
-/// Is it recorded again where everything is required, to be compared?
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Compared {
-    Yes,
-    /// What it records changes with the pinned commit alone. It is linked with a whole Kubernetes of that commit's time,
-    /// which is minutes of building, and not every proxy has its module.
-    No,
 }
 
 enum Wrote {
@@ -47,38 +37,26 @@ const RECORDERS: &[Recorder] = &[
                 "core/toleration.json",
             ],
         ),
-        compared: Compared::Yes,
     },
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./shape"],
         wrote: Wrote::Output("crates/apiserver/recorded/types.txt"),
-        compared: Compared::Yes,
     },
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./protobuf", "table"],
         wrote: Wrote::Output("crates/machinery/recorded/messages.txt"),
-        compared: Compared::Yes,
     },
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./protobuf", "vectors"],
         wrote: Wrote::Output("crates/machinery/recorded/protobuf.txt"),
-        compared: Compared::Yes,
     },
     Recorder {
         module: "tests/recorders/apiserver",
         args: &["./protobuf", "event", "../../../crates/api/tests/decode/pod.json"],
         wrote: Wrote::Output("crates/api/tests/decode/pod.pb"),
-        compared: Compared::Yes,
-    },
-    // The last: where its module cannot be had, the others are written.
-    Recorder {
-        module: "tests/recorders/crane",
-        args: &["."],
-        wrote: Wrote::Output("vectors/core/crane.jsonl.gz"),
-        compared: Compared::No,
     },
 ];
 
@@ -90,8 +68,7 @@ pub fn run(root: &Path, mode: Mode) -> Result<()> {
         return Ok(());
     }
     let mut stale = Vec::new();
-    let asked = |one: &&Recorder| mode == Mode::Write || one.compared == Compared::Yes;
-    for recorder in RECORDERS.iter().filter(asked) {
+    for recorder in RECORDERS {
         for (path, bytes) in recorder.record(root)? {
             let target = root.join(&path);
             if mode == Mode::Write {

@@ -1,7 +1,7 @@
 //! In upstream mode we decide as crane's own plugin does: the same nodes refused in the same words, the same scores.
 //!
 //! `vectors/core/crane.jsonl.gz` holds what the compiled plugin answered in two thousand small worlds
-//! (`tests/recorders/crane` asked it; it read the clock itself, so stamps are of the year 2000 or 9000). All are compared in every
+//! (it reads the clock itself, so stamps are of the year 2000 or 9000). All are compared in every
 //! run. What differs on purpose is in `docs/load-rules.md`: of a pod that nothing was decided about before, nothing.
 
 use flate2::read::GzDecoder;
