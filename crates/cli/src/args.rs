@@ -866,8 +866,14 @@ pub fn moment(text: &str) -> Result<jiff::Timestamp, String> {
 
 pub fn duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("expected a time such as 30s, 5m or 1h30m, not {text:?}");
-    let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
-    Duration::try_from(parsed).ok().filter(|time| !time.is_zero()).ok_or_else(expected)
+    delay(text).ok().filter(|time| !time.is_zero()).ok_or_else(expected)
+}
+
+/// A time that may be none.
+pub fn delay(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok();
+    let time = parsed.and_then(|time| Duration::try_from(time).ok());
+    time.ok_or_else(|| format!("expected a time such as 0s, 30s or 5m, not {text:?}"))
 }
 
 #[cfg(test)]

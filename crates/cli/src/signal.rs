@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Shutdown {
     /// How long to go on answering once told to end, not ready any more: until nobody is sent here
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::args::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = crate::args::delay)]
     pub shutdown_delay_duration: Duration,
 }
 

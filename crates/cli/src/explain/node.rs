@@ -221,7 +221,7 @@ mod tests {
     fn why_a_rule_is_in_error_is_said() {
         let rules = json!({
             "metadata": {"name": "overload"},
-            "spec": {"rules": [{"name": "busy", "metricRule": {"name": "cpu_total_utilization", "value": "70"}}]},
+            "spec": {"rules": [{"name": "busy", "actionName": "slow-down", "metricRule": {"name": "cpu_total_utilization", "value": "70"}}]},
         });
         let (rules, _) = node_qos(&Tree::from(&rules)).unwrap();
         let policy = Policy::new(Catalogue::default(), &[rules], Vec::new(), &[]);
