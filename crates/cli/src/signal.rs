@@ -72,12 +72,14 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     tokio::pin!(running);
-    tokio::select! {
+    let why = tokio::select! {
         result = &mut running => return Ok(result?),
-        why = ended => tracing::info!(why, "ending"),
-    }
+        why = ended => why,
+    };
+    // Whoever reads that it ends finds it so.
     let again = self::ended();
     end.leaving.cancel();
+    tracing::info!(why, "ending");
     if !end.delay.is_zero() {
         tokio::select! {
             result = &mut running => return Ok(result?),

@@ -182,7 +182,7 @@ fn an_api_server_takes_what_it_is_rendered_to() {
             let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
             args.extend(["--kube-version", version]);
             let all = objects(&helm, &args);
-            assert!(all.len() > 5, "{name}");
+            assert!(all.len() > 4, "{name}");
             for object in all {
                 let (api, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
                 let group = if api == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api}") };

@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use loadline_core::cluster::{Cluster, Options, Profile};
-use loadline_core::cycle::Filter;
+use loadline_core::cycle::{Decision, Filter};
 use loadline_core::ledger::Sample;
 use loadline_core::load::estimate::ContainerAsk;
 use loadline_core::load::policy::{Policy, Rules};
@@ -428,6 +428,8 @@ fn said(cluster: &mut Cluster, (profile, kind): (usize, usize), tally: &mut Tall
     tally.placed += usize::from(node.is_some());
     let mut decision = report.decision;
     decision.node = None;
+    decision.example = Decision::default().example;
+    decision.next = decision.next.map(|(_, mean)| (NodeId(0), mean));
     let mut out = vec![format!("to {node:?}: {decision:?}")];
     for mut found in report.nodes {
         found.node = NodeId(0);
