@@ -36,6 +36,17 @@ pub const EXPRESSION_LIMIT: u64 = 1_000_000;
 pub const CLUSTER_BUDGET: u64 = 10_000_000;
 /// The longest expression, in bytes. The cost of one is counted only once it has been parsed.
 const LONGEST: usize = 64 << 10;
+/// So many brackets and conditions may be open at a time.
+const NESTED: usize = 60;
+/// How deep an expression may be nested. Whoever walks it, judges by it or drops it goes down as deep.
+const DEEPEST: usize = 64;
+/// The stack an expression is read on. The parser takes up to 200 KB of it for each bracket, and 3 KB for each term of a
+/// sum; what is not used of it costs nothing.
+const STACK: usize = 256 << 20;
+/// What is nested no deeper than this is judged on the stack of whoever decides: a level takes up to 40 KB of it.
+const SHALLOW: usize = 8;
+/// The stack for all others.
+const JUDGING: usize = 8 << 20;
 /// Where the scores of a cluster are kept while it is judged. No expression can name it.
 const SCORES: &str = "@scores";
 const CLUSTER: &str = "managedCluster";
@@ -43,7 +54,14 @@ const CLUSTER: &str = "managedCluster";
 const REMEMBERED: usize = 10_000;
 
 /// A compiled expression, or what is wrong with it.
-type Compiled = Result<Arc<IdedExpr>, String>;
+type Compiled = Result<Arc<Program>, String>;
+
+/// An expression that makes sense.
+struct Program {
+    root: IdedExpr,
+    /// How deep it is nested.
+    depth: usize,
+}
 
 /// Judges by CEL. Expressions are compiled once and remembered by their text.
 pub struct CelJudge {
@@ -120,9 +138,29 @@ impl CelJudge {
         if expression.len() > LONGEST {
             return Err(format!("the expression has {} bytes, more than {LONGEST}", expression.len()));
         }
+        // The parser has a limit of its own, and overflows any stack where some expressions pass it.
+        if nesting(expression) > NESTED {
+            return Err(format!(
+                "the expression has more than {NESTED} brackets or conditions within each other"
+            ));
+        }
+        // On the stack of whoever decides, one expression could end the process.
+        std::thread::scope(|scope| {
+            let reading = std::thread::Builder::new().name("cel".to_owned()).stack_size(STACK);
+            let read = reading.spawn_scoped(scope, || self.read(expression));
+            let read = read.map_err(|error| format!("it cannot be read now: {error}"))?;
+            read.join().unwrap_or_else(|_| Err("it is not understood".to_owned()))
+        })
+    }
+
+    fn read(&self, expression: &str) -> Compiled {
         let one_line = |error: String| error.split_whitespace().collect::<Vec<_>>().join(" ");
         let parsed = Parser::new().enable_optional_syntax(true).parse(expression);
         let parsed = parsed.map_err(|error| one_line(error.to_string()))?;
+        let depth = depth(&parsed);
+        if depth > DEEPEST {
+            return Err(format!("the expression is nested {depth} deep, more than {DEEPEST}"));
+        }
         let (variables, functions) = names(&parsed);
         if let Some(name) = variables.iter().find(|name| *name != CLUSTER) {
             return Err(format!("undeclared reference to '{name}'"));
@@ -130,7 +168,7 @@ impl CelJudge {
         if let Some(name) = functions.iter().find(|name| !self.knows(name)) {
             return Err(format!("undeclared reference to '{name}'"));
         }
-        Ok(Arc::new(parsed))
+        Ok(Arc::new(Program { root: parsed, depth }))
     }
 
     /// Is there a function of that name? Called without arguments, one that is there has something to complain about.
@@ -150,7 +188,7 @@ impl CelJudge {
             Ok(program) => program,
             Err(problem) => return fails(problem),
         };
-        let cost = cost::most(&program, cel.object, &cel.scores);
+        let cost = cost::most(&program.root, cel.object, &cel.scores);
         if cost > EXPRESSION_LIMIT {
             return fails(format!("it may cost {cost}, more than {EXPRESSION_LIMIT}"));
         }
@@ -158,7 +196,8 @@ impl CelJudge {
             return fails(format!("all expressions may cost more than {CLUSTER_BUDGET}"));
         }
         *budget -= cost;
-        match Cel::resolve(&program, &cel.context) {
+        let judge = || Cel::resolve(&program.root, &cel.context);
+        match if program.depth > SHALLOW { stacker::grow(JUDGING, judge) } else { judge() } {
             Ok(Cel::Bool(true)) => Ruling::Holds,
             Ok(Cel::Bool(false)) => fails("false".to_owned()),
             Ok(other) => fails(format!("expected true or false, found a {}", other.type_of())),
@@ -343,6 +382,42 @@ fn walk(
             bound.truncate(before);
         }
     }
+}
+
+/// How many brackets are open at a time at most, and how many conditions there are: each goes down into the next. What stands
+/// in texts counts, too: nobody has so many of these.
+fn nesting(expression: &str) -> usize {
+    let (mut open, mut most, mut conditions) = (0_usize, 0, 0);
+    for c in expression.bytes() {
+        match c {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'?' => conditions += 1,
+            _ => {}
+        }
+        most = most.max(open + conditions);
+    }
+    most
+}
+
+/// How deep it is nested.
+fn depth(at: &IdedExpr) -> usize {
+    let mut below = 0;
+    let mut see = |one: &IdedExpr| below = below.max(depth(one));
+    match &at.expr {
+        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+        Expr::Select(select) => see(&select.operand),
+        Expr::List(list) => list.elements.iter().for_each(see),
+        Expr::Map(map) => entries(&map.entries, &mut see),
+        Expr::Struct(made) => entries(&made.entries, &mut see),
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).for_each(see),
+        Expr::Comprehension(all) => {
+            for one in [&all.iter_range, &all.accu_init, &all.loop_cond, &all.loop_step, &all.result] {
+                see(one);
+            }
+        }
+    }
+    below + 1
 }
 
 /// What is written in an object or a map.

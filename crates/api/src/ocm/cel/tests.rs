@@ -224,3 +224,42 @@ fn what_is_empty_is_not_there_and_what_cannot_be_missing_is() {
         assert_eq!(view(&Tree::from(&odd)), odd, "whoever reads it complains");
     }
 }
+
+#[test]
+fn no_expression_is_nested_too_deep_to_be_read_or_judged() {
+    let again = |part: &str, times: usize| part.repeat(times);
+    // What it begins with, what is in the middle, what it ends with; how often that is good.
+    let table = [
+        ("(", "true", ")", 50),
+        ("!", "true", "", 50),
+        ("[", "1", "]", 50),
+        ("1 + ", "1", "", 50),
+        ("size(", "'a'", ")", 50),
+        ("true ? (", "true", ") : true", 25),
+        ("[1].all(x, ", "true", ")", 8),
+        ("", "managedCluster", ".metadata", 50),
+        ("", "managedCluster", "[0]", 50),
+        ("true || ", "true", "", 50),
+        ("true ? true : ", "true", "", 50),
+        ("{1: ", "1", "}", 50),
+        ("-", "1", "", 50),
+    ];
+    // As little as the threads of a runtime have.
+    let judging = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        let judge = CelJudge::new();
+        for (open, middle, close, good) in table {
+            let deep = |times: usize| format!("{}{middle}{}", again(open, times), again(close, times));
+            let problem = judge.compiled(&deep(good)).err();
+            assert_eq!(problem, None, "{open} {good}");
+            for times in [100, 300, 2_000] {
+                // Whatever is said of it, it is said.
+                let _ = judge.compiled(&deep(times));
+            }
+        }
+        let sum = |terms: usize| format!("{}1 > 0", again("1 + ", terms));
+        for (terms, expected) in [(60, 1), (2_000, 0)] {
+            assert_eq!(report(&[&sum(terms)]).outcome.selected.len(), expected, "{terms} terms");
+        }
+    });
+    judging.unwrap().join().unwrap();
+}
