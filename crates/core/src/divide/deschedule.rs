@@ -8,7 +8,7 @@ use super::{Binding, Division, Previous};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Is it divided by what fits, and of a kind whose waiting replicas can be counted?
+/// Is it divided by what fits, all of it, and of a kind whose waiting replicas can be counted?
 #[must_use]
 pub fn is_about(binding: &Binding, applied: &Applied) -> bool {
     let Applied::Placement(last) = applied else { return false };
@@ -17,7 +17,10 @@ pub fn is_about(binding: &Binding, applied: &Applied) -> bool {
         Division::Weighted(Some(weights)) => weights.dynamic,
         _ => false,
     };
-    dynamic && binding.resource.api_version == "apps/v1" && binding.resource.kind == "Deployment"
+    // What the sum lacks is to be placed already, and clusters say that it waits until they hear of it: nobody is lowered twice.
+    let placed: i64 = binding.clusters.iter().map(|known| i64::from(known.replicas)).sum();
+    let kind = (binding.resource.api_version.as_str(), binding.resource.kind.as_str());
+    dynamic && kind == ("apps/v1", "Deployment") && placed >= i64::from(binding.replicas)
 }
 
 /// Clusters that run fewer than they were given: only there is it worth asking who waits.
@@ -119,6 +122,10 @@ mod tests {
         ));
         assert!(!is_about(&binding, &by(Division::Weighted(Some(Weights::default())))));
         assert!(!is_about(&binding, &by(Division::Duplicated)));
+        (binding.replicas, binding.clusters) = (4, vec![Previous { name: "a".into(), replicas: 3 }]);
+        assert!(!is_about(&binding, &by(Division::Aggregated)), "one of them is to be placed already");
+        binding.clusters[0].replicas = 4;
+        assert!(is_about(&binding, &by(Division::Aggregated)));
         assert!(!is_about(&binding, &Applied::Never), "it was never divided");
         binding.resource.kind = "StatefulSet".into();
         assert!(!is_about(&binding, &by(Division::Aggregated)), "its pods cannot be counted");
