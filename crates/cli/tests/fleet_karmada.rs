@@ -353,13 +353,20 @@ fn least_privilege(plane: &ControlPlane) -> String {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
     let group = "rbac.authorization.k8s.io";
     let block = PAGE.split("```yaml\n").find(|block| block.contains("kind: ClusterRole\n")).unwrap();
-    let role: Value = serde_saphyr::from_str(block.split("```").next().unwrap()).unwrap();
-    plane.create(&format!("{RBAC}/clusterroles"), &role).unwrap();
-    let name = &role["metadata"]["name"];
-    let binding = json!({"metadata": {"name": name},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": name}]});
-    plane.create(&format!("{RBAC}/clusterrolebindings"), &binding).unwrap();
+    let roles: Vec<Value> = serde_saphyr::from_multiple(block.split("```").next().unwrap()).unwrap();
+    let name = &roles[0]["metadata"]["name"];
+    for role in &roles {
+        let kind = role["kind"].as_str().unwrap();
+        let (within, plural) = match role["metadata"]["namespace"].as_str() {
+            Some(namespace) => (format!("{RBAC}/namespaces/{namespace}"), ["roles", "rolebindings"]),
+            None => (RBAC.to_owned(), ["clusterroles", "clusterrolebindings"]),
+        };
+        plane.create(&format!("{within}/{}", plural[0]), role).unwrap();
+        let binding = json!({"metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": name}]});
+        plane.create(&format!("{within}/{}", plural[1]), &binding).unwrap();
+    }
     let mut config: Value =
         serde_json::from_str(&std::fs::read_to_string(plane.kubeconfig()).unwrap()).unwrap();
     config["users"][0]["user"]["as"] = name.clone();
