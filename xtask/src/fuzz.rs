@@ -22,9 +22,6 @@ const COVERAGE: [&str; 7] = [
     "-Cdebug-assertions",
     "-Coverflow-checks",
 ];
-
-/// For how long each runs where everything is checked: its seeds, and a little beyond them.
-pub const AT_THE_GATE: u32 = 10;
 /// So many run at once, if there is more than one to run.
 const AT_ONCE: usize = 2;
 

@@ -174,7 +174,10 @@ fn foreign_kinds(plane: &ControlPlane) {
 fn an_api_server_takes_what_it_is_rendered_to() {
     let Some(helm) = parts::find_or_skip("helm") else { return };
     let Some(plane) = ControlPlane::start_or_skip() else { return };
-    plane.create("/api/v1/namespaces", &json!({"metadata": {"name": "loadline-system"}})).unwrap();
+    // The one it is installed in, and the one OCM's lease is in.
+    for name in ["loadline-system", "open-cluster-management-hub"] {
+        plane.create("/api/v1/namespaces", &json!({"metadata": {"name": name}})).unwrap();
+    }
     foreign_kinds(&plane);
     for (name, args) in cases() {
         // What is rendered for others is the same, as another test says.
